@@ -1,4 +1,4 @@
-//! From the records of a publication's experiments to its tables.
+//! Makes the tables of a publication from the records of its experiments.
 
 use std::path::Path;
 
@@ -10,35 +10,35 @@ use crate::definition::Paper;
 use crate::record::{ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsSummary, StatementResult};
 use crate::{series, statement, table};
 
-/// An experiment and what became of it.
+/// An experiment and its state in the folder.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The experiment with the values that were selected.
+    /// The experiment with the selected values.
     pub experiment: Experiment,
-    /// Its folder, relative to the publication's; `None` if it was not begun.
+    /// Folder of the experiment, relative to the publication's; `None` if the experiment was not begun.
     pub folder: Option<String>,
-    /// Its record, or why there is none.
+    /// Record of the experiment, or the reason why there is none.
     pub record: Result<ExperimentRecord, String>,
-    /// Nothing of it can be run here.
+    /// No run of the experiment is possible on this machine.
     pub left_out: bool,
 }
 
 impl Part {
-    /// A cell of its record, or in a few words why there is none. The whole reason stands with the experiment.
+    /// A cell of the record, or a short reason why there is none. The full reason is stored with the experiment.
     pub(crate) fn cell(&self, id: &str) -> Result<&Cell, String> {
         let none = if self.left_out { "left out" } else { "not run" };
         let record = self.record.as_ref().map_err(|_| none.to_owned())?;
         record.cells.iter().find(|cell| cell.id == id).ok_or_else(|| "not run".to_owned())
     }
 
-    /// Were all its runs made?
+    /// Whether all runs of the experiment were made.
     pub fn is_complete(&self) -> bool {
         self.record.as_ref().is_ok_and(|record| record.status == Status::Complete)
     }
 }
 
-/// Puts the record together. Tables and conclusions whose experiments were not selected are left out. Folders of the parts count from
-/// `base`.
+/// Makes the record. Tables and conclusions whose experiments were not selected are left out. Folders of the parts are
+/// relative to `base`.
 pub fn record(paper: &Paper, parts: &[Part], base: &Path, command: &[String], quick: bool) -> PaperRecord {
     let part_of = |name: &str| parts.iter().find(|part| part.experiment.name == name);
     let tables = paper.tables.iter().filter_map(|table| Some(table::table(table, part_of(&table.experiment)?)));
@@ -71,8 +71,8 @@ pub fn record(paper: &Paper, parts: &[Part], base: &Path, command: &[String], qu
     }
 }
 
-/// Adds what an earlier record of the publication has of experiments that have no runs in `record`: their folders are gone, their results
-/// stay. A conclusion with such a side keeps its earlier judgement, unless its other side was run anew.
+/// Adds results of an earlier record for experiments that have no runs in `record`: their folders were removed, their
+/// results are retained. A conclusion with such a side keeps its earlier outcome, unless its other side was run again.
 pub fn with_earlier(mut record: PaperRecord, paper: &Paper, earlier: PaperRecord) -> PaperRecord {
     let begun = |parts: &[ExperimentPart], name: &str| {
         let part = parts.iter().find(|part| part.name == name);
@@ -107,7 +107,7 @@ pub fn with_earlier(mut record: PaperRecord, paper: &Paper, earlier: PaperRecord
     in_order(record, paper)
 }
 
-/// The parts of a record in the order of the publication.
+/// Sorts the parts of a record in the order of the publication.
 fn in_order(mut record: PaperRecord, paper: &Paper) -> PaperRecord {
     let place = |names: &[&str], name: &str| names.iter().position(|other| *other == name);
     let titles: Vec<&str> = paper.titles().collect();

@@ -7,47 +7,47 @@ use serde::Deserialize;
 /// File name (without `.yaml`) and text.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/papers.rs"));
 
-/// A publication: which experiments repeat it, and how its tables are laid out.
+/// A publication: the experiments that repeat it, and the layout of its tables.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: String,
-    /// One line for the head of the page.
+    /// Title of the page, one line.
     pub title: String,
-    /// Authors, title, place and year.
+    /// Authors, title, venue and year.
     pub citation: String,
-    /// Its tables and figures, in its order. Their experiments are made in this order, too.
+    /// Tables and figures, in the order of the publication. Their experiments are run in this order, too.
     pub tables: Vec<Table>,
-    /// Its figures over time.
+    /// Figures over time.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// What it concludes, as comparisons of figures.
+    /// Conclusions, as comparisons of figures.
     #[serde(default)]
     pub statements: Vec<Statement>,
-    /// Which of its tables answer what somebody must know who chooses a system.
+    /// Tables that answer typical requirements for the choice of a system.
     #[serde(default)]
     pub guidelines: Vec<Guideline>,
-    /// What of it is not repeated.
+    /// Parts of the publication that are not repeated.
     #[serde(default)]
     pub not_repeated: Vec<NotRepeated>,
 }
 
-/// A table or a figure: one figure of an experiment's record, by some of its axes.
+/// A table or a figure of the publication: one figure of an experiment's record, by some of its axes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// As the publication numbers it, and what it shows.
+    /// Number and title in the publication.
     pub title: String,
     /// A built-in experiment.
     pub experiment: String,
     /// Name in [`pubmark_record::comparison::FIGURES`].
     pub figure: String,
-    /// Axes whose values make a row.
+    /// Axes whose values form the rows.
     pub rows: Vec<String>,
-    /// Axes whose values make a column.
+    /// Axes whose values form the columns.
     pub columns: Vec<String>,
-    /// Is it printed in the unit that is measured here?
+    /// Whether the publication prints the figure in the unit that is measured here.
     #[serde(default = "yes")]
     pub comparable: bool,
 }
@@ -56,45 +56,45 @@ fn yes() -> bool {
     true
 }
 
-/// A figure over time: messages under way at some seconds of a run.
+/// A figure over time: messages in transit at some seconds of a run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// As the publication numbers it, and what it shows.
+    /// Number and title in the publication.
     pub title: String,
     /// A built-in experiment.
     pub experiment: String,
     /// Values of the axes that are not shown.
     #[serde(default)]
     pub at: BTreeMap<String, String>,
-    /// Axis whose values make a column.
+    /// Axis whose values form the columns.
     pub columns: String,
     /// Seconds since the start of the measured window.
     pub seconds: Vec<f64>,
-    /// What is printed at those seconds, by the column.
+    /// Published values at those seconds, by column.
     #[serde(default)]
     pub printed: BTreeMap<String, Vec<f64>>,
-    /// Why ours differ, where that is known.
+    /// Why our values differ, if that is known.
     #[serde(default)]
     pub differs: String,
 }
 
-/// A conclusion: a figure is larger at one place than at another.
+/// A conclusion: a figure is larger in one cell than in another.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement {
-    /// What the publication concludes, in one sentence.
+    /// The publication's conclusion, in one sentence.
     pub conclusion: String,
-    /// Where it does.
+    /// Section of the publication that has the conclusion.
     pub source: String,
     /// Name in [`pubmark_record::comparison::FIGURES`].
     pub figure: String,
-    /// Axes of whose values each is judged by itself.
+    /// Axes for each of whose values the conclusion is judged separately.
     #[serde(default)]
     pub each: Vec<String>,
-    /// Where the figure should be larger.
+    /// Cells in which the figure should be larger.
     pub larger: Side,
-    /// Where it should be smaller.
+    /// Cells in which the figure should be smaller.
     pub smaller: Side,
 }
 
@@ -109,11 +109,11 @@ pub struct Side {
     pub at: BTreeMap<String, String>,
 }
 
-/// A comparison of systems that answers a need.
+/// A comparison of systems that answers a requirement.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guideline {
-    /// The need.
+    /// The requirement.
     pub need: Need,
     /// Title of one of the publication's tables.
     pub table: String,
@@ -123,9 +123,10 @@ pub struct Guideline {
     /// Values of the table's other axes.
     #[serde(default)]
     pub at: BTreeMap<String, String>,
-    /// What is better.
+    /// Which values are better.
     pub better: Better,
-    /// Title of the table of shares delivered, with the same axes: latency and cost of a system that loses messages are no merit.
+    /// Title of the table of delivered shares, with the same axes: low latency and cost do not count for a system that
+    /// loses messages.
     #[serde(default)]
     pub delivered: Option<String>,
 }
@@ -134,7 +135,7 @@ fn system() -> String {
     "system".to_owned()
 }
 
-/// What somebody needs who chooses a system.
+/// A typical requirement for the choice of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
@@ -146,14 +147,14 @@ pub enum Need {
     ManyConnections,
     /// Little memory.
     MemoryBound,
-    /// A link that loses packets, or is slow at times.
+    /// A link that loses packets, or is temporarily slow.
     LossyLink,
-    /// Connections that break.
+    /// Connections that are lost.
     AfterACrash,
 }
 
 impl Need {
-    /// Every need, in the order of the guidelines.
+    /// All requirements, in the order of the guidelines.
     pub const ALL: [Need; 6] = [
         Need::LatencyBound,
         Need::ThroughputBound,
@@ -163,7 +164,7 @@ impl Need {
         Need::AfterACrash,
     ];
 
-    /// As a heading.
+    /// The requirement as a heading.
     pub fn title(self) -> &'static str {
         match self {
             Need::LatencyBound => "Latency-bound",
@@ -184,28 +185,28 @@ pub enum Better {
     Smaller,
     /// The larger one.
     Larger,
-    /// Of shares delivered along this axis of numbers: everything is delivered up to a larger number.
+    /// For delivered shares along this numeric axis: everything is delivered up to a larger number.
     Further(String),
 }
 
-/// Something that cannot be repeated here.
+/// A part of the publication that cannot be repeated here.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NotRepeated {
-    /// What.
+    /// The part.
     pub what: String,
     /// The reason.
     pub why: String,
 }
 
 impl Paper {
-    /// Titles of its tables, in their order.
+    /// Titles of the tables, in their order.
     pub fn titles(&self) -> impl Iterator<Item = &str> {
         let over_time = self.series.iter().map(|series| series.title.as_str());
         self.tables.iter().map(|table| table.title.as_str()).chain(over_time)
     }
 
-    /// Its experiments, each once, in the order of its tables, then those of its statements.
+    /// Experiments, each once, in the order of the tables, followed by those of the statements.
     pub fn experiments(&self) -> Vec<&str> {
         let of_tables = self.tables.iter().map(|table| table.experiment.as_str());
         let of_series = self.series.iter().map(|series| series.experiment.as_str());
@@ -225,7 +226,7 @@ pub fn names() -> Vec<&'static str> {
     EMBEDDED.iter().map(|(name, _)| *name).collect()
 }
 
-/// The publication of this name; `None` if there is none.
+/// The publication with this name; `None` if there is none.
 pub fn find(name: &str) -> Option<Paper> {
     let (_, text) = EMBEDDED.iter().find(|(known, _)| *known == name)?;
     Some(serde_saphyr::from_str(text).expect("a test reads every embedded file"))
@@ -254,7 +255,7 @@ mod tests {
                 let known: Vec<String> = axes(&experiment).into_iter().map(|axis| axis.name).collect();
                 let laid_out: Vec<&String> = table.rows.iter().chain(&table.columns).collect();
                 assert!(laid_out.iter().all(|axis| known.contains(axis)), "{name}: {}: {known:?}", table.title);
-                // Every axis that is varied has a place, or two cells would stand in one.
+                // Every varied axis has to be a row or a column; otherwise two values would share a table cell.
                 let varied = axes(&experiment).into_iter().filter(|axis| axis.values.len() > 1);
                 for axis in varied {
                     assert!(laid_out.contains(&&axis.name), "{name}: {}: {}", table.title, axis.name);

@@ -1,5 +1,5 @@
-//! Which system suits which need, from the records of publications on one machine: each sentence rests on a table of a record, and
-//! none stands without one.
+//! Recommends systems for requirements, from the records of publications on one machine. Each sentence is based on a
+//! table of a record.
 
 mod page;
 mod ranking;
@@ -15,17 +15,17 @@ use crate::definition::{self, Guideline};
 use crate::record::{PaperRecord, RunsSummary, TableResult};
 use ranking::{Ranking, ranking};
 
-/// Name of the page.
+/// File name of the page.
 pub const GUIDELINES_FILE: &str = "guidelines.md";
 
-/// Records of publications, each in a folder of its own below one folder.
+/// Records of publications, each in a separate folder below one folder.
 #[derive(Clone, Debug)]
 pub struct Collection {
     /// Names of the folders, with their records, in the order of the names.
     records: Vec<(String, PaperRecord)>,
 }
 
-/// Why there are no guidelines.
+/// Why guidelines cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum GuidelinesError {
     /// The folder cannot be read.
@@ -40,25 +40,25 @@ pub enum GuidelinesError {
     /// A record cannot be read.
     #[error(transparent)]
     Record(#[from] StoreError),
-    /// Figures of two machines say nothing about two systems.
+    /// The records are of different machines, so that their systems cannot be compared.
     #[error("`{one}` and `{other}` are of different machines: {first} and {second}")]
     Machines {
-        /// A folder.
+        /// Folder of the first record.
         one: String,
-        /// Another.
+        /// Folder of the other record.
         other: String,
-        /// The machine of the first.
+        /// Machine of the first record.
         first: String,
-        /// The machine of the other.
+        /// Machine of the other record.
         second: String,
     },
 }
 
 impl Collection {
-    /// The records below a folder; `None` if it has none.
+    /// The records below a folder; `None` if there are none.
     ///
     /// # Errors
-    /// The folder or one of the records cannot be read, or they are not of one machine.
+    /// The folder or one of the records cannot be read, or the records are of different machines.
     pub fn load(folder: &Path) -> Result<Option<Collection>, GuidelinesError> {
         let unreadable = |source: io::Error| GuidelinesError::Folder { folder: folder.display().to_string(), source };
         let mut records = vec![];
@@ -105,12 +105,12 @@ impl Collection {
         self.records.iter().map(|(folder, _)| folder.as_str())
     }
 
-    /// The page.
+    /// The page as Markdown.
     pub fn page(&self) -> String {
         page::page(self)
     }
 
-    /// What the records answer, in the order of the folders and of the publications' definitions.
+    /// The answers of the records, in the order of the folders and of the publications' definitions.
     fn answers(&self) -> impl Iterator<Item = Evidence<'_>> {
         self.records.iter().flat_map(|(folder, record)| {
             let guidelines = definition::find(&record.paper).map_or_else(Vec::new, |paper| paper.guidelines);
@@ -129,7 +129,7 @@ fn table<'a>(record: &'a PaperRecord, title: &str) -> Option<&'a TableResult> {
     record.tables.iter().find(|table| table.title == title)
 }
 
-/// A need that a record answers.
+/// A requirement that a record answers.
 struct Evidence<'a> {
     folder: &'a str,
     guideline: Guideline,
@@ -138,7 +138,7 @@ struct Evidence<'a> {
     runs: &'a RunsSummary,
 }
 
-/// What tells one machine from another: updates of its software do not.
+/// The properties that identify a machine; updates of its software do not change them.
 fn machine(environment: &Environment) -> String {
     let gibibytes = (environment.memory_bytes as f64 / (1u64 << 30) as f64).round();
     let kind = environment.virtualization.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));

@@ -1,5 +1,5 @@
-//! The page of a publication's repetition: what it concludes and whether that holds here, then its tables, how they were measured, and what
-//! is not repeated.
+//! The HTML page of a publication's repetition: its conclusions and whether they hold here, then its tables, how they
+//! were measured, and the parts that are not repeated.
 
 use maud::{Markup, html};
 use pubmark_record::by_reason::named;
@@ -11,7 +11,7 @@ use pubmark_report::words::{capitalised, command_line, sentence};
 use crate::record::{Outcome, PaperRecord, StatementResult, TableCell, TableResult};
 use crate::words::{self, Laid};
 
-/// The page.
+/// The page as HTML.
 pub fn html(record: &PaperRecord) -> String {
     let body = html! {
         header {
@@ -66,7 +66,7 @@ fn status(record: &PaperRecord) -> &'static str {
     }
 }
 
-/// What of all tables was measured.
+/// How much of all tables was measured.
 fn measured(record: &PaperRecord) -> String {
     let cells = || record.tables.iter().flat_map(|table| &table.cells);
     let here = cells().filter(|cell| cell.measured.is_some()).count();
@@ -120,7 +120,7 @@ fn notes(laid: &Laid<'_>) -> Markup {
     }
 }
 
-/// Class of a row by what follows of its case.
+/// CSS class of a row by the outcome of its case.
 fn class(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Holds => "held",

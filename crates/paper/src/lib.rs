@@ -1,8 +1,8 @@
 //! A publication, repeated: all its experiments in one call, and its tables with the results of this machine beside what is printed.
 //!
-//! Start with [`definition::find`]. [`Selection`] says which of its experiments, and of which values; [`Repetition`] makes what is missing in
-//! a folder and can be called again; [`mod@record`] holds the tables, [`collect`] puts them together from the records of the experiments,
-//! [`guidelines`] says what several records answer together. Nothing here prints.
+//! Start with [`definition::find`]. [`Selection`] selects experiments and values; [`Repetition`] makes the missing runs
+//! in a folder and can be called again; [`mod@record`] has the tables, [`collect`] makes them from the records of the
+//! experiments, [`guidelines`] combines several records. Nothing here prints.
 
 pub mod collect;
 pub mod definition;
@@ -25,7 +25,7 @@ pub use repetition::{Part, Progress, Repetition, Step};
 pub use selection::Selection;
 pub use terminal::summary;
 
-/// The files that are made of a record: (name, text).
+/// The files that are made from a record: (name, text).
 pub fn files(record: &PaperRecord) -> Vec<(String, String)> {
     vec![("paper.html".to_owned(), html(record)), ("paper.md".to_owned(), markdown(record))]
 }
@@ -52,7 +52,7 @@ mod tests {
             let record: PaperRecord = store::load_as(&folder).unwrap();
             assert_eq!(record.paper, name);
             let page = fs::read_to_string(folder.join("paper.md")).unwrap();
-            // `pubmark report docs/results/NAME` makes them again.
+            // `pubmark report docs/results/NAME` writes the page again.
             assert!(page == markdown(&record), "docs/results/{name}/paper.md is not what its record says");
             pages += 1;
         }
@@ -64,7 +64,7 @@ mod tests {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
         let collection = guidelines::Collection::load(&results).unwrap().unwrap();
         let page = fs::read_to_string(results.join(guidelines::GUIDELINES_FILE)).unwrap();
-        // `pubmark report docs/results` makes it again.
+        // `pubmark report docs/results` writes the page again.
         assert!(page == collection.page(), "docs/results/guidelines.md is not what the records say");
     }
 }

@@ -9,7 +9,7 @@ use pubmark_report::words::{capitalised, command_line, sentence};
 use crate::record::{PaperRecord, StatementResult, TableCell, TableResult};
 use crate::words::{self, Laid};
 
-/// The page.
+/// The page as Markdown.
 pub fn markdown(record: &PaperRecord) -> String {
     let mut text = format!("# {}\n\n{}\n\n", escaped(&record.title), sentence(&escaped(&record.citation)));
     text.push_str(&format!("{}. pubmark {}.", words::length(record), record.pubmark_version));
@@ -89,7 +89,7 @@ fn table_section(text: &mut String, one: &TableResult) {
     notes(text, &laid);
 }
 
-/// `0.24–0.26 (printed 3.94, 0.07 ×)`, or why there is nothing.
+/// `0.24–0.26 (printed 3.94, 0.07 ×)`, or the reason why there is no value.
 fn value(laid: &Laid<'_>, cell: &TableCell) -> String {
     let here = match (&cell.measured, &cell.reason) {
         (Some(here), _) => escaped(&laid.here(here)),

@@ -1,5 +1,5 @@
-//! The record of a publication's repetition: its tables with what is printed and what was measured. Self-contained: the page is made
-//! from it alone.
+//! The record of a publication's repetition: its tables with the published and the measured values. Self-contained: the
+//! page is made only from it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use pubmark_record::record::{Environment, Status};
 use pubmark_record::store::Stored;
 
-/// Version of this schema: changes only when a field changes its meaning or goes away.
+/// Version of this schema: it changes only if a field changes its meaning or is removed.
 pub const PAPER_SCHEMA_VERSION: u32 = 1;
-/// Name of its file.
+/// Name of the record's file.
 pub const PAPER_FILE: &str = "paper.json";
 
 /// A publication, repeated.
@@ -19,36 +19,37 @@ pub struct PaperRecord {
     pub schema_version: u32,
     /// Version of pubmark that wrote it.
     pub pubmark_version: String,
-    /// What the publication is called on the command line.
+    /// Name of the publication on the command line.
     pub paper: String,
-    /// One line for the head of the page.
+    /// Title of the page, one line.
     pub title: String,
-    /// Authors, title, place and year.
+    /// Authors, title, venue and year.
     pub citation: String,
     /// Command line of the last call.
     pub command: Vec<String>,
-    /// Short runs and few repetitions, as `--quick` makes them?
+    /// Whether runs were short and repetitions few, as with `--quick`.
     pub quick: bool,
-    /// Whether all runs that were planned were made.
+    /// Whether all planned runs were made.
     pub status: Status,
     /// The experiments, in the order of the tables.
     pub experiments: Vec<ExperimentPart>,
     /// The tables.
     pub tables: Vec<TableResult>,
-    /// The conclusions.
+    /// The publication's conclusions.
     pub statements: Vec<StatementResult>,
-    /// What of the publication is not repeated.
+    /// Parts of the publication that are not repeated.
     pub not_repeated: Vec<Omission>,
 }
 
-/// One of its experiments.
+/// An experiment of the publication.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExperimentPart {
     /// The experiment.
     pub name: String,
-    /// Its folder, relative to the record's; `None` if it was not begun, or is gone while its results are still here.
+    /// Folder of the experiment, relative to the record's; `None` if it was not begun, or if the folder was removed and
+    /// the results are still here.
     pub folder: Option<String>,
-    /// Why there is nothing of it.
+    /// Reason why there are no results.
     pub reason: Option<String>,
     /// How it was run.
     pub runs: Option<RunsSummary>,
@@ -57,50 +58,51 @@ pub struct ExperimentPart {
 /// How an experiment was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunsSummary {
-    /// Whether all runs that were planned were made.
+    /// Whether all planned runs were made.
     pub status: Status,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
-    /// Time of all sittings, seconds.
+    /// Duration of all sittings, seconds.
     pub took_s: f64,
-    /// Combinations of its axes.
+    /// Number of combinations of the axes.
     pub cells: u32,
-    /// Of them, those with a run that counts.
+    /// Number of cells with at least one run that counts.
     pub cells_measured: u32,
-    /// Repetitions planned for each.
+    /// Planned repetitions of each cell.
     pub repetitions: u32,
     /// Measured window of each run, seconds.
     pub duration_s: f64,
-    /// Load before it that is not measured, seconds.
+    /// Load before the window that is not measured, seconds.
     pub warmup_s: f64,
     /// Systems that ran, with their versions.
     pub systems: Vec<String>,
-    /// What to know before quoting it.
+    /// Notes to read before quoting the results.
     pub cautions: Vec<String>,
     /// The machine.
     pub environment: Environment,
 }
 
-/// A table: what is printed beside what was measured.
+/// A table: published values beside measured ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TableResult {
-    /// As the publication numbers it, and what it shows.
+    /// Number and title in the publication.
     pub title: String,
     /// The experiment.
     pub experiment: String,
     /// Name of the figure.
     pub figure: String,
-    /// Axes whose values make a row.
+    /// Axes whose values form the rows.
     pub rows: Vec<String>,
-    /// Axes whose values make a column.
+    /// Axes whose values form the columns.
     pub columns: Vec<String>,
-    /// Systems and versions that the publication measured; empty if it does not say, or prints nothing that may be repeated here.
+    /// Systems and versions that the publication measured; empty if it does not name them, or prints no figures that
+    /// may be reproduced here.
     pub printed_of: String,
-    /// Why ours differ, where that is known.
+    /// Why our values differ, if that is known.
     pub differs: String,
-    /// May what is measured here be divided by what is printed?
+    /// Whether measured values may be divided by published ones.
     pub comparable: bool,
-    /// Every cell.
+    /// All cells.
     pub cells: Vec<TableCell>,
 }
 
@@ -111,29 +113,29 @@ pub struct TableCell {
     pub row: Vec<String>,
     /// Values of the column's axes.
     pub column: Vec<String>,
-    /// What is printed, in the figure's unit: µs, a share of 1, a number.
+    /// Published value, in the figure's unit: µs, a share of 1, a number.
     pub printed: Option<f64>,
-    /// What was measured.
+    /// Measured value.
     pub measured: Option<MeanFigure>,
-    /// Why nothing was, in a few words.
+    /// Short reason why nothing was measured.
     pub reason: Option<String>,
-    /// The same in a sentence, where there is more to say.
+    /// The reason in a sentence, if there is more to report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-/// A figure that was measured, over the repetitions.
+/// A measured figure over the repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeanFigure {
-    /// Mean, of a latency that of its upper bounds.
+    /// Mean; for a latency, the mean of its upper bounds.
     pub mean: f64,
-    /// Mean of its lower bounds, where it has some.
+    /// Mean of the lower bounds, if the figure has some.
     pub lower: Option<f64>,
-    /// 95 % interval of the mean, bounds and noise together; `None` where repetitions are too few.
+    /// 95 % interval of the mean, with bounds and noise; `None` if there are too few repetitions.
     pub interval: Option<(f64, f64)>,
-    /// Runs that count.
+    /// Number of runs that count.
     pub runs: u32,
-    /// The verdicts of all runs forbid to use it: it is shown, and not judged.
+    /// The verdicts of all runs do not allow conclusions: the figure is shown, and not judged.
     pub shown_only: bool,
 }
 
@@ -144,52 +146,52 @@ impl MeanFigure {
     }
 }
 
-/// What became of a conclusion.
+/// The result for a conclusion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatementResult {
-    /// What the publication concludes.
+    /// The publication's conclusion.
     pub conclusion: String,
-    /// Where it does.
+    /// Section of the publication that has the conclusion.
     pub source: String,
-    /// Name of the figure by which it is judged.
+    /// Name of the figure that is compared.
     pub figure: String,
-    /// Each case.
+    /// All cases.
     pub cases: Vec<Case>,
 }
 
 /// One case of a conclusion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Case {
-    /// What tells it from the others; empty where there is one.
+    /// Values that distinguish the case from the others; empty if there is only one.
     pub label: String,
-    /// The cell where the figure should be larger.
+    /// The cell in which the figure should be larger.
     pub larger: String,
-    /// The cell where it should be smaller.
+    /// The cell in which the figure should be smaller.
     pub smaller: String,
-    /// What follows.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How many times as large it is there, least and most; `None` where one is 0 or was not measured.
+    /// Ratio of the larger to the smaller figure, lower and upper bound; `None` if one is 0 or was not measured.
     pub ratio: Option<(f64, f64)>,
 }
 
-/// What follows of a case.
+/// The outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It is larger: the intervals are apart.
+    /// The figure is larger: the intervals do not overlap.
     Holds,
-    /// It is smaller: they are apart the other way round.
+    /// The figure is smaller: the intervals do not overlap.
     DoesNotHold,
-    /// They overlap.
+    /// The intervals overlap.
     Undecided,
-    /// One of both was not measured.
+    /// At least one of the two was not measured.
     NotMeasured,
 }
 
-/// Something of the publication that is not repeated.
+/// A part of the publication that is not repeated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Omission {
-    /// What.
+    /// The part.
     pub what: String,
     /// The reason.
     pub why: String,

@@ -1,5 +1,5 @@
-//! A publication's experiments, made one after the other in one folder. What is there already is not made again, so that the same call
-//! goes on where the last one stopped.
+//! Runs a publication's experiments one after the other in one folder. Existing results are not measured again, so that
+//! the same call continues where the last one stopped.
 
 use std::fmt;
 use std::fs;
@@ -30,32 +30,32 @@ pub struct Repetition {
     quick: bool,
 }
 
-/// What happens to an experiment.
+/// A step of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// It begins, or goes on: the `number`th of `of`.
+    /// The experiment begins or is resumed, as number `number` of `of`.
     Begins {
-        /// Its name.
+        /// Name of the experiment.
         name: &'a str,
-        /// Its number, from 1.
+        /// Number of the experiment, from 1.
         number: usize,
-        /// Experiments that are selected.
+        /// Number of selected experiments.
         of: usize,
         /// Some of its runs were made earlier.
         goes_on: bool,
     },
-    /// It is left out.
+    /// The experiment is left out.
     LeftOut {
-        /// Its name.
+        /// Name of the experiment.
         name: &'a str,
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
-    /// It ended before all its runs were made: they were invalid, one after the other.
+    /// The experiment ended before all its runs were made: several runs in a row were invalid.
     Stopped {
-        /// Its name.
+        /// Name of the experiment.
         name: &'a str,
-        /// Why.
+        /// The reason.
         why: &'a str,
     },
 }
@@ -76,19 +76,19 @@ impl fmt::Display for Step<'_> {
     }
 }
 
-/// Receives what happens.
+/// Receives the progress of the experiments.
 pub trait Progress {
-    /// Something happened to an experiment.
+    /// A step of an experiment.
     fn step(&mut self, step: Step<'_>);
-    /// What happens in the experiment that runs.
+    /// Observer of the running experiment.
     fn observer(&mut self) -> &mut dyn Observer;
 }
 
 impl Repetition {
-    /// The selected experiments of a publication, in a folder that may hold some of them already.
+    /// The selected experiments of a publication, in a folder that may already contain some of them.
     ///
     /// # Errors
-    /// The selection names what is not there, or leaves nothing.
+    /// The selection names an unknown experiment, axis or value, or leaves nothing.
     pub fn new(paper: Paper, selection: &Selection, folder: &Path) -> Result<Repetition, RunError> {
         let experiments = selection.of(&paper)?;
         Ok(Repetition { paper, experiments, folder: folder.to_owned(), quick: selection.changes.quick })
@@ -99,25 +99,25 @@ impl Repetition {
         &self.paper
     }
 
-    /// The experiments that are selected.
+    /// The selected experiments.
     pub fn experiments(&self) -> &[Experiment] {
         &self.experiments
     }
 
-    /// Refuses a folder that holds one of the experiments with another definition.
+    /// Refuses a folder that contains one of the experiments with another definition.
     ///
     /// # Errors
-    /// It does, or holds one of them twice, or cannot be read.
+    /// The folder contains one with another definition, or one of them twice, or cannot be read.
     pub fn check(&self) -> Result<(), RunError> {
         if self.folder.is_dir() { self.parts().map(drop) } else { Ok(()) }
     }
 
-    /// Makes every run that is missing, until all are made or [`Host::stop`] is set, and writes the record and the pages after each
-    /// experiment.
+    /// Makes every missing run, until all are made or [`Host::stop`] is set, and writes the record and the pages after
+    /// each experiment.
     ///
     /// # Errors
-    /// The folder cannot be used, an experiment in it has another definition, or a run failed for a reason that is neither the system's
-    /// nor the experiment's. What was measured until then is written.
+    /// The folder cannot be used, an experiment in it has another definition, or a run failed for a reason that is
+    /// neither the system's nor the experiment's. Results that were measured until then are written.
     pub fn perform(&self, host: &Host, progress: &mut dyn Progress) -> Result<PaperRecord, RunError> {
         fs::create_dir_all(&self.folder).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error).during(format!("failed to make `{}`", self.folder.display()))
@@ -130,7 +130,7 @@ impl Repetition {
             if host.stop.load(Ordering::Relaxed) {
                 break;
             }
-            // One that is complete is planned again, too: what was not installed then may be now.
+            // A complete experiment is planned again, too: a system that was not installed then may be installed now.
             let made = self.make(&mut parts[place], number + 1, host, progress);
             self.write(&parts, earlier.as_ref(), host)?;
             made?;
@@ -159,7 +159,7 @@ impl Repetition {
         }
     }
 
-    /// The experiments as they stand in the folder: those that are selected, and others of the publication that were begun there.
+    /// The experiments in the folder: the selected ones, and others of the publication that were begun there.
     fn parts(&self) -> Result<Vec<Part>, RunError> {
         let begun = begun(&self.folder)?;
         let mut parts = vec![];
@@ -202,7 +202,7 @@ impl Repetition {
         store::load_as(&self.folder.join(folder)).map_err(|error| error.to_string())
     }
 
-    /// Makes what is missing of an experiment.
+    /// Makes the missing runs of an experiment.
     fn make(&self, part: &mut Part, number: usize, host: &Host, progress: &mut dyn Progress) -> Result<(), RunError> {
         let name = part.experiment.name.clone();
         let (of, goes_on) = (self.experiments.len(), part.folder.is_some());
@@ -215,7 +215,7 @@ impl Repetition {
         let sitting = match sitting {
             Ok(sitting) => sitting,
             Err(error) if matches!(error.kind, ErrorKind::NotInstalled | ErrorKind::Unsupported) => {
-                // What the cells lack says more than that none of them can be run.
+                // The causes in the cells say more than the message that no cell can be run.
                 let reasons = if error.chain.len() > 1 { &error.chain[1..] } else { &error.chain[..] };
                 part.record = Err(reasons.join("; "));
                 part.left_out = true;
@@ -244,7 +244,7 @@ impl Repetition {
             None => record,
         };
         let json = store::to_json(&record).map_err(|error| save::unwritten(&error))?;
-        // The record first: the rest can be made from it.
+        // The record first: the other files can be made from it.
         let texts = std::iter::once((PAPER_FILE.to_owned(), json)).chain(files(&record));
         for (name, text) in texts {
             save::write(&self.folder.join(name), &text)
@@ -254,7 +254,7 @@ impl Repetition {
     }
 }
 
-/// Why an experiment has no record yet.
+/// Reason for an experiment without a record.
 const NOT_BEGUN: &str = "not run";
 
 /// An experiment's folder.
@@ -263,7 +263,8 @@ struct Begun {
     experiment: Experiment,
 }
 
-/// The experiments in a folder. One without a journal was not begun, and what cannot be read as an experiment is none.
+/// The experiments in a folder. A folder without a journal has not begun, and one that cannot be read as an experiment
+/// is ignored.
 fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
     let unreadable = |error: io::Error| {
         RunError::from_error(ErrorKind::Input, &error).during(format!("failed to read `{}`", folder.display()))
@@ -271,7 +272,7 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
     let mut found = vec![];
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
-        // Not the link to the newest.
+        // Skips the symbolic link to the latest folder.
         let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
         if !is_folder || !entry.path().join(JOURNAL_FILE).is_file() {
             continue;
@@ -283,21 +284,21 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
     Ok(found)
 }
 
-/// A definition as its folder holds it.
+/// A definition in the form in which its folder stores it.
 fn written(experiment: &Experiment) -> String {
     definition::bundle(experiment.clone(), Path::new("")).experiment.to_yaml()
 }
 
 impl PaperRecord {
-    /// Were all runs made that can be made here?
+    /// Whether all runs were made that are possible on this machine.
     pub fn is_complete(&self) -> bool {
         self.status == Status::Complete
     }
 
-    /// What a call came to that wrote it, and in which an experiment [stopped](Step::Stopped) or none did.
+    /// Conclusion of a call that wrote this record; `stopped` if an experiment [stopped](Step::Stopped) in it.
     pub fn conclusion(&self, stopped: bool) -> Conclusion {
         match (self.is_complete(), self.has_measured()) {
-            // What stopped by itself would stop again.
+            // An experiment that stopped would stop again.
             (false, _) if stopped => Conclusion::Invalid,
             (false, _) => Conclusion::Interrupted,
             (true, true) => Conclusion::Done,
@@ -305,7 +306,7 @@ impl PaperRecord {
         }
     }
 
-    /// Is there a cell with a run that counts, of an experiment whose folder is here?
+    /// Whether a cell has a run that counts, in an experiment whose folder exists.
     pub fn has_measured(&self) -> bool {
         let here = self.experiments.iter().filter(|part| part.folder.is_some());
         here.filter_map(|part| part.runs.as_ref()).any(|runs| runs.cells_measured > 0)

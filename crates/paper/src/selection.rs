@@ -1,4 +1,4 @@
-//! Which of a publication's experiments are made, and of which values.
+//! Selects experiments of a publication, and values of their axes.
 
 use pubmark_experiment::experiment::definition;
 use pubmark_model::experiment::{Changes, Experiment, OnlyError};
@@ -6,22 +6,23 @@ use pubmark_runner::{RunError, suggestion};
 
 use crate::definition::Paper;
 
-/// What is made of a publication.
+/// The selected part of a publication.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Lengths and repetitions, in place of the experiments'.
+    /// Lengths and repetitions, in place of those of the experiments.
     pub changes: Changes,
-    /// Names of experiments; all if there is none.
+    /// Names of experiments; all experiments if empty.
     pub experiments: Vec<String>,
-    /// Values of axes, in every experiment that has the axis. An experiment that has none of the values is left out.
+    /// Selected values of axes, in every experiment that has the axis. An experiment that has none of the values is
+    /// left out.
     pub values: Vec<(String, String)>,
 }
 
 impl Selection {
-    /// The experiments of a publication that it leaves, each with the values that it leaves.
+    /// The selected experiments of a publication, each with its selected values.
     ///
     /// # Errors
-    /// It names an experiment, an axis or a value that none of them has, or leaves nothing.
+    /// The selection names an experiment, an axis or a value that the publication does not have, or leaves nothing.
     pub fn of(&self, paper: &Paper) -> Result<Vec<Experiment>, RunError> {
         let all = paper.experiments();
         if let Some(wrong) = self.experiments.iter().find(|name| !all.contains(&name.as_str())) {
@@ -45,7 +46,7 @@ impl Selection {
     }
 }
 
-/// Leaves some values of an axis. An experiment without the axis stays as it is, one with none of the values goes.
+/// Selects values of an axis. An experiment without the axis is not changed; one with none of the values is removed.
 fn narrowed(experiments: Vec<Experiment>, axis: &str, values: &str) -> Result<Vec<Experiment>, RunError> {
     let mut left = vec![];
     let mut with_value = 0;
@@ -80,9 +81,9 @@ fn narrowed(experiments: Vec<Experiment>, axis: &str, values: &str) -> Result<Ve
     }
 }
 
-/// The values that an experiment has, of those between commas; `NoValue` if it has none of them.
+/// The experiment with those of the comma-separated values that it has; `NoValue` if it has none of them.
 fn with_values(experiment: &Experiment, axis: &str, values: &str) -> Result<Experiment, OnlyError> {
-    // A value may have a comma itself.
+    // A value may contain a comma.
     let mut missing = match experiment.clone().only(axis, values) {
         Err(error @ OnlyError::NoValue { .. }) => Some(error),
         found => return found,
@@ -125,7 +126,7 @@ mod tests {
         assert!(all.len() > 2 && some.len() == 2);
         let qos = some.iter().find(|one| one.name == "combench-efficiency-qos").unwrap();
         assert_eq!(cells(qos).len(), 20);
-        // No experiment of AMQP with this size but one.
+        // Only one experiment over AMQP has this size.
         let large = of(&[], &[("payload", "10000B")]).unwrap();
         assert!(large.iter().any(|one| one.name == "combench-efficiency-qos"));
         assert!(large.iter().all(|one| one.name != "combench-efficiency"));

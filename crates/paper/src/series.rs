@@ -1,4 +1,4 @@
-//! A figure over time: messages under way at some seconds of a run, beside what is printed of them.
+//! A figure over time: messages in transit at some seconds of a run, beside the published values.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::collect::Part;
 use crate::definition::Series;
 use crate::record::{MeanFigure, TableCell, TableResult};
 
-/// What the rows are.
+/// Name of the rows' axis.
 const SECOND: &str = "second";
-/// What is counted.
+/// Name of the counted figure.
 const UNDER_WAY: &str = "messages under way";
 
-/// Lays a figure over time out as a table: a row a second, a column a value of the axis.
+/// Makes a table of a figure over time: a row for each second, a column for each value of the axis.
 pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
     let is_meant = |cell: &PlannedCell| series.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value));
     let found = cells(&part.experiment)
@@ -33,7 +33,7 @@ pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
         columns: vec![series.columns.clone()],
         printed_of: String::new(),
         differs: series.differs.clone(),
-        // Counts near 0.
+        // Counts near 0 give no useful ratio.
         comparable: false,
         cells: found,
     }
@@ -63,7 +63,7 @@ fn column(series: &Series, part: &Part, base: &Path, planned: &PlannedCell) -> V
     series.seconds.iter().enumerate().map(cell).collect()
 }
 
-/// The series of the best run of a cell by its verdict, the first of several, with the verdict.
+/// The series of the run of a cell with the best verdict, the first one of several, with the verdict.
 fn best_run(cell: &Cell, part: &Part, base: &Path) -> Result<(Vec<SeriesRow>, VerdictStatus), String> {
     let with = |verdict: VerdictStatus| cell.runs.iter().find(move |run| run.verdict == verdict);
     let best = with(VerdictStatus::Valid).or_else(|| with(VerdictStatus::Suspect)).or(cell.runs.first());
@@ -74,7 +74,7 @@ fn best_run(cell: &Cell, part: &Part, base: &Path) -> Result<(Vec<SeriesRow>, Ve
     Ok((record.tables.series, run.verdict))
 }
 
-/// Messages that were sent before this second and had not arrived then. `None` where no bin ends there.
+/// Messages that were sent before this second and had not arrived by then. `None` if no bin ends at this second.
 fn under_way(rows: &[SeriesRow], second: f64) -> Option<f64> {
     let ends_there = |row: &SeriesRow| (row.t_s + row.width_s - second).abs() < row.width_s / 2.0;
     rows.iter().find(|row| ends_there(row))?;

@@ -1,4 +1,4 @@
-//! A conclusion of a publication, judged case by case by the intervals of what was measured here.
+//! A conclusion of a publication, judged case by case by the intervals of the values measured here.
 
 use pubmark_model::experiment::{PlannedCell, cells};
 
@@ -30,7 +30,7 @@ struct Compared {
     measured: Option<MeanFigure>,
 }
 
-/// The cells of a side, by the values that tell cases apart.
+/// The cells of a side, by the values that distinguish the cases.
 fn side(side: &Side, statement: &Statement, parts: &[Part]) -> Vec<(Vec<String>, Compared)> {
     let Some(part) = parts.iter().find(|part| part.experiment.name == side.experiment) else { return vec![] };
     let is_meant = |cell: &PlannedCell| side.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value));
@@ -42,7 +42,8 @@ fn side(side: &Side, statement: &Statement, parts: &[Part]) -> Vec<(Vec<String>,
     cells(&part.experiment).into_iter().filter(is_meant).filter_map(place).collect()
 }
 
-/// Decides by the intervals of the means, bounds and noise together: without repetitions on both sides nothing is decided.
+/// Decides by the intervals of the means, with bounds and noise: without repetitions on both sides the outcome is
+/// undecided.
 fn compare(larger: Option<&MeanFigure>, smaller: Option<&MeanFigure>) -> (Outcome, Option<(f64, f64)>) {
     let (Some(larger), Some(smaller)) = (larger, smaller) else { return (Outcome::NotMeasured, None) };
     let outcome = match (larger.interval, smaller.interval) {
@@ -55,7 +56,7 @@ fn compare(larger: Option<&MeanFigure>, smaller: Option<&MeanFigure>) -> (Outcom
     (outcome, ratio)
 }
 
-/// Where the mean may lie: with the noise where repetitions tell it, else its bounds alone.
+/// Interval of the mean: with the noise if repetitions determine it, otherwise only its bounds.
 pub(crate) fn ends(measured: &MeanFigure) -> (f64, f64) {
     measured.interval.unwrap_or((measured.lower.unwrap_or(measured.mean).min(measured.mean), measured.mean))
 }
@@ -76,11 +77,11 @@ mod tests {
         // The noise of few repetitions is wider than the bounds.
         let noisy = measured(0.9, 1.0, Some((0.5, 2.5)));
         assert_eq!(compare(Some(&slow), Some(&noisy)).0, Outcome::Undecided);
-        // One run says nothing of the noise.
+        // One run gives no information about the noise.
         let once = measured(0.9, 1.0, None);
         assert_eq!(compare(Some(&slow), Some(&once)), (Outcome::Undecided, Some((1.6, 2.0 / 0.9))));
         assert_eq!(compare(Some(&slow), None), (Outcome::NotMeasured, None));
-        // Nothing is a multiple of nothing.
+        // There is no ratio to 0.
         let none = measured(0.0, 0.0, Some((0.0, 0.0)));
         assert_eq!(compare(Some(&slow), Some(&none)), (Outcome::Holds, None));
     }

@@ -1,4 +1,4 @@
-//! One table: every cell of its experiment with what is printed and what was measured.
+//! One table: every cell of its experiment with the published and the measured value.
 
 use pubmark_model::experiment::{Experiment, PaperFigures, PlannedCell, cells};
 use pubmark_record::experiment::{Cell, CellFigure};
@@ -8,10 +8,10 @@ use crate::definition::Table;
 use crate::record::{MeanFigure, TableCell, TableResult};
 use pubmark_runner::without_output;
 
-/// What a cell has of an axis that its experiment does not vary and does not name.
+/// Value of a cell on an axis that its experiment neither varies nor names.
 const NO_VALUE: &str = "";
 
-/// Lays a table out.
+/// Makes a table.
 pub(crate) fn table(table: &Table, part: &Part) -> TableResult {
     let experiment = &part.experiment;
     let printed: Vec<&PaperFigures> = of_figure(experiment, &table.figure).collect();
@@ -62,7 +62,7 @@ fn table_cell(table: &Table, part: &Part, printed: &[&PaperFigures], planned: &P
     }
 }
 
-/// What is printed of a cell.
+/// Published value of a cell.
 fn value_at(paper: &PaperFigures, cell: &PlannedCell) -> Option<f64> {
     let is_here = |at: &[String]| {
         paper.columns.iter().zip(at).all(|(axis, value)| cell.values.get(axis).is_some_and(|here| here == value))
@@ -70,7 +70,7 @@ fn value_at(paper: &PaperFigures, cell: &PlannedCell) -> Option<f64> {
     paper.rows.iter().find(|row| is_here(&row.at)).map(|row| row.value)
 }
 
-/// A figure of a cell, if a run measured it.
+/// A figure of a cell, if it was measured in a run.
 pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<MeanFigure> {
     let found: &CellFigure = cell.figures.iter().find(|found| found.figure == figure)?;
     Some(MeanFigure {
@@ -82,7 +82,7 @@ pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<MeanFigure> {
     })
 }
 
-/// Why a cell lacks a figure: in a few words, and in a sentence.
+/// Why a cell has no figure: a short reason, and a sentence.
 fn missing(cell: &Cell) -> (String, Option<String>) {
     match cell.failures.first() {
         Some(failure) if cell.runs.is_empty() => (failure.kind.words().to_owned(), Some(own_words(&failure.text))),
@@ -91,7 +91,7 @@ fn missing(cell: &Cell) -> (String, Option<String>) {
     }
 }
 
-/// A reason without what another program said: its lines name hosts and addresses of one machine.
+/// A reason without the output of other programs, which contains hosts and addresses of one machine.
 fn own_words(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     without_output(first).trim_end().to_owned()

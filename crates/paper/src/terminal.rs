@@ -1,4 +1,5 @@
-//! A publication's repetition on a terminal: a line a table, a line a conclusion. The tables themselves stand in the page.
+//! The terminal summary of a publication's repetition: one line for each table and conclusion. The tables themselves
+//! are in the page.
 
 use pubmark_record::record::Status;
 use pubmark_report::terminal::layout::{Page, Tone};

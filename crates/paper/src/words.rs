@@ -1,4 +1,4 @@
-//! What all pages of a publication say alike.
+//! Texts that all pages of a publication share.
 
 use pubmark_record::by_reason::by_reason;
 use pubmark_record::comparison::Unit;
@@ -10,7 +10,7 @@ use crate::record::{
 };
 
 impl Outcome {
-    /// In a table's cell.
+    /// Text for a table cell.
     pub fn words(self) -> &'static str {
         match self {
             Outcome::Holds => "holds",
@@ -25,16 +25,16 @@ impl Outcome {
 pub(crate) struct Laid<'a> {
     /// The table.
     pub table: &'a TableResult,
-    /// Of every value.
+    /// Unit of all values.
     pub unit: ColumnUnit,
-    /// Rows by the values of their axes.
+    /// Rows, by the values of their axes.
     pub rows: Vec<&'a [String]>,
-    /// Columns likewise.
+    /// Columns, by the values of their axes.
     pub columns: Vec<&'a [String]>,
 }
 
 impl<'a> Laid<'a> {
-    /// Lays a table out.
+    /// Lays out a table.
     pub fn of(table: &'a TableResult) -> Laid<'a> {
         let mut rows: Vec<&[String]> = vec![];
         let mut columns: Vec<&[String]> = vec![];
@@ -54,12 +54,12 @@ impl<'a> Laid<'a> {
         Laid { table, unit: ColumnUnit::between(unit, smallest, largest), rows, columns }
     }
 
-    /// The cell of a row and a column.
+    /// The cell in a row and a column.
     pub fn cell(&self, row: &[String], column: &[String]) -> Option<&'a TableCell> {
         self.table.cells.iter().find(|cell| cell.row == row && cell.column == column)
     }
 
-    /// The figure with its unit.
+    /// Name of the figure with its unit.
     pub fn figure(&self) -> String {
         match self.unit.symbol {
             "" => self.table.figure.clone(),
@@ -67,18 +67,18 @@ impl<'a> Laid<'a> {
         }
     }
 
-    /// Is anything printed of it?
+    /// Whether the table has published values.
     pub fn has_printed(&self) -> bool {
         self.table.cells.iter().any(|cell| cell.printed.is_some())
     }
 
-    /// What was measured, without the unit; `*` where the verdicts forbid to use it.
+    /// The measured value without the unit, with `*` if the verdicts do not allow conclusions.
     pub fn here(&self, here: &MeanFigure) -> String {
         let mark = if here.shown_only { "*" } else { "" };
         format!("{}{mark}", self.unit.bounds([here.lower, Some(here.mean)]))
     }
 
-    /// What is known of a cell beside what was measured: `printed 3.94, 0.0660–0.0680 ×`.
+    /// Further text about a cell in addition to the measured value: `printed 3.94, 0.0660–0.0680 ×`.
     pub fn beside(&self, cell: &TableCell) -> Option<String> {
         let printed = cell.printed?;
         let ratio = ratio(self.table, cell).map_or_else(String::new, |ratio| format!(", {}", times(ratio)));
@@ -86,8 +86,8 @@ impl<'a> Laid<'a> {
     }
 }
 
-/// What was measured as a multiple of what is printed, by both bounds; `None` where one is missing, zero or in another unit, or the
-/// verdicts forbid to use it.
+/// Ratio of the measured to the published value, by both bounds; `None` if one is missing, zero or in another unit, or
+/// if the verdicts do not allow conclusions.
 fn ratio(table: &TableResult, cell: &TableCell) -> Option<(f64, f64)> {
     let (printed, measured) = (cell.printed?, cell.measured.as_ref()?);
     let lower = measured.lower.unwrap_or(measured.mean).min(measured.mean);
@@ -95,13 +95,13 @@ fn ratio(table: &TableResult, cell: &TableCell) -> Option<(f64, f64)> {
     is_usable.then(|| (lower / printed, measured.mean / printed))
 }
 
-/// A multiple by its bounds; once where both are the same in three digits.
+/// A ratio by its bounds; only one number if both have the same three digits.
 pub(crate) fn times((least, most): (f64, f64)) -> String {
     let (least, most) = (significant(least), significant(most));
     if least == most { format!("{most} ×") } else { format!("{least}–{most} ×") }
 }
 
-/// Values of axes as the head of a row or a column; a number or a switch with the name of its axis.
+/// Values of axes as the heading of a row or a column; a number or a switch has the name of its axis.
 pub(crate) fn head(axes: &[String], values: &[String]) -> String {
     let word = |(axis, value): (&String, &String)| match value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok() {
         true => format!("{} {value}", axis_name(axis)),
@@ -110,7 +110,7 @@ pub(crate) fn head(axes: &[String], values: &[String]) -> String {
     if values.is_empty() { "all".to_owned() } else { axes.iter().zip(values).map(word).collect::<Vec<_>>().join(", ") }
 }
 
-/// An axis for people; a setting of the workload without its prefix.
+/// Name of an axis for people: a setting of the workload without its prefix.
 fn axis_name(axis: &str) -> &str {
     match axis {
         "qos" => "QoS",
@@ -119,12 +119,12 @@ fn axis_name(axis: &str) -> &str {
     }
 }
 
-/// Names of axes as the head of a table.
+/// Names of axes as the heading of a table.
 pub(crate) fn axes(axes: &[String]) -> String {
     axes.iter().map(|axis| axis_name(axis)).collect::<Vec<_>>().join(", ")
 }
 
-/// How much of a table was measured, and how it compares with what is printed.
+/// How much of a table was measured, and how it compares with the published values.
 pub(crate) fn found(table: &TableResult) -> String {
     let measured = table.cells.iter().filter(|cell| cell.measured.is_some()).count();
     let mut text = format!("{measured} of {}", counted(table.cells.len() as u64, "cell", "cells"));
@@ -148,7 +148,7 @@ pub(crate) fn found(table: &TableResult) -> String {
     text
 }
 
-/// Why cells have no value, where a sentence says it, with their heads; each reason once.
+/// Reasons, in sentences, why cells have no value, with the headings of the cells; each reason once.
 pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
     let axes = [table.rows.as_slice(), table.columns.as_slice()].concat();
     let label = |cell: &TableCell| head(&axes, &[cell.row.as_slice(), cell.column.as_slice()].concat());
@@ -156,7 +156,7 @@ pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
         .cells
         .iter()
         .filter_map(|cell| {
-            // What the cell itself says is enough where there is no more to say.
+            // Without a longer text, the short reason in the cell is sufficient.
             let (why, detail) = (cell.reason.as_ref()?, cell.detail.as_ref()?);
             Some((label(cell), format!("{why}: {detail}")))
         })
@@ -202,7 +202,7 @@ pub(crate) fn machine(made: &RunsSummary) -> String {
     )
 }
 
-/// How many cases of a conclusion came out how: `holds in 3 of 6 cases, undecided in 1, not measured in 2`.
+/// Number of cases of a conclusion for each outcome: `holds in 3 of 6 cases, undecided in 1, not measured in 2`.
 pub(crate) fn counts(statement: &StatementResult) -> String {
     let count = |outcome: Outcome| statement.cases.iter().filter(|case| case.outcome == outcome).count();
     let all = [Outcome::Holds, Outcome::DoesNotHold, Outcome::Undecided, Outcome::NotMeasured];
@@ -214,12 +214,12 @@ pub(crate) fn counts(statement: &StatementResult) -> String {
     format!("{} of {}", parts.join(", "), counted(statement.cases.len() as u64, "case", "cases"))
 }
 
-/// How many times as large a figure is, least and most.
+/// Ratio of the figures in a case, lower and upper bound.
 pub(crate) fn case_times(case: &Case) -> String {
     case.ratio.map_or_else(pubmark_report::numbers::missing, times)
 }
 
-/// Which runs: short ones, or as long as the publication's.
+/// Length of the runs: short, or as long as in the publication.
 pub(crate) fn length(record: &PaperRecord) -> &'static str {
     if record.quick { "Short runs and few repetitions" } else { "Length and repetitions of the publication" }
 }

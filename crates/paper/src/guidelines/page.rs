@@ -10,10 +10,10 @@ use crate::guidelines::ranking::{DELIVERED_AT_LEAST, Ranked};
 use crate::record::{Outcome, StatementResult};
 use crate::words::{self, Laid};
 
-/// Mark of a figure of one run.
+/// Mark of a figure that was measured in one run only.
 const ONCE: &str = "¹";
 
-/// The page.
+/// The page as Markdown.
 pub(super) fn page(collection: &Collection) -> String {
     let mut text = "# Which system for which need\n\n".to_owned();
     let answers: Vec<Evidence<'_>> = collection.answers().collect();
@@ -33,7 +33,7 @@ pub(super) fn page(collection: &Collection) -> String {
     text
 }
 
-/// The commands whose records would answer a need.
+/// The commands whose records would answer a requirement.
 fn what_would(need: Need) -> String {
     let mut commands: Vec<String> = vec![];
     for paper in definition::names().into_iter().filter_map(definition::find) {
@@ -63,7 +63,7 @@ fn introduction(text: &mut String, collection: &Collection) {
     ));
 }
 
-/// Systems by needs: of each need the first answer.
+/// Table of systems by requirement: the first answer for each requirement.
 fn overview(text: &mut String, answers: &[Evidence<'_>]) {
     let leading: Vec<&Evidence<'_>> =
         Need::ALL.iter().filter_map(|need| answers.iter().find(|answer| answer.guideline.need == *need)).collect();
@@ -95,7 +95,7 @@ fn overview(text: &mut String, answers: &[Evidence<'_>]) {
     table(text, &header, &rows);
 }
 
-/// The name of a system is written in one way by an experiment, and in another one by its neighbour.
+/// Whether two names mean one system: experiments write the name of a system in different ways.
 fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
@@ -109,7 +109,7 @@ fn overview_cell(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
     }
 }
 
-/// What was compared, and where: `latency p50 in ms at payload 1024B`.
+/// The compared figure and the cells, such as `latency p50 in ms at payload 1024B`.
 fn figure_words(answer: &Evidence<'_>) -> String {
     let at = &answer.guideline.at;
     let (axes, values): (Vec<String>, Vec<String>) =
@@ -174,13 +174,13 @@ fn answer_words(answer: &Evidence<'_>) -> String {
     text
 }
 
-/// The anchor that a heading of Markdown gets: letters in lower case, digits, hyphens for blanks.
+/// The anchor of a heading in Markdown: lower-case letters, digits, hyphens for spaces.
 fn anchor(title: &str) -> String {
     let is_part = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
     title.to_lowercase().chars().filter(is_part).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
-/// The conclusions that no case of what was measured confirms.
+/// The conclusions that no measured case confirms.
 fn unconfirmed(text: &mut String, collection: &Collection) {
     let is_confirmed = |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome == Outcome::Holds);
     let is_measured =

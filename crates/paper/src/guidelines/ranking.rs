@@ -1,4 +1,4 @@
-//! The order of systems by one figure, as far as the intervals of what was measured show one.
+//! The order of systems by one figure, as far as the measured intervals determine one.
 
 use crate::definition::{Better, Guideline};
 use crate::record::{MeanFigure, TableCell, TableResult};
@@ -7,13 +7,13 @@ use crate::statement::ends;
 /// Share of the messages that a system must deliver for its latency and cost to be compared.
 pub(crate) const DELIVERED_AT_LEAST: f64 = 0.999;
 
-/// The systems of a table in their order.
+/// The systems of a table, in order.
 pub(crate) struct Ranking<'a> {
-    /// Those compared, the best first.
+    /// Compared systems, the best first.
     pub ranked: Vec<Ranked<'a>>,
-    /// Those not compared, with the reason.
+    /// Systems that were not compared, with the reason.
     pub left_out: Vec<(&'a str, String)>,
-    /// Is each place known from repeated runs? One run says nothing about the noise.
+    /// Whether each position is based on repeated runs. One run gives no information about the noise.
     pub is_repeated: bool,
 }
 
@@ -21,14 +21,14 @@ pub(crate) struct Ranking<'a> {
 pub(crate) struct Ranked<'a> {
     /// The system.
     pub name: &'a str,
-    /// Least and most that the figure may be: bounds, and noise where runs were repeated; of [`Better::Further`] the number along the
-    /// axis, twice, or without an end where the next number was not judged.
+    /// Lower and upper bound of the figure: its bounds, and noise if runs were repeated. For [`Better::Further`], both are the
+    /// number along the axis; the upper bound is infinite if the next number was not judged.
     pub ends: (f64, f64),
-    /// It is the best, or its interval and that of the best overlap.
+    /// Whether it is the best system, or its interval and that of the best overlap.
     pub is_first: bool,
 }
 
-/// Ranks the systems of a table; `None` where none has a figure.
+/// Ranks the systems of a table; `None` if no system has a figure.
 pub(crate) fn ranking<'a>(
     guideline: &Guideline,
     table: &'a TableResult,
@@ -40,7 +40,7 @@ pub(crate) fn ranking<'a>(
     };
     let is_larger_better = guideline.better != Better::Smaller;
     ranking.ranked.sort_by(|one, other| {
-        // The upper end of an interval is the figure itself, what lies below it is its uncertainty.
+        // The upper end of an interval is the figure itself; the part below it is the uncertainty.
         let order = one.ends.1.total_cmp(&other.ends.1).then(one.ends.0.total_cmp(&other.ends.0));
         if is_larger_better { order.reverse() } else { order }
     });
@@ -71,7 +71,8 @@ fn by_figure<'a>(guideline: &Guideline, table: &'a TableResult, delivered: Optio
     ranking
 }
 
-/// How far along an axis of numbers each system delivers everything: up to the last number before the first at which it does not.
+/// Ranks systems by the largest number along an axis up to which they deliver everything: the last number before the
+/// first loss.
 fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> Ranking<'a> {
     let mut ranking = Ranking { ranked: vec![], left_out: vec![], is_repeated: true };
     let cells = || table.cells.iter().filter(|cell| is_at(guideline, table, cell));
@@ -103,7 +104,7 @@ fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> R
     ranking
 }
 
-/// A figure that may be judged, or why there is none.
+/// A figure that may be judged, or the reason why there is none.
 fn usable(cell: &TableCell) -> Result<&MeanFigure, String> {
     match (&cell.measured, &cell.reason) {
         (Some(measured), _) if measured.shown_only => Err("its runs are invalid".to_owned()),
@@ -113,7 +114,7 @@ fn usable(cell: &TableCell) -> Result<&MeanFigure, String> {
     }
 }
 
-/// The share delivered in the cell with the same values of the axes.
+/// The delivered share in the cell with the same values of the axes.
 fn share_of(delivered: &TableResult, cell: &TableCell) -> Option<f64> {
     let same = delivered.cells.iter().find(|other| other.row == cell.row && other.column == cell.column)?;
     Some(same.measured.as_ref()?.mean)
@@ -201,7 +202,7 @@ mod tests {
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, Some(&delivered)).unwrap();
         assert_eq!(names(&found), [("slow", true)]);
         assert_eq!(found.left_out, [("fast", "delivered 45.67 %".to_owned())]);
-        // Without that table it is, and one run shows no order.
+        // Without that table, the system is ranked, and one run determines no order.
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, None).unwrap();
         assert_eq!(names(&found), [("fast", true), ("slow", false)]);
         assert!(!found.is_repeated);
@@ -214,9 +215,9 @@ mod tests {
             ("200", "robust", measured(1.0, None)),
             ("200", "weak", measured(1.0, None)),
             ("1000", "weak", measured(0.9, None)),
-            // By chance, after a loss: this is no reach.
+            // Delivered by chance, after a loss at a smaller number: this does not count.
             ("4000", "weak", measured(1.0, None)),
-            // What was not judged is no loss.
+            // A cell that was not judged is not a loss.
             ("200", "unknown", measured(1.0, None)),
             ("1000", "unknown", None),
             ("200", "broken", measured(0.5, None)),
