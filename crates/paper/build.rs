@@ -1,4 +1,4 @@
-//! Embeds the publications.
+//! Embeds the definitions of publications.
 
 include!("../embed.rs");
 

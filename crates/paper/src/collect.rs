@@ -13,7 +13,7 @@ use crate::{series, statement, table};
 /// An experiment and its results.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The experiment with the values that were selected.
+    /// The experiment with the selected values.
     pub experiment: Experiment,
     /// Its folder, relative to the publication's; `None` if the experiment was not started.
     pub folder: Option<String>,

@@ -19,7 +19,7 @@ pub struct Paper {
     pub citation: String,
     /// Its tables and figures, in its order. Their experiments are run in this order, too.
     pub tables: Vec<Table>,
-    /// Its figures over time.
+    /// Figures over time.
     #[serde(default)]
     pub series: Vec<Series>,
     /// Its conclusions, as comparisons of figures.
@@ -226,7 +226,7 @@ pub fn names() -> Vec<&'static str> {
     EMBEDDED.iter().map(|(name, _)| *name).collect()
 }
 
-/// The publication of this name; `None` if there is none.
+/// The publication with this name; `None` if there is none.
 pub fn find(name: &str) -> Option<Paper> {
     let (_, text) = EMBEDDED.iter().find(|(known, _)| *known == name)?;
     Some(serde_saphyr::from_str(text).expect("a test reads every embedded file"))

@@ -43,13 +43,13 @@ pub enum GuidelinesError {
     /// The records are of two machines, so that their systems cannot be compared.
     #[error("`{one}` and `{other}` are of different machines: {first} and {second}")]
     Machines {
-        /// A folder.
+        /// Folder of the first record.
         one: String,
-        /// Another.
+        /// Folder of the other record.
         other: String,
-        /// The machine of the first.
+        /// Machine of the first record.
         first: String,
-        /// The machine of the other.
+        /// Machine of the other record.
         second: String,
     },
 }
@@ -105,7 +105,7 @@ impl Collection {
         self.records.iter().map(|(folder, _)| folder.as_str())
     }
 
-    /// The page.
+    /// The page as Markdown.
     pub fn page(&self) -> String {
         page::page(self)
     }

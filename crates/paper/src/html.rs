@@ -11,7 +11,7 @@ use pubmark_report::words::{capitalised, command_line, sentence};
 use crate::record::{Outcome, PaperRecord, StatementResult, TableCell, TableResult};
 use crate::words::{self, Laid};
 
-/// The page.
+/// The page as HTML.
 pub fn html(record: &PaperRecord) -> String {
     let body = html! {
         header {

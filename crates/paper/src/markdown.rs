@@ -9,7 +9,7 @@ use pubmark_report::words::{capitalised, command_line, sentence};
 use crate::record::{PaperRecord, StatementResult, TableCell, TableResult};
 use crate::words::{self, Laid};
 
-/// The page.
+/// The page as Markdown.
 pub fn markdown(record: &PaperRecord) -> String {
     let mut text = format!("# {}\n\n{}\n\n", escaped(&record.title), sentence(&escaped(&record.citation)));
     text.push_str(&format!("{}. pubmark {}.", words::length(record), record.pubmark_version));

@@ -9,7 +9,7 @@ use pubmark_record::store::Stored;
 
 /// Version of this schema: changes only when a field changes its meaning or is removed.
 pub const PAPER_SCHEMA_VERSION: u32 = 1;
-/// Name of its file.
+/// Name of the record's file.
 pub const PAPER_FILE: &str = "paper.json";
 
 /// A repetition of a publication.
@@ -35,7 +35,7 @@ pub struct PaperRecord {
     pub experiments: Vec<ExperimentPart>,
     /// The tables.
     pub tables: Vec<TableResult>,
-    /// The conclusions.
+    /// The publication's conclusions.
     pub statements: Vec<StatementResult>,
     /// Parts of the publication that are not repeated.
     pub not_repeated: Vec<Omission>,
@@ -153,7 +153,7 @@ pub struct StatementResult {
     pub conclusion: String,
     /// Where in the publication.
     pub source: String,
-    /// Name of the figure by which it is judged.
+    /// Name of the figure that is compared.
     pub figure: String,
     /// The cases.
     pub cases: Vec<Case>,
@@ -164,9 +164,9 @@ pub struct StatementResult {
 pub struct Case {
     /// Label that distinguishes the case from the others; empty if there is only one.
     pub label: String,
-    /// The cell where the figure should be larger.
+    /// The cell in which the figure should be larger.
     pub larger: String,
-    /// The cell where it should be smaller.
+    /// The cell in which the figure should be smaller.
     pub smaller: String,
     /// The outcome.
     pub outcome: Outcome,

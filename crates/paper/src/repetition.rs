@@ -35,9 +35,9 @@ pub struct Repetition {
 pub enum Step<'a> {
     /// The experiment begins, or continues: number `number` of `of`.
     Begins {
-        /// Its name.
+        /// Name of the experiment.
         name: &'a str,
-        /// Its number, from 1.
+        /// Number of the experiment, from 1.
         number: usize,
         /// Number of selected experiments.
         of: usize,
@@ -46,14 +46,14 @@ pub enum Step<'a> {
     },
     /// The experiment is left out.
     LeftOut {
-        /// Its name.
+        /// Name of the experiment.
         name: &'a str,
         /// The reason.
         why: &'a str,
     },
     /// The experiment ended before all its runs were made, because of consecutive invalid runs.
     Stopped {
-        /// Its name.
+        /// Name of the experiment.
         name: &'a str,
         /// The reason.
         why: &'a str,

@@ -70,7 +70,7 @@ fn value_at(paper: &PaperFigures, cell: &PlannedCell) -> Option<f64> {
     paper.rows.iter().find(|row| is_here(&row.at)).map(|row| row.value)
 }
 
-/// A figure of a cell, if a run measured it.
+/// A figure of a cell, if it was measured in a run.
 pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<MeanFigure> {
     let found: &CellFigure = cell.figures.iter().find(|found| found.figure == figure)?;
     Some(MeanFigure {

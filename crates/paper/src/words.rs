@@ -28,7 +28,7 @@ pub(crate) struct Laid<'a> {
     pub table: &'a TableResult,
     /// Unit of all values.
     pub unit: ColumnUnit,
-    /// Rows by the values of their axes.
+    /// Rows, by the values of their axes.
     pub rows: Vec<&'a [String]>,
     /// Columns by the values of their axes.
     pub columns: Vec<&'a [String]>,
@@ -55,12 +55,12 @@ impl<'a> Laid<'a> {
         Laid { table, unit: ColumnUnit::between(unit, smallest, largest), rows, columns }
     }
 
-    /// The cell of a row and a column.
+    /// The cell in a row and a column.
     pub fn cell(&self, row: &[String], column: &[String]) -> Option<&'a TableCell> {
         self.table.cells.iter().find(|cell| cell.row == row && cell.column == column)
     }
 
-    /// The figure with its unit.
+    /// Name of the figure with its unit.
     pub fn figure(&self) -> String {
         match self.unit.symbol {
             "" => self.table.figure.clone(),

@@ -184,7 +184,7 @@ impl PreparedRun {
     /// Assigns nodes that have already joined to a run with nodes: the first ones, as many as the run needs. Several
     /// successive runs share nodes in this way, so that nodes join once. Does nothing for a run without nodes.
     /// # Errors
-    /// It wants more than there are, or starts a system that they do not reach.
+    /// The run needs more nodes than there are, or starts a system that they cannot reach.
     pub fn use_nodes(&mut self, joined: &Arc<JoinedNodes>) -> Result<(), RunError> {
         if !self.wants_nodes() {
             return Ok(());

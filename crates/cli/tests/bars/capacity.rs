@@ -1,5 +1,5 @@
-//! Capacity truth: a broker that takes 5,000 messages a second is found at 5,000 ± 5 %, within 90 s; a generator throttled
-//! to 3,000 a second is called the limit.
+//! Capacity: a broker that accepts 5,000 messages a second is measured at 5,000 ± 5 %, within 90 s; a generator that is
+//! throttled to 3,000 a second is reported as the limit.
 
 use std::time::{Duration, Instant};
 
@@ -26,9 +26,9 @@ profiles:
     description: as it comes
 ";
 
-/// 1,200 messages a second, from where it is doubled.
+/// 1,200 messages a second, the load from which the search doubles.
 const LOAD: [&str; 6] = ["--set", "pairs=20", "--set", "rate=60/s", "--set", "payload=100B"];
-/// Longest search.
+/// Longest duration of a search.
 const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
@@ -68,13 +68,13 @@ fn trial_line(trial: &serde_json::Value) -> String {
 #[test]
 fn a_slow_generator_is_called_the_limit() {
     let place = Place::new();
-    // Each send takes a third of a millisecond: 3,000 a second.
+    // Each send lasts a third of a millisecond: 3,000 a second.
     let arguments = ["capacity", "pairs", "--system", "builtin", "--handicap", "333us", "--most", "200"];
     let found = place.json(&[&arguments[..], &LOAD, &["--json", "--quiet"]].concat());
     let limit = found["answer"]["limit"].as_str().unwrap_or("—");
     let holds = found["answer"]["holds_per_s"].as_f64().unwrap_or(0.0);
     eprintln!("slow generator: limit {limit} above {holds:.0} msg/s: {}", found["answer"]["text"]);
     assert_eq!(limit, "generator", "{}", found["answer"]);
-    // Never more than it can; how much less, the machine decides as well.
+    // Never more than the generator can send; how much less depends on the machine, too.
     assert!((1_000.0..=3_150.0).contains(&holds), "{}", found["answer"]);
 }

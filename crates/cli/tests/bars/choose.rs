@@ -1,5 +1,5 @@
-//! Choosing: candidates with a handicap that this test sets are placed right, and of two equal ones none is recommended. Bar: 20 of 20
-//! races each; `make test` makes a small one of each.
+//! Choosing: candidates with a handicap that this test sets are ranked correctly, and of two equal ones neither is
+//! recommended. Bar: 20 of 20 races each; `make test` makes a small one of each.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::place::{Place, is_full, load, times};
 
-/// The built-in broker, begun in a way of the test's own.
+/// The built-in broker, started by a command of the test.
 const SYSTEM: &str = "\
 name: NAME
 title: broker with a handicap
@@ -30,7 +30,7 @@ profiles:
     description: as it comes
 ";
 
-/// 1,000 messages a second: in a window of two seconds are two of those that the lying broker drops.
+/// 1,000 messages a second: a window of two seconds contains two of the messages that the lying broker drops.
 const REQUIREMENTS: &str = "\
 workload: pairs
 load: {set: ['pairs=20', 'rate=50/s', 'payload=100B'], seed: SEED}
@@ -42,7 +42,7 @@ candidates: [CANDIDATES]
 MORE
 ";
 
-/// A broker that takes 300 messages a second.
+/// A broker that accepts 300 messages a second.
 fn capped(place: &Place) -> String {
     let arguments = "broker, --listen, \"{host}:{port:mqtt}\", --at-most, \"300\"";
     definition(place, "capped", "\"{self}\"", arguments)
@@ -60,7 +60,7 @@ fn definition(place: &Place, name: &str, program: &str, arguments: &str) -> Stri
     place.write(&format!("{name}.yaml"), &text)
 }
 
-/// A broker that drops each thousandth message.
+/// A broker that drops every thousandth message.
 fn liar(place: &Place) -> LiarProcess {
     LiarProcess::start(Path::new(env!("CARGO_BIN_EXE_pubmark")), place.path(), "drop every=1000\n", &[])
 }
@@ -75,7 +75,7 @@ fn choose(place: &Place, seed: u32, within: &str, candidates: &str, more: &str) 
     place.json(&["choose", &file, "--json", "--quiet"])
 }
 
-/// State, and the objective that is missed, of each candidate.
+/// Name, state and missed objective of each candidate.
 fn states(choice: &Value) -> Vec<(String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let candidates = choice["candidates"].as_array().unwrap().iter();
@@ -84,7 +84,7 @@ fn states(choice: &Value) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// How a race went, by what each candidate has to come to.
+/// Result of a race, compared with the expected state of each candidate.
 #[derive(Debug, PartialEq, Eq)]
 enum Placed {
     Right,

@@ -1,5 +1,5 @@
-//! Leftovers: whoever is killed at whatever moment, pubmark or the system, no process, control group, directory or port
-//! remains. Bar: 100 kills.
+//! Leftovers: if pubmark or the system is killed at any moment, no process, control group, directory or port remains.
+//! Bar: 100 kills.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use super::place::{Place, load, times};
 
-/// In the environment of everything that a run starts.
+/// Environment variable of every process that a run starts.
 const MARK: &str = "PUBMARK_LEFTOVERS";
-/// Longest time until everything is gone.
+/// Longest time until everything is removed.
 const GONE_WITHIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Processes that carry the mark, with their command lines.
+/// Processes with the mark, with their command lines.
 fn marked(mark: &str) -> Vec<(u32, String)> {
     let wanted = format!("{MARK}={mark}");
     let mut found = vec![];
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        // A process that ends while it is looked at is gone, which is what is asked for.
+        // A process that ends while it is inspected has ended, which is what the test requires.
         let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
         if environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()) {
             let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -31,7 +31,7 @@ fn marked(mark: &str) -> Vec<(u32, String)> {
     found
 }
 
-/// Folders named after us below the mounted hierarchies.
+/// Control groups of pubmark below the mounted hierarchies.
 fn control_groups() -> Vec<PathBuf> {
     fn search(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -56,13 +56,13 @@ fn directories(place: &Place) -> Vec<PathBuf> {
     fs::read_dir(place.temporary()).unwrap().flatten().map(|entry| entry.path()).collect()
 }
 
-/// The system's own process: the one that runs the program.
+/// The process of the system itself: the one that runs the program.
 fn system_of(mark: &str) -> Option<u32> {
     marked(mark).into_iter().find(|(_, words)| words.contains("mosquitto.conf")).map(|(pid, _)| pid)
 }
 
 fn kill(pid: u32) {
-    // SAFETY: plain system call; a process that has ended makes it fail, which is as good.
+    // SAFETY: plain system call; it fails if the process has ended, which is equally good.
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
 }
 
@@ -73,7 +73,7 @@ fn port(place: &Place) -> Option<u16> {
     text.lines().find_map(|line| line.strip_prefix("listener ")?.split(' ').next()?.parse().ok())
 }
 
-/// Waits for a moment of the run, meanwhile noting the port; ends early with the run.
+/// Waits for a moment of the run, and reads the port meanwhile; ends early with the run.
 fn wait(place: &Place, run: &mut Child, moment: Duration) -> Option<u16> {
     let began = Instant::now();
     let mut found = None;
@@ -84,14 +84,14 @@ fn wait(place: &Place, run: &mut Child, moment: Duration) -> Option<u16> {
     found.or_else(|| port(place))
 }
 
-/// What is still there after the time in which everything should be gone.
+/// What remains after the time in which everything should be removed.
 fn leftovers(place: &Place, mark: &str, before: &[PathBuf], port: Option<u16>) -> Vec<String> {
     let began = Instant::now();
     loop {
         let mut found: Vec<String> =
             marked(mark).into_iter().map(|(pid, words)| format!("process {pid}: {words}")).collect();
         let groups = control_groups().into_iter().filter(|group| !before.contains(group));
-        // Those of other tests that run at the same time are not ours: only new ones without a living process count.
+        // Control groups of concurrent tests do not count: only new ones without a living process do.
         found.extend(groups.filter(|group| is_empty(group)).map(|group| format!("control group {}", group.display())));
         found.extend(directories(place).into_iter().map(|path| format!("directory {}", path.display())));
         if let Some(port) = port.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_err()) {
@@ -131,7 +131,7 @@ fn nothing_remains_whoever_is_killed() {
         let mut command = place.command(&arguments);
         command.env(MARK, &mark).stdout(Stdio::null()).stderr(Stdio::null());
         let mut run = command.spawn().unwrap();
-        // Moments from before the system starts to after the run, without a pattern that a phase could hide in.
+        // Moments from before the start of the system until after the run, without a pattern that could miss a phase.
         let moment = Duration::from_micros(u64::from(number).wrapping_mul(7_919_317) % 2_600_000);
         let port = wait(&place, &mut run, moment);
         let victim = if number % 3 == 2 { system_of(&mark) } else { None };

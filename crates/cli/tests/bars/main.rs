@@ -1,5 +1,5 @@
-//! Bars: does pubmark's judgement hold over many repetitions? `make test` looks at a few of each, `make bars` at as many as
-//! the bar says, one after another, on a machine that should be quiet.
+//! Bars: whether pubmark's judgement is right over many repetitions. `make test` makes a few of each, `make bars` as
+//! many as the bar requires, one after another, on a machine that should be quiet.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 

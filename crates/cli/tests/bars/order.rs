@@ -1,11 +1,13 @@
-//! Order: mosquitto limited to a fifth of a core is found worse than unlimited at the same load. Bar: 10 of 10.
+//! Order: mosquitto limited to a fifth of a core is judged worse than unlimited mosquitto at the same load. Bar: 10 of
+//! 10.
 //!
-//! Worse means a longer latency, by the median or the 99th percentile: on a machine where a stall of the generator's can
-//! make the unlimited p99 as long as the limited one, the median still tells, and neither may say the contrary.
+//! Worse means a longer latency, by the median or the 99th percentile: on a machine where a stall of the generator can
+//! make the unlimited p99 as long as the limited one, the median still shows the difference, and neither may show the
+//! contrary.
 
 use super::place::{Place, is_full, load};
 
-/// A load of which a fifth of a core is less than mosquitto needs at once.
+/// A load for which mosquitto at once needs more than a fifth of a core.
 const EXPERIMENT: &str = "\
 name: order
 title: mosquitto limited and not
@@ -53,7 +55,7 @@ fn a_limited_system_is_found_worse() {
     assert_eq!(right, count);
 }
 
-/// The same question that pubmark asks: may we make a control group with a quota?
+/// The same check as in pubmark: whether this process may make a control group with a quota.
 fn can_limit() -> bool {
     let place = Place::new();
     let run = ["run", "hello", "--system", "mosquitto", "--limit", "cpu=0.5", "--duration", "100ms", "--warmup", "0s"];

@@ -1,4 +1,4 @@
-//! A folder to call the binary in, one bar at a time, and how often.
+//! A folder in which the binary is called, one bar at a time, and the number of repetitions.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,17 +7,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The machine is one bar's alone: two at a time would measure each other.
+/// One bar at a time has the machine: two bars would disturb each other's measurements.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A folder of its own, with the machine.
+/// A separate folder, with exclusive use of the machine.
 pub struct Place {
     folder: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Place {
-    /// Waits for the machine.
+    /// Waits for exclusive use of the machine.
     pub fn new() -> Place {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = TempDir::with_prefix("pubmark-bars-").unwrap();
@@ -25,7 +25,7 @@ impl Place {
         Place { folder, _turn: turn }
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -35,7 +35,7 @@ impl Place {
         self.path().join("temporary")
     }
 
-    /// Puts a file there.
+    /// Writes a file into the folder.
     pub fn write(&self, name: &str, text: &str) -> String {
         let path = self.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -49,7 +49,7 @@ impl Place {
         command
     }
 
-    /// Calls the binary to its end and gives the JSON document that it printed.
+    /// Calls the binary, waits for its end and returns the JSON document that it printed.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let output: Output = self.command(arguments).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
@@ -59,17 +59,17 @@ impl Place {
     }
 }
 
-/// How often: few times in `make test`, as often as the bar says in `make bars` (`PUBMARK_BARS=full`).
+/// Number of repetitions: `few` in `make test`, as many as the bar requires in `make bars` (`PUBMARK_BARS=full`).
 pub fn times(few: u32, full: u32) -> u32 {
     if std::env::var_os("PUBMARK_BARS").is_some_and(|value| value == "full") { full } else { few }
 }
 
-/// Is this the full bar?
+/// Whether this is the full bar.
 pub fn is_full() -> bool {
     times(0, 1) == 1
 }
 
-/// Cells of an experiment with fewer runs that count than a judgement needs, and why.
+/// Cells of an experiment with fewer runs that count than a judgement needs, with the reasons.
 pub fn unjudged(experiment: &Value) -> Vec<String> {
     let cells = experiment["cells"].as_array().unwrap().iter();
     let whole =
@@ -78,7 +78,7 @@ pub fn unjudged(experiment: &Value) -> Vec<String> {
     few.map(|cell| format!("{}: {}", cell["label"], cell["failures"][0]["text"])).collect()
 }
 
-/// Runs of a cell that a judgement needs.
+/// Least number of runs of a cell that a judgement needs.
 const FEWEST_RUNS: usize = 3;
 
 /// Load average over the last minute, for the table.

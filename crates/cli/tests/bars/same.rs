@@ -1,11 +1,11 @@
-//! A/A: mosquitto against itself has no winner. Bar: at most 2 of 40 comparisons name one, by any figure;
+//! A/A: mosquitto compared with itself has no winner. Bar: at most 2 of 40 comparisons name a winner, by any figure;
 //! `make test` makes three, and none may: in forty there was none.
 
 use serde_json::Value;
 
 use super::place::{Place, is_full, load, times, unjudged};
 
-/// Two cells that differ in their label alone.
+/// Two cells that differ only in their label.
 const EXPERIMENT: &str = "\
 name: same
 title: mosquitto against itself
@@ -39,14 +39,15 @@ fn a_system_does_not_win_against_itself() {
         let experiment = place.json(&["experiment", &file, "--json", "--quiet"]);
         let unjudged = unjudged(&experiment);
         if !unjudged.is_empty() {
-            // A bar that was not measured is not met; a few on a noisy machine are no failure of what is tested.
+            // A bar that was not measured is not met; a few cells on a noisy machine are not a failure of what is
+            // tested.
             assert!(!is_full(), "too few runs counted: {unjudged:?}");
             pubmark_testing::skip(format_args!(
                 "A/A {number} of {count}: too few runs counted on this machine: {unjudged:?}"
             ));
         }
         let found = winners(&experiment);
-        // Where every cell has its runs, something is judged: a bar without contests would always be met.
+        // If every cell has its runs, something is judged: a bar without contests would always be met.
         assert!(!unjudged.is_empty() || !experiment["contests"].as_array().unwrap().is_empty(), "nothing was judged");
         eprintln!("A/A {number:>2} of {count}: winner by {found:?}, load {}", load());
         named += u32::from(!found.is_empty());

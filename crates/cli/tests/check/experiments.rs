@@ -1,4 +1,4 @@
-//! Experiments on both sides: a change has to exceed the noise.
+//! Comparison of two experiments: a change has to exceed the noise.
 
 use crate::call::{assert_fits, call_in};
 use crate::folders::{experiment, record, run};

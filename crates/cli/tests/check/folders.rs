@@ -19,12 +19,12 @@ pub fn record(p99_us: f64) -> Record {
     record.system.ranked = true;
     let total = record.latency.total.as_mut().unwrap();
     total.upper.p99 = Some(p99_us);
-    // A fifth of it may be pubmark's own, as in the sample.
+    // A fifth of it may be pubmark's delay, as in the sample.
     total.lower.as_mut().unwrap().p99 = Some(0.8 * p99_us);
     record
 }
 
-/// Makes its verdict the given one, with a reason.
+/// Sets the verdict of a record, with a reason.
 pub fn judged(mut record: Record, status: VerdictStatus) -> Record {
     record.verdict.status = status;
     record.verdict.reasons = vec![Reason {
@@ -44,7 +44,8 @@ pub fn run(folder: &Path, name: &str, record: &Record) {
     fs::write(folder.join(name).join(RECORD_FILE), to_json(&record).unwrap()).unwrap();
 }
 
-/// Writes an experiment's folder: by system, the p99 of each run in µs; `failed` systems fail once besides.
+/// Writes an experiment's folder: the p99 of each run in µs, by system; each of the `failed` systems has one more run,
+/// which failed.
 pub fn experiment(folder: &Path, name: &str, systems: &[(&str, &[f64])], failed: &[&str]) {
     let cells: Vec<CellInput> = systems.iter().map(|(system, p99s)| cell(system, p99s, failed)).collect();
     let values = systems.iter().map(|(system, _)| (*system).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! The JUnit file, as other programs read it.
+//! The JUnit file, parsed as other programs do.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `pubmark check` as continuous integration calls it: what it prints, what it answers, what it writes.
+//! `pubmark check` in continuous integration: its output, its exit code, its files.
 //!
 //! `folders` makes runs and experiments of the made-up record; one test makes a real run.
 

@@ -9,7 +9,7 @@ use pubmark_record::threshold::Objectives;
 use crate::call::{assert_fits, call_in};
 use crate::folders::{judged, record, run};
 
-/// Calls, and fails unless it fits a terminal and answers `code`.
+/// Calls the binary, and fails unless the output fits a terminal and the exit code is `code`.
 fn checked(folder: &std::path::Path, arguments: &[&str], code: u8) -> String {
     let text = call_in(folder, arguments);
     assert_fits(&text);
@@ -159,7 +159,7 @@ fn a_real_run_is_checked_as_its_record_says() {
     assert!(made.ends_with("[exit code 0]\n") || made.ends_with("[exit code 5]\n"), "{made}");
     let json = fs::read_to_string(folder.path().join("runs/latest/record.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&json).unwrap();
-    // A busy machine may make the run invalid; the check must then say so.
+    // A busy machine may make the run invalid; the check must then report that.
     let code = if record["verdict"]["status"] == "invalid" { 5 } else { 0 };
     let text = checked(folder.path(), &["check", "runs/latest", "--require", "delivered=100%,max<60s"], code);
     assert!(text.contains("✓ delivered=100%"), "{text}");

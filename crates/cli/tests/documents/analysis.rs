@@ -11,10 +11,11 @@ use serde_json::Value;
 use crate::pages::{Block, Page};
 use crate::place::{Earlier, Place};
 
-/// What the page tells to install, in versions that are known to work.
+/// Packages that the page installs, in versions that are known to work.
 const PACKAGES: [&str; 2] = ["duckdb==2.0.1", "pandas==3.1.1"];
 
-/// The Python that has them, installed once for all tests of this process; the error is why there is none.
+/// A Python with these packages, installed once for all tests of this process; the error is the reason why there is
+/// none.
 fn python() -> Result<&'static Path, &'static str> {
     static INSTALLED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     INSTALLED.get_or_init(install).as_deref().map_err(String::as_str)
@@ -49,7 +50,7 @@ fn the_queries_on_records_find_their_runs() {
     };
     let pages = Page::all();
     let page = pages.iter().find(|page| page.name.ends_with("analyse-records.md")).unwrap();
-    // The first block makes the table that the scripts read.
+    // The first block creates the table that the scripts read.
     let first: &Block = &page.blocks[0];
     let place = Place::for_block(page, first, &Earlier::default());
     let made = place.execute(&first.commands[0].text);
@@ -86,11 +87,11 @@ fn a_record_is_recomputed_from_its_message_log_by_a_program_that_shares_no_code_
     assert!(said.contains("upper p99 us") && said.contains("delivered"), "{said}");
 }
 
-/// What the broker does wrong: it loses, repeats and swaps messages, and sends some of others (docs of `pubmark-liar`).
+/// Lies of the broker: it loses, repeats and swaps messages, and sends some foreign ones (docs of `pubmark-liar`).
 const LIES: &str = "drop every=97\nduplicate every=101 after=0\nswap every=103\nforeign every=50021\n";
 
-/// Fifty publishers through a broker that lies; `rate` is that of each, messages a second. What the program of the page
-/// finds in the log must be what the record and the table of each client say.
+/// Fifty publishers through a broker that lies; `rate` is that of each, messages a second. The page's program must
+/// compute from the log the counts of the record and of the table of clients.
 fn recount_lies(rate: u64, seconds: u64) {
     let python = match python() {
         Ok(python) => python,

@@ -1,27 +1,27 @@
-//! What a comment before a block says of its commands: `<!-- test: WORDS -->` for all, `<!-- test 2: WORDS -->` for the second,
-//! `<!-- test 2,3: WORDS -->` for some.
+//! Annotations of commands in a comment before a block: `<!-- test: WORDS -->` for all commands, `<!-- test 2: WORDS
+//! -->` for the second, `<!-- test 2,3: WORDS -->` for some.
 //!
-//! The words, with `;` between: options that take the place of the command's own or are added (`--dry-run`, `--duration 1s`), the codes
-//! that it may end with (`exit 0 or 5`), or `skip` and the reason why it is not executed.
+//! The words, separated by `;`: options that are added or replace those of the command (`--dry-run`, `--duration 1s`),
+//! exit codes that are allowed (`exit 0 or 5`), or `skip` and the reason why the command is not executed.
 
-/// What is done with a command.
+/// How a command is tested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Treatment {
     /// It is executed.
     Executed {
-        /// Options beside its own, each with its value.
+        /// Additional options, each with its value.
         options: Vec<String>,
-        /// Exit codes that are right.
+        /// Allowed exit codes.
         codes: Vec<i32>,
     },
-    /// It stands on the list.
+    /// It is only listed.
     Named {
         /// Why it is not executed.
         reason: String,
     },
 }
 
-/// A comment, read.
+/// A parsed comment.
 #[derive(Clone, Debug)]
 pub struct Annotation {
     /// Numbers of the commands in the block, from 1; empty for all.
@@ -30,7 +30,7 @@ pub struct Annotation {
 }
 
 impl Annotation {
-    /// Reads a line of a document; `None` if it is no such comment.
+    /// Parses a line of a document; `None` if it is not an annotation.
     pub fn parse(line: &str) -> Option<Annotation> {
         let inner = line.trim().strip_prefix("<!-- test")?.strip_suffix("-->")?;
         let (numbers, words) = inner.split_once(':')?;
@@ -38,17 +38,17 @@ impl Annotation {
         Some(Annotation { commands, words: words.trim().to_owned() })
     }
 
-    /// Is it about this command of the block?
+    /// Whether it applies to this command of the block.
     pub fn is_about(&self, number: usize) -> bool {
         self.commands.is_empty() || self.commands.contains(&number)
     }
 
-    /// Does it name a command by its number?
+    /// Whether it names a command by its number.
     pub fn is_particular(&self) -> bool {
         !self.commands.is_empty()
     }
 
-    /// What is to be done.
+    /// How the command is tested.
     pub fn treatment(&self) -> Result<Treatment, String> {
         if let Some(reason) = self.words.strip_prefix("skip ") {
             return Ok(Treatment::Named { reason: reason.trim().to_owned() });
@@ -77,7 +77,7 @@ impl Annotation {
     }
 }
 
-/// The command with these options in place of its own of the same names, before its remark and before `--`.
+/// The command with these options in place of its options with the same names, before its comment and before `--`.
 pub fn with_options(command: &str, options: &[String]) -> String {
     let remark = command.find(" #").unwrap_or(command.len());
     let (typed, after) = match command[..remark].split_once(" -- ") {
@@ -89,7 +89,7 @@ pub fn with_options(command: &str, options: &[String]) -> String {
         let name = option.split(' ').next().unwrap_or(option);
         if let Some(start) = typed.find(&format!(" {name} ")) {
             let after = start + 1 + name.len();
-            // A switch has no value behind it.
+            // A switch has no value.
             let value = if name.len() < option.len() { after + 1 } else { after };
             let end = typed[value..].find(' ').map_or(typed.len(), |length| value + length);
             typed.replace_range(start..end, "");
@@ -98,7 +98,7 @@ pub fn with_options(command: &str, options: &[String]) -> String {
             typed.truncate(typed.len() - name.len() - 1);
         }
         match typed.starts_with("make ") {
-            // Options of make stand before its targets.
+            // Options of make are before its targets.
             true => typed.insert_str("make".len(), &format!(" {option}")),
             false => typed.push_str(&format!(" {option}")),
         }

@@ -1,11 +1,12 @@
-//! Commands between backticks, in documents, help and hints: whether the program's parser takes them. Nothing of them is executed.
+//! Commands between backticks, in documents, help and hints: whether the program's parser accepts them. They are not
+//! executed.
 
 use std::process::Command;
 
 use crate::pages::{Page, below, root};
 use crate::place::program;
 
-/// Words that stand for something of the reader's and are no value that the parser takes; what is put in their place.
+/// Placeholders for values of the reader that the parser would not accept, with the value to use instead.
 const STAND_INS: [(&str, &str); 13] = [
     ("--nodes N", "--nodes 2"),
     ("--local-nodes N", "--local-nodes 2"),
@@ -22,7 +23,7 @@ const STAND_INS: [(&str, &str); 13] = [
     ("--allow {}", "--allow systems"),
 ];
 
-/// All of them, with where each stands.
+/// All of them, with their positions.
 pub fn all() -> Vec<(String, String)> {
     let mut found = vec![];
     for page in Page::all() {
@@ -35,7 +36,7 @@ pub fn all() -> Vec<(String, String)> {
     {
         for path in below(&root().join("crates").join(folder).join("src"), "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
-            // Tests of the texts may hold wrong ones.
+            // Tests may contain wrong texts.
             let text = text.split("#[cfg(test)]").next().unwrap();
             let name = path.strip_prefix(root()).unwrap().display().to_string();
             for (number, line) in text.lines().enumerate() {
@@ -51,24 +52,24 @@ fn commands(line: &str) -> impl Iterator<Item = String> {
     line.split('`').skip(1).step_by(2).filter(|text| text.starts_with("pubmark ")).map(str::to_owned)
 }
 
-/// Why the parser does not take a command; `None` if it does, or if it is another program's.
+/// Why the parser does not accept a command; `None` if it does, or if it is another program's.
 pub fn fault(command: &str) -> Option<String> {
     let command = command.split(" #").next().unwrap_or(command).split(" > ").next()?.split(" && ").next()?.trim();
     let mut typed = command.strip_prefix("pubmark ")?.to_owned();
     for (word, instead) in STAND_INS {
         typed = typed.replace(word, instead);
     }
-    // An option whose value is left open has some value; what else is left open is not there.
+    // An option with a placeholder gets some value; other placeholders are removed.
     let with_value = format!("{typed} ").replace(" … ", " 1 ").replace('…', " ");
     let attempts = [typed.replace('…', " "), with_value, format!("{typed} 1")];
     let refusals: Vec<String> = attempts.iter().map_while(|attempt| refusal(attempt)).collect();
     (refusals.len() == attempts.len()).then(|| format!("`{command}`: {}", refusals[0]))
 }
 
-/// What the parser says against it.
+/// The parser's error.
 fn refusal(typed: &str) -> Option<String> {
     let mut words: Vec<String> = split(typed).into_iter().map(|word| filled_in(&word)).collect();
-    // Values are judged as they are read; with this option the rest is not, and nothing begins.
+    // Values are parsed as usual; this option disables other checks, and nothing is started.
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     words.insert(end, "--help".to_owned());
     let output = Command::new(program()).args(&words).env_remove("NO_COLOR").output().unwrap();
@@ -76,7 +77,7 @@ fn refusal(typed: &str) -> Option<String> {
     (!output.status.success()).then(|| said.lines().take(3).collect::<Vec<_>>().join(" "))
 }
 
-/// `{name}` of a format is some word.
+/// Replaces `{name}` of a format string by a word.
 fn filled_in(word: &str) -> String {
     let mut filled = String::new();
     let mut rest = word;
@@ -95,7 +96,7 @@ fn filled_in(word: &str) -> String {
     filled + rest
 }
 
-/// Words as the shell takes them apart.
+/// Words as the shell splits them.
 fn split(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (vec![], String::new(), None);
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Links between documents: whether the file is there, and the heading in it.
+//! Links between documents: whether the file exists, and the heading in it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::pages::{Page, root};
 
-/// Every link of the documents to another file, with where it stands.
+/// Every link of the documents to another file, with its position.
 pub fn all() -> Vec<(String, String)> {
     let mut found = vec![];
     for page in Page::all() {
@@ -33,7 +33,7 @@ pub fn fault(at: &str, target: &str) -> Option<String> {
     (!headings(&text).contains(&heading.to_owned())).then(|| format!("`{target}`: there is no such heading"))
 }
 
-/// What stands in the round brackets of links and pictures; addresses of the web are left out, as nothing is fetched.
+/// Targets of links and pictures; web addresses are left out, because nothing is downloaded.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let without_code = line.split('`').step_by(2);
     without_code
@@ -42,7 +42,8 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
 }
 
-/// Headings as GitHub names them in addresses: small letters, without punctuation, hyphens for blanks, numbered if they repeat.
+/// Anchors of headings as GitHub makes them: lower-case letters, no punctuation, hyphens for spaces, numbered if they
+/// repeat.
 fn headings(text: &str) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut inside = false;

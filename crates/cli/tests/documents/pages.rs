@@ -1,4 +1,4 @@
-//! The documents: their blocks of commands, and files that they show.
+//! The documents: their blocks of commands, and the files that they show.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use crate::annotation::{Annotation, Treatment};
 
 /// A document.
 pub struct Page {
-    /// Its path in the repository.
+    /// Path in the repository.
     pub name: String,
     /// Blocks of commands, in order.
     pub blocks: Vec<Block>,
-    /// Files that it shows and that its commands may name, by name.
+    /// Files that the document shows and that its commands may use, by name.
     pub files: Vec<(String, String)>,
     text: String,
 }
@@ -24,11 +24,11 @@ pub struct Block {
 
 /// A command.
 pub struct Command {
-    /// Its line in the document.
+    /// Line in the document.
     pub line: usize,
     /// As it is typed.
     pub text: String,
-    /// What is to be done with it, or what is wrong with what is said of it.
+    /// How the command is tested, or the error in its annotation.
     pub treatment: Result<Treatment, String>,
 }
 
@@ -37,7 +37,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// Files with this ending below a folder, sorted.
+/// Files with this extension below a folder, sorted.
 pub fn below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = vec![];
     for entry in fs::read_dir(folder).unwrap() {
@@ -53,7 +53,7 @@ pub fn below(folder: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 impl Page {
-    /// README.md and what stands beside it, and everything in docs/.
+    /// README.md and the documents beside it, and everything in docs/.
     pub fn all() -> Vec<Page> {
         let beside = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
         let mut paths: Vec<PathBuf> =
@@ -106,7 +106,7 @@ impl Page {
         Page { name, blocks, files, text }
     }
 
-    /// Scripts that it shows, each with where it stands.
+    /// Scripts that the document shows, each with its position.
     pub fn scripts(&self) -> Vec<(String, String)> {
         let script = |part: Part| match part {
             Part::Code { language: "sh", first, lines } => {
@@ -117,7 +117,7 @@ impl Page {
         parts(&self.text).into_iter().filter_map(script).collect()
     }
 
-    /// Programs that it shows, each with its path in the repository.
+    /// Programs that the document shows, each with its path in the repository.
     pub fn programs(&self) -> Vec<(String, String)> {
         let program = |part: Part| match part {
             Part::Code { language: "rust", lines, .. } => {
@@ -172,7 +172,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Lines with a prompt: `$ pubmark list`, or with the machine in front, `coordinator$ pubmark cluster init`.
+/// Lines with a prompt: `$ pubmark list`, or with the name of a machine, `coordinator$ pubmark cluster init`.
 fn commands(first: usize, lines: &[&str], annotations: &[Annotation]) -> Vec<Command> {
     let mut commands: Vec<Command> = vec![];
     for (number, line) in lines.iter().enumerate() {
@@ -181,7 +181,7 @@ fn commands(first: usize, lines: &[&str], annotations: &[Annotation]) -> Vec<Com
             continue;
         }
         let place = commands.len() + 1;
-        // What is said of one command comes before what is said of all.
+        // An annotation of one command has priority over one of all commands.
         let about = annotations.iter().filter(|annotation| annotation.is_about(place));
         let chosen = about.max_by_key(|annotation| annotation.is_particular());
         let as_typed = || Ok(Treatment::Executed { options: vec![], codes: vec![0] });

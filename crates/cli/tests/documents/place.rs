@@ -1,4 +1,4 @@
-//! Where a block's commands are executed: a folder with what the documents' reader would have there.
+//! The folder in which a block's commands are executed, with the files that a reader would have.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -11,26 +11,26 @@ use std::time::{Duration, Instant};
 
 use crate::pages::{Block, Page, root};
 
-/// Longest time of a command; a longer one is shortened by its annotation.
+/// Longest duration of a command; an annotation shortens a longer one.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Lines of output that are shown of a command that failed.
+/// Number of lines of output that are shown for a command that failed.
 const SHOWN: usize = 12;
 
-/// A folder, gone at the end.
+/// A folder that is removed at the end.
 pub struct Place {
     folder: tempfile::TempDir,
 }
 
-/// What a command came to.
+/// Result of a command.
 pub struct Outcome {
-    /// Its exit code; none if it was stopped or did not end in time.
+    /// Exit code; none if it was stopped or did not end in time.
     pub code: Option<i32>,
-    /// The end of what it printed.
+    /// The end of its output.
     pub said: String,
 }
 
 impl Place {
-    /// With the files that the page shows and the runs that it speaks of.
+    /// A folder with the files that the page shows and the runs that it names.
     pub fn for_block(page: &Page, block: &Block, earlier: &Earlier) -> Place {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
@@ -53,14 +53,14 @@ impl Place {
         Place { folder }
     }
 
-    /// Its folder.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Executes a line by the shell; stops it, and what it started, when its time is over.
+    /// Executes a line in the shell; stops it, and its children, at the time limit.
     pub fn execute(&self, line: &str) -> Outcome {
-        // Names that are nobody's (RFC 2606) lead to this machine.
+        // Reserved names (RFC 2606) are replaced by this machine.
         let line = line.replace("broker.example", "127.0.0.1").replace("router.example", "127.0.0.1");
         let output = tempfile::NamedTempFile::new().unwrap();
         let streams = || Stdio::from(File::options().append(true).open(output.path()).unwrap());
@@ -83,7 +83,7 @@ impl Place {
                 break status.code();
             }
             if Instant::now() > deadline {
-                // SAFETY: sends a signal to the process group that was made for this command.
+                // SAFETY: sends a signal to the process group that was created for this command.
                 unsafe { libc::kill(-(child.id() as i32), libc::SIGTERM) };
                 child.wait().unwrap();
                 break None;
@@ -103,13 +103,13 @@ pub fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_pubmark"))
 }
 
-/// The program's folder before those of this machine.
+/// The search path: the program's folder before those of this machine.
 fn search_path() -> String {
     let own = program().parent().unwrap().display().to_string();
     format!("{own}:{}", std::env::var("PATH").unwrap_or_default())
 }
 
-/// Is it a script of the shell?
+/// Checks the syntax of a shell script.
 pub fn check_script(script: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("script");
@@ -121,12 +121,12 @@ pub fn check_script(script: &str) -> Result<(), String> {
     }
 }
 
-/// Runs and an experiment of an earlier day: short ones, made once, when a block first speaks of them; gone at the end.
+/// Runs and an experiment of an earlier day: short ones, made once, when a block first uses them; removed at the end.
 #[derive(Default)]
 pub struct Earlier(OnceLock<tempfile::TempDir>);
 
 impl Earlier {
-    /// Puts them into a folder under the names that documents use.
+    /// Copies them into a folder under the names that documents use.
     fn put_into(&self, here: &Path) {
         let made = self.0.get_or_init(Earlier::make);
         let newest = |kind: &str| fs::canonicalize(made.path().join(kind).join("latest")).unwrap();
@@ -144,7 +144,7 @@ impl Earlier {
         let folder = tempfile::tempdir().unwrap();
         let pubmark = |words: &[&str]| {
             let output = Command::new(program()).args(words).current_dir(folder.path()).output().unwrap();
-            // A verdict on so short a run is nothing to rely on.
+            // A verdict on so short a run is not reliable.
             assert!(
                 matches!(output.status.code(), Some(0 | 5)),
                 "{words:?}: {}",

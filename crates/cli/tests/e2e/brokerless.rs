@@ -1,4 +1,5 @@
-//! Clients that find each other without a broker: an endpoint of theirs is refused on several machines, and pairs that never met are no loss.
+//! Clients that find each other without a broker: their endpoint is refused on several machines, and pairs that did not
+//! find each other are not counted as losses.
 
 use pubmark_conformance::ports;
 use pubmark_testing::assert_count_eq;

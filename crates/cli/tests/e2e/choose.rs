@@ -1,5 +1,5 @@
-//! Choosing, end to end: what each state ends with, what is written, an interruption. Who is placed where is for `bars`, which have the
-//! machine to themselves.
+//! Choosing, end to end: the exit code of each state, the files, an interruption. The ranking itself is tested by
+//! `bars`, which have the machine to themselves.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::schema;
 /// Runs as short as they can be.
 const SHORT: [&str; 10] =
     ["--duration", "1s", "--warmup", "0s", "--drain", "2s", "--no-headroom", "--json", "--within", "40s"];
-/// Longest wait for something to happen.
+/// Longest wait for an event.
 const LIMIT: Duration = Duration::from_secs(40);
 
 /// A system that ends as soon as it is started.
@@ -39,7 +39,7 @@ fn choose(place: &Place, arguments: &[&str]) -> Called {
     place.call(&[&["choose", "--workload", "hello"][..], arguments, &SHORT].concat())
 }
 
-/// The record that was printed, which agrees with its schema and is the one that was written.
+/// The printed record, which agrees with its schema and is equal to the file.
 fn choice(place: &Place, called: &Called) -> Value {
     let printed = called.json();
     schema::assert_choice_agrees(&printed);
@@ -90,7 +90,7 @@ fn the_code_is_about_the_candidate_that_has_to_qualify() {
     let called = choose(&place, &[&limits[..], &["--require", "builtin (2)", "--undecided", "fail"]].concat());
     let choice = choice(&place, &called);
     let other = &choice["candidates"][1];
-    // On a busy machine no run may count; it is undecided then, and never said to fail.
+    // On a busy machine it is possible that no run counts; then it is undecided, and never failed.
     let expected = match other["state"]["state"].as_str().unwrap() {
         "qualifies" => 0,
         "undecided" => 3,

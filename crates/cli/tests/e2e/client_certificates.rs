@@ -1,4 +1,4 @@
-//! A broker that asks clients who they are: with a certificate, without one, and with files that cannot be used.
+//! A broker that requires client certificates: with a certificate, without one, and with files that cannot be used.
 
 use pubmark_conformance::certificates::Certificates;
 use pubmark_testing::assert_count_eq;
@@ -11,7 +11,7 @@ use crate::support::schema;
 const SMALL: &[&str] =
     &["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
-/// mosquitto that lets nobody in without a certificate, and the certificates.
+/// A mosquitto that refuses clients without a certificate, and the certificates.
 fn strict() -> Option<(Mosquitto, Certificates, tempfile::TempDir)> {
     let folder = tempfile::tempdir().unwrap();
     let files = Certificates::make(folder.path(), "own");
@@ -61,7 +61,7 @@ fn files_that_cannot_be_used_are_refused_before_anything_begins() {
     let own = Certificates::make(folder.path(), "own");
     let other = Certificates::make(folder.path(), "other");
     let place = Place::new();
-    // Nobody listens there: what is wrong is said before anybody tries.
+    // Nothing listens there: the error is reported before any connection is attempted.
     for (endpoint, certificate, key, expected) in [
         ("mqtts://127.0.0.1:9", &own.client, &other.client_key, "it belongs to another certificate"),
         ("mqtts://127.0.0.1:9", &own.client, &own.client, "it holds a certificate and no private key"),

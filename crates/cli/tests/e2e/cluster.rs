@@ -1,4 +1,4 @@
-//! Machines that join a run: what they count together, what happens when one goes, and who may not join.
+//! Machines that join a run: their combined counts, the loss of one, and the refusal of others.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,12 +15,12 @@ use crate::support::place::{Call, Called, Place};
 use crate::support::processes::{is_there, signal, wait_for};
 use crate::support::schema;
 
-/// Longest wait for something to come or to go.
+/// Longest wait for a process or a file to appear or to disappear.
 const LIMIT: Duration = Duration::from_secs(20);
-/// A node that is gone is noticed within this time.
+/// A lost node is noticed within this time.
 const NOTICED: Duration = Duration::from_secs(3);
 
-/// What was said, without the breaks of lines.
+/// The output without line breaks.
 fn words(called: &Called) -> String {
     called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -33,7 +33,7 @@ fn nodes_with_wrong_clocks_count_what_one_process_counts() {
     let nodes = [("edge-1", "3600000000000,60"), ("edge-2", "-5000000000,-90")]
         .map(|(name, error)| cluster.node(name, &["--clock-error", error]));
     let called = cluster.run(2, &times).wait();
-    // What a worker of theirs complains of is in their output.
+    // Complaints of workers are in the output of their nodes.
     for node in nodes {
         let called = stop(node);
         assert_eq!(called.code(), 0, "{called:?}");
@@ -64,7 +64,7 @@ fn nodes_with_wrong_clocks_count_what_one_process_counts() {
     assert_count_eq!((bounds.len(), bounds.iter().filter(|bound| **bound == 0.0).count()), (4, 2), "{bounds:?}");
 }
 
-/// Does something to one of two nodes of a run while it does something, and checks what the run makes of it.
+/// Sends a signal to one of two nodes during a run, and checks the record.
 fn lose_a_node(options: &[&str], after: Duration, by: libc::c_int) -> (Value, Duration) {
     let cluster = Cluster::new();
     let nodes = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
@@ -109,7 +109,7 @@ fn a_node_that_is_frozen_is_noticed_and_its_worker_ends() {
 
 #[test]
 fn a_node_that_is_killed_while_it_connects_ends_the_run() {
-    // Takes connections and never answers.
+    // Accepts connections and never responds.
     let mute = ports::listen();
     let endpoint = format!("mqtt://{}", mute.local_addr().unwrap());
     let (record, noticed) =
@@ -120,14 +120,15 @@ fn a_node_that_is_killed_while_it_connects_ends_the_run() {
 
 #[test]
 fn a_node_that_is_killed_during_the_drain_of_others_ends_the_run() {
-    // What was written into dead connections never comes, so that the run waits: for as long as a client may take to come back.
+    // Messages that were written into lost connections never arrive, so that the run waits as long as a client may need
+    // to reconnect.
     let options = ["--duration", "1s", "--drain", "60s", "--fault", "cut:at=300ms,for=500ms,group=phone"];
     let (record, noticed) = lose_a_node(&options, Duration::from_secs(4), libc::SIGKILL);
     assert!(noticed < NOTICED, "{noticed:?}");
     assert!(count(&record, "offered") > 100, "{}", record["delivery"]);
 }
 
-/// Does something to the coordinator while its nodes publish: they stop.
+/// Sends a signal to the coordinator while its nodes publish: they stop.
 fn lose_the_coordinator(by: libc::c_int) {
     let cluster = Cluster::new();
     let node = cluster.node("edge", &["--once"]);
@@ -176,7 +177,7 @@ fn strangers_are_refused_and_both_sides_say_why() {
     assert_eq!(cluster.place.call(&["cluster", "init", "other"]).code(), 0);
     let run = cluster.run(2, &["--join-limit", "4s"]);
     let mut twins = [(); 2].map(|()| cluster.node("edge", &[]));
-    // One of them joins, the other is told so.
+    // One of them joins, the other is refused.
     wait_for("a refusal", LIMIT, || twins.iter_mut().any(Call::has_ended));
     let [mut first, mut second] = twins;
     if first.has_ended() {
@@ -191,7 +192,7 @@ fn strangers_are_refused_and_both_sides_say_why() {
     assert!(other.code() == 2 && words(&other).contains("of another cluster"), "{other:?}");
     let mut stranger = TcpStream::connect(cluster.listen).unwrap();
     stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    // Whatever it answers, it closes.
+    // Whatever it responds, it closes the connection.
     let _ = stranger.read_to_end(&mut vec![]);
     let missing = run.wait();
     assert_eq!(missing.code(), 2, "{missing:?}");
@@ -244,7 +245,7 @@ fn a_system_elsewhere_is_observed_where_it_runs() {
     assert!(cpu(system) > 0.0 && cpu(system) <= mosquitto.cpu_seconds(), "{system}");
     assert!(system["peak_rss_bytes"].as_u64() > Some(1 << 20) && system["threads"] == 1, "{system}");
     assert_eq!((&host["url"], &host["failed_readings"]), (&"`beside`".into(), &0.into()), "{host}");
-    // The whole machine carries the system and both ends; ticks are 10 ms long.
+    // The whole machine includes the system and both sides; ticks are 10 ms long.
     assert!(host["cores"].as_f64().unwrap() + 0.05 > system["cores"].as_f64().unwrap(), "{host} {system}");
     assert_eq!(record["tables"]["nodes"].as_array().unwrap().len(), 1, "{}", record["tables"]["nodes"]);
     let series = record["tables"]["resource_series"].as_array().unwrap();
@@ -259,7 +260,7 @@ fn a_system_elsewhere_is_observed_where_it_runs() {
 fn an_observer_that_finds_nothing_to_look_at_says_so_before_the_run() {
     let cluster = Cluster::new();
     let observer = cluster.node("beside", &["--once", "--observe", "no-such-system"]);
-    // Nobody listens there either, which would be found out later.
+    // Nothing listens there either, which would be noticed later.
     let endpoint = format!("mqtt://{}", ports::free());
     let run = cluster.observed(&["--endpoint", &endpoint, "--duration", "1s"]).wait();
     assert_eq!(run.code(), 6, "{run:?}");

@@ -1,4 +1,4 @@
-//! A network that is cut between a coordinator and its nodes, and machines that are busy with something else.
+//! A network that is cut between a coordinator and its nodes, and machines that are busy with other programs.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use crate::support::cluster::{Cluster, ORPHANED, stop, worker_of};
 use crate::support::place::PUBMARK;
 use crate::support::processes::{is_there, wait_for};
 
-/// Two network namespaces with a cable between them; both are taken away when this is dropped.
+/// Two network namespaces with a cable between them; both are removed when this is dropped.
 struct Cable {
     names: [String; 2],
 }
@@ -21,7 +21,7 @@ struct Cable {
 const ENDS: [&str; 2] = ["10.99.7.1", "10.99.7.2"];
 
 impl Cable {
-    /// `None`, and a word about it, where namespaces cannot be made.
+    /// `None`, with a message, if namespaces cannot be created.
     fn new() -> Option<Cable> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Relaxed);
@@ -42,7 +42,7 @@ impl Cable {
         made.then_some(cable)
     }
 
-    /// What begins a command at this end.
+    /// The beginning of a command at this end.
     fn at(&self, end: usize) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[end], PUBMARK]);
@@ -57,7 +57,7 @@ impl Cable {
 impl Drop for Cable {
     fn drop(&mut self) {
         for name in &self.names {
-            // One that could not be made is not there.
+            // A namespace that was not created does not exist.
             ip(&["netns", "delete", name]);
         }
     }
@@ -122,7 +122,7 @@ fn a_coordinator_is_found_by_multicast() {
     let (cluster, other) = (Cluster::new(), Cluster::new());
     let far = ["node", "--join", "mdns", "--name", "far", "--once"];
     let far = cluster.place.start_by(cable.at(1), &far);
-    // Its credentials are of another cluster: what is announced is not for it.
+    // Its credentials are of another cluster: the announcement is not for it.
     let stranger = other.place.start_by(cable.at(1), &["node", "--join", "mdns", "--name", "stranger"]);
     let port = cluster.listen.port();
     let words = ["run", "spread.yaml", "--nodes", "1", "--announce", "--listen", &format!("0.0.0.0:{port}"), "--json"];
@@ -139,7 +139,7 @@ fn a_coordinator_is_found_by_multicast() {
     assert!(!stranger.errors.contains("joined"), "{stranger:?}");
 }
 
-/// As many runs as PUBMARK_RUNS says, 100 otherwise; every core has something else to do all the while.
+/// As many runs as PUBMARK_RUNS says, 100 by default; every core is busy meanwhile.
 #[test]
 #[ignore = "takes ten minutes"]
 fn no_node_is_called_lost_in_many_runs_at_full_cpu() {

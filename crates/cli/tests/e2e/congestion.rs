@@ -1,5 +1,5 @@
-//! Congestion control of our own sockets: what was asked for is what the kernel uses, seen from outside by `ss`, and what cannot be
-//! had is refused.
+//! Congestion control of our sockets: the kernel uses the requested algorithm, as `ss` shows, and unavailable ones are
+//! refused.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,17 +16,17 @@ const CONNECTIONS: usize = 6;
 /// Longest wait for the connections of a run.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What this machine lets everybody use.
+/// Algorithms that this machine allows every user.
 fn allowed() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Congestion control of each connection to a port, as the kernel tells `ss`.
+/// Congestion control of each connection to a port, as `ss` reports it.
 fn seen(port: u16) -> Vec<String> {
     let output = Command::new("ss").args(["-tinH", "state", "established", "dport", "=", &format!(":{port}")]).output();
     let text = String::from_utf8(output.unwrap().stdout).unwrap();
-    // A line of addresses, then an indented one that begins with the algorithm, behind what options were agreed on.
+    // A line with addresses, then an indented one that begins with the negotiated options and the algorithm.
     let details = text.lines().filter(|line| line.starts_with(char::is_whitespace));
     let known = ["reno", "cubic", "bbr", "bic", "vegas", "westwood", "htcp", "dctcp"];
     details.filter_map(|line| line.split_whitespace().find(|word| known.contains(word))).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Connections that are refused, lost, or narrower than asked for: each is counted, named, and the books close over it.
+//! Connections that are refused, lost, or limited: each is counted and named, and the message accounting adds up.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::schema;
 const SMALL: &[&str] =
     &["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
-/// A call that could reach nobody: it says so and to whom, names the cause, and leaves nothing behind.
+/// A call that reached no system: it reports that with the endpoint, names the cause, and leaves nothing behind.
 fn assert_unreachable(called: &Called, endpoint: &str, cause: &str, record: &Value) {
     assert_eq!(called.code(), 6, "{called:?}");
     let words: Vec<&str> = called.errors.split_whitespace().collect();
@@ -74,7 +74,7 @@ fn a_wrong_password_is_counted_and_named_and_waited_for_briefly() {
     assert!(!record.to_string().contains("right@"), "the password is in the record");
 }
 
-/// mosquitto with a TLS listener, and certificates of another authority beside its own.
+/// mosquitto with a TLS listener, and certificates of another authority in addition to its own.
 fn encrypted() -> Option<(Mosquitto, Certificates, Certificates, tempfile::TempDir)> {
     let folder = tempfile::tempdir().unwrap();
     let own = Certificates::make(folder.path(), "own");
@@ -183,7 +183,7 @@ fn a_broker_killed_in_the_middle_exactly_once() {
     broker_killed_in_the_middle("2", "mqtt5");
 }
 
-/// Ten messages of a size that `max_packet_size 1000` takes, ten that it does not.
+/// Ten messages of a size that `max_packet_size 1000` allows, ten that are larger.
 const TWO_SIZES: &str = "name: sizes
 devices:
   - {name: test/small, count: 1, every: 100ms, payload: 100B, topic: \"sizes/small\"}
@@ -192,7 +192,7 @@ subscribers:
   - {name: everything, filters: [\"sizes/#\"]}
 ";
 
-/// Runs them; the record, and the books of the small and the large messages.
+/// Runs them; returns the record, and the accounting of the small and the large messages.
 fn two_sizes(broker: &Mosquitto, options: &[&str]) -> (Value, Value, Value) {
     let place = Place::new();
     place.write("sizes.yaml", TWO_SIZES);

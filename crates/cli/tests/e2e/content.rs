@@ -1,4 +1,4 @@
-//! Subscribers that are interested in messages by their content: exact counts of what matched, what was filtered, and what should
+//! Subscribers that filter messages by content: exact counts of matched and filtered messages, and of those that should
 //! have matched.
 
 use pubmark_testing::{assert_count, assert_count_eq};
@@ -37,7 +37,7 @@ fn number(row: &Value, name: &str) -> u64 {
     row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"))
 }
 
-/// The row of a group, which must agree with itself and with its publishers.
+/// The row of a group, which must be consistent, and consistent with its publishers.
 fn row(record: &Value, group: &str, arrived: u64) -> Value {
     let rows = record["delivery"]["content"].as_array().unwrap();
     let row = rows.iter().find(|row| row["group"] == group).unwrap();
@@ -50,7 +50,7 @@ fn row(record: &Value, group: &str, arrived: u64) -> Value {
     row.clone()
 }
 
-/// A run of a second on the built-in broker, whose draws are known.
+/// A run of a second on the built-in broker, with known random draws.
 const SHORT: [&str; 9] = ["content.yaml", "--duration", "1s", "--warmup", "0s", "--seed", "5", "--system", "builtin"];
 
 fn run(options: &[&str], header: &str) -> Value {
@@ -66,7 +66,7 @@ fn run(options: &[&str], header: &str) -> Value {
 fn what_matches_is_counted_exactly_and_the_message_accounting_stays_as_it_is() {
     for (header, options) in [("payload", &[][..]), ("user-property", &[]), ("payload", &["--isolate", "all"])] {
         let record = run(options, header);
-        // Groups of 2, 1 and 1 subscribers, and one that wants everything.
+        // Groups of 2, 1 and 1 subscribers, and one without a filter.
         assert_count_eq!(count(&record, "delivered"), MESSAGES * 5, "{}", record["delivery"]);
         let first = row(&record, "first", 2 * MESSAGES);
         assert_count_eq!(number(&first, "matched"), 2 * 4 * 3, "each device's first three, twice: {first}");

@@ -1,5 +1,5 @@
-//! Metrics of the user's own: their programs get the whole log, what they print is in the record, the report, limits and comparisons, and
-//! whatever goes wrong in them costs nothing but their value.
+//! Metrics of the user's own: their programs receive the whole log, their values are in the record, the report, limits
+//! and comparisons, and an error in them affects only their value.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,7 +16,8 @@ use crate::support::schema;
 
 const TIMES: [&str; 4] = ["--duration", "1s", "--warmup", "1s"];
 
-/// Counts what was delivered: from standard input, and from the record whose path it got. The Parquet file begins with its magic number.
+/// Counts delivered messages: from standard input, and from the record at the given path. The Parquet file begins with
+/// its magic number.
 const COUNT: &str = r#"
 import json, os, sys
 rows = [json.loads(line) for line in sys.stdin]
@@ -32,7 +33,7 @@ assert sum(by.values()) == record["delivery"]["delivered"]
 print(json.dumps({"count": {"value": sum(by.values()), "by": by}}))
 "#;
 
-/// What a program of the repository prints for these rows.
+/// The output of a program of the repository for these rows.
 fn computed(program: &str, rows: &[Value]) -> Value {
     let path = format!("{}/../../metrics/{program}", env!("CARGO_MANIFEST_DIR"));
     let mut child =
@@ -44,7 +45,7 @@ fn computed(program: &str, rows: &[Value]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A delivery of publisher 0 at subscriber 0: due and received in ms, and how much less than that its latency may be.
+/// A delivery of publisher 0 at subscriber 0: due and received in ms, and the width of its latency's interval.
 fn delivery(due_ms: i64, received_ms: i64, unsure_ms: i64) -> Value {
     let upper = (received_ms - due_ms) * 1_000_000;
     json!({
@@ -74,7 +75,8 @@ fn age_is_the_mean_over_time_of_the_newest_value() {
     // From 1 to 13 ms the value of 0 ms is the newest: (13² − 1²)/2 = 84; from 13 to 21 that of 10 ms: (11² − 3²)/2 = 56; 140 in 20 ms.
     let rows = [delivery(0, 1, 0), delivery(10, 13, 0), delivery(20, 21, 0)];
     assert_eq!(computed("age_of_information.py", &rows)["age"]["value"], 7.0);
-    // One that was overtaken brings nothing: from 21 to 25 ms that of 20 ms is the newest, (5² − 1²)/2 = 12; 152 in 24 ms.
+    // A message that arrives out of order is not newer: from 21 to 25 ms that of 20 ms is the newest, (5² − 1²)/2 = 12;
+    // 152 in 24 ms.
     let overtaken = [&rows[..], &[delivery(5, 25, 0)]].concat();
     let found = computed("age_of_information.py", &overtaken)["age"]["by"]["sensor"].as_f64().unwrap();
     assert!((found - 152.0 / 24.0).abs() < 1e-9, "{found}");
@@ -113,7 +115,7 @@ fn a_program_gets_the_whole_log_and_its_value_goes_wherever_figures_go() {
     assert!(check("custom.count>1").printed.contains("custom.count>1"));
     assert_eq!(check("custom.count<1").code(), 3, "{:?}", check("custom.count<1"));
     assert_eq!(check("custom.other<1").code(), 3, "what was not measured was not kept");
-    // The specification makes the same run again, metric included.
+    // The specification repeats the run, metric included.
     let again = place.record(&[&format!("runs/{name}/run.yaml")]);
     assert_eq!(again["custom"][0]["command"], own["command"]);
     let both: Vec<String> = place.runs().iter().map(|(folder, _)| folder.display().to_string()).collect();
@@ -171,7 +173,7 @@ metrics:
     }
     assert_eq!(of("early")["upper"], 1.0, "a program need not read the log");
     assert_eq!(record["objectives"][0]["outcome"], "not-measured");
-    // `setsid` leaves the group on purpose, and is nobody's any more; all others are gone.
+    // `setsid` intentionally leaves the process group and is not killed with it; all other processes have ended.
     let left = processes::with_files_in(Path::new(&mark));
     left.iter().for_each(|pid| processes::signal(*pid, libc::SIGKILL));
     assert_eq!(left.len(), 1, "`endless` leaves nothing: {left:?}");

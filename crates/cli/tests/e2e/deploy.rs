@@ -1,4 +1,4 @@
-//! Files for orchestrators: what is in them, and what is refused.
+//! Files for orchestrators: their content, and refusals.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::{Value, json};
@@ -13,12 +13,12 @@ fn read(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The documents of a file, read by a YAML library that is not ours.
+/// The documents of a file, parsed by an independent YAML library.
 fn documents(text: &str) -> Vec<Value> {
     text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect()
 }
 
-/// What all objects of a run are called by.
+/// The common name of all objects of a run.
 fn instance_of(objects: &[Value]) -> String {
     objects[0]["metadata"]["labels"]["app.kubernetes.io/instance"].as_str().unwrap().to_owned()
 }
@@ -86,7 +86,7 @@ fn kubernetes_gets_all_that_a_run_needs() {
     for side in ["coordinator", "node"] {
         assert!(of("Secret", side)["stringData"]["key.pem"].as_str().unwrap().contains("PRIVATE KEY"));
     }
-    // The specification of a deployment can be deployed again: with a system of its own.
+    // The specification of a deployment can be deployed again, with a separate system.
     let text = of("Secret", "coordinator")["stringData"]["run.yaml"].as_str().unwrap();
     place.write("again.yaml", text);
     let called = deploy(&place, &["kubernetes", "again.yaml", "--out", "again"]);
@@ -102,7 +102,7 @@ fn kubernetes_gets_all_that_a_run_needs() {
     assert_eq!(called.code(), 0, "{called:?}");
     let spec = read(&place, "user/coordinator/run.yaml");
     assert!(spec.contains("user: ann") && !spec.contains("password"), "{spec}");
-    // What was written is not overwritten: nodes may run with its certificates.
+    // Existing files are not overwritten: nodes may run with their certificates.
     let again = deploy(&place, &["kubernetes", "smart-home"]);
     assert!(again.code() == 2 && again.errors.contains("is there already"), "{again:?}");
 }
@@ -182,7 +182,7 @@ fn clients_that_meet_without_a_broker_need_no_system_beside_them() {
     assert!(kinds.iter().all(|object| object["kind"] != "StatefulSet"), "{kinds:?}");
     let called = deploy(&place, &["kubernetes", "hello", "--system", "dds", "--limit", "cpu=1", "--out", "l"]);
     assert!(called.code() == 2 && called.errors.contains("`--node-limit` is for the nodes"), "{called:?}");
-    // One that speaks no MQTT speaks what it speaks first.
+    // A system without MQTT: its first protocol is used.
     let called = deploy(&place, &["compose", "hello", "--system", "nats", "--out", "n", "--", "--qos", "0"]);
     assert_eq!(called.code(), 0, "{called:?}");
     assert!(read(&place, "n/coordinator/run.yaml").contains("endpoint: nats://system:"), "{called:?}");
@@ -226,7 +226,7 @@ fn compose_has_a_service_for_the_nodes_of_each_site() {
     }
 }
 
-/// Reads an object into the types of the Kubernetes API and back: what those do not know, or take for something else, is missing then.
+/// Parses an object as a type of the Kubernetes API and serialises it again: unknown fields are then missing.
 fn known<T: serde::de::DeserializeOwned + serde::Serialize>(object: &Value) {
     let read: T = serde_json::from_value(object.clone()).unwrap_or_else(|error| panic!("{error}: {object}"));
     let again = serde_json::to_value(read).unwrap();
@@ -344,8 +344,8 @@ fn what_cannot_be_placed_is_said() {
     }
 }
 
-/// Plays a cluster: writes down what it is asked, shows the pod of a coordinator as it is in `$PLACE/pods.json`, and runs what is
-/// executed there.
+/// Simulates `kubectl`: logs its arguments, prints the coordinator's pod from `$PLACE/pods.json`, and runs the commands
+/// of `exec`.
 const KUBECTL: &str = r#"#!/bin/sh
 printf '%s\n' "$*" >>"$PLACE/asked"
 case "$*" in
@@ -378,7 +378,7 @@ fn apply(place: &Place, out: &str) -> Called {
     place.start_by(command, &["deploy", "kubernetes", "smart-home", "--out", out, "--apply"]).wait()
 }
 
-/// What `kubectl` was called with since the last look.
+/// The calls of `kubectl` since the previous query.
 fn asked(place: &Place) -> Vec<String> {
     let file = place.path().join("asked");
     let text = std::fs::read_to_string(&file).unwrap();

@@ -1,4 +1,4 @@
-//! Runs on hosts by ssh: real servers of OpenSSH in namespaces, what they leave behind, and what is refused before any is touched.
+//! Runs on hosts by ssh: real OpenSSH servers in namespaces, leftovers, and refusals before any host is contacted.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ use crate::support::place::{Call, Called, PUBMARK, Place};
 use crate::support::processes::{children_of, family_of, signal, wait_for, with_files_in};
 
 const SSHD: &str = "/usr/sbin/sshd";
-/// Longest wait for something to come or to go.
+/// Longest wait for a process or a file to appear or to disappear.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A coordinator's machine, and hosts with an sshd each: `edge-1` and so on, whose folders for temporary files are in the place.
@@ -27,7 +27,7 @@ struct Edge {
 }
 
 impl Edge {
-    /// `None`, and a word about it, where that cannot be made.
+    /// `None`, with a message, if the namespaces cannot be created.
     fn new(hosts: usize) -> Option<Edge> {
         if !Path::new(SSHD).exists() {
             pubmark_testing::skip("there is no sshd: `apt-get install openssh-server`");
@@ -36,7 +36,7 @@ impl Edge {
         let place = Place::new();
         let bridge = Bridge::new(hosts + 1)?;
         let mut edge = Edge { place, bridge, daemons: vec![] };
-        // It is copied as often as there are hosts, and nobody looks at its symbols.
+        // It is copied once for each host, and its symbols are not needed.
         edge.make(Command::new("strip").args(["-o", "program", PUBMARK]));
         edge.make(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", "key"]));
         let mut list = String::new();
@@ -81,7 +81,7 @@ impl Edge {
 
     /// Starts a host's sshd, for which `temporary` is the folder for temporary files.
     fn serve(&mut self, host: usize, temporary: &Path) {
-        // Where it separates its privileges (sshd(8)).
+        // The privilege separation directory (sshd(8)).
         fs::create_dir_all("/run/sshd").unwrap();
         let shown = |name: &str| self.path(name).display().to_string();
         let config = format!(
@@ -125,7 +125,7 @@ impl Edge {
         self.daemons.len()
     }
 
-    /// Waits until no process and no file of pubmark is on any host.
+    /// Waits until no host has a process or a file of pubmark.
     fn assert_nothing_is_left(&self, limit: Duration) {
         for host in 1..=self.hosts() {
             let folder = self.left(host);
@@ -136,7 +136,7 @@ impl Edge {
         }
     }
 
-    /// No keys of the coordinator stay on its disk.
+    /// The coordinator's disk has no private keys any more.
     fn assert_no_keys_are_left(&self) {
         assert_eq!(fs::read_dir(self.place.temporary()).unwrap().count(), 0, "something is left here");
     }
@@ -145,9 +145,9 @@ impl Edge {
 impl Drop for Edge {
     fn drop(&mut self) {
         for daemon in &mut self.daemons {
-            // What it serves goes with it.
+            // Its sessions end with it.
             for pid in family_of(daemon.id()).into_iter().rev() {
-                // SAFETY: a plain system call; each was started for this test.
+                // SAFETY: a plain system call; each process was started for this test.
                 unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
             }
             daemon.wait().unwrap();
@@ -159,7 +159,7 @@ fn nodes(record: &Value) -> &Vec<Value> {
     record["tables"]["nodes"].as_array().unwrap()
 }
 
-/// What was said, without the breaks of lines.
+/// The output without line breaks.
 fn words(called: &Called) -> String {
     called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -185,7 +185,7 @@ fn a_run_on_three_hosts_delivers_everything_and_leaves_nothing_there() {
     assert!(endpoint.contains("10.99.8.1:"), "the system listens where hosts reach it: {endpoint}");
     edge.assert_nothing_is_left(Duration::ZERO);
     edge.assert_no_keys_are_left();
-    // The run's own file makes it again, and names no keys that are gone.
+    // The run's specification repeats it, and names no removed keys.
     let folder = &edge.place.runs()[0].0;
     let spec = fs::read_to_string(folder.join("run.yaml")).unwrap();
     assert!(!spec.contains("credentials") && !spec.contains("pubmark-keys"), "{spec}");
@@ -330,7 +330,7 @@ fn a_host_without_the_programs_libraries_says_so() {
 #[test]
 fn what_a_run_on_nodes_cannot_have_is_refused_before_any_host_is_touched() {
     let place = Place::new();
-    // Nobody would be there.
+    // These names do not resolve.
     place.write("hosts.txt", "edge-1.invalid site=edge-1\nedge-2.invalid site=edge-2\n");
     place.write("bad.txt", "edge-1\n\n# a comment\nedge-2 site\n");
     place.write(

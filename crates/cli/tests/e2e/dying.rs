@@ -1,4 +1,4 @@
-//! Systems that die while a run goes on, and what looks like it and is this machine's or the caller's fault.
+//! Systems that end during a run, and similar failures that are caused by this machine or the user.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::support::mosquitto::{self, Mosquitto};
 use crate::support::place::{PUBMARK, Place};
 use crate::support::processes::{descriptors, signal, wait_for, with_files_in};
 
-/// Longest wait for something to come.
+/// Longest wait for an event.
 const LIMIT: Duration = Duration::from_secs(20);
 const RUN: [&str; 8] = ["run", "fan-in", "--set", "publishers=10", "--duration", "3s", "--warmup", "0s"];
 
@@ -61,7 +61,7 @@ fn a_broker_that_dies_while_clients_connect_behind_links_is_noticed_at_once() {
         ["--set", "publishers=6000", "--rate", "0.01", "--link", "publisher=edge-optimal", "--system", "mosquitto"];
     let call = place.start(&[&["run", "fan-in", "--duration", "1s", "--warmup", "0s"], &options[..]].concat());
     let mut broker = 0;
-    // 2,000 connect a second.
+    // 2,000 clients connect each second.
     wait_for("a broker that clients come to", LIMIT, || {
         let found = with_files_in(&place.temporary()).into_iter().find(|pid| descriptors(*pid) > 200);
         broker = found.unwrap_or(0);

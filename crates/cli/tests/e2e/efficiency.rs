@@ -1,5 +1,5 @@
-//! Protocol efficiency: what links count of a message is what its protocol's bytes come to, the papers' figures come out, and
-//! what sockets tell agrees.
+//! Protocol efficiency: bytes that links count for a message are those that its protocol defines, the papers' figures
+//! are reproduced, and the figures from sockets agree.
 //!
 //! ComBench's case (VALUETOOLS 2021, efficiency): one publisher and one subscriber, topic `data`, ten messages a second.
 
@@ -12,7 +12,8 @@ use crate::links::can_be_made;
 use crate::support::books::{assert_closed, assert_delivered_once};
 use crate::support::place::Place;
 
-/// Its publisher counted these at its interface: `sent_bytes_per_msg_at_nic` of `combench_reference.csv` gives the same ratios.
+/// Its publisher counted these bytes at its interface: `sent_bytes_per_msg_at_nic` of `combench_reference.csv` gives
+/// the same ratios.
 const MQTT_100_B: f64 = 0.572;
 const MQTT_QOS_1_200_B: f64 = 0.583;
 const COAP_100_B: f64 = 0.577;
@@ -54,13 +55,13 @@ fn within(found: f64, of: f64, share: f64) -> bool {
     (found - of).abs() <= share * of
 }
 
-/// (packets, bytes) of a side in the window.
+/// (packets, bytes) of one side in the window.
 fn window(group: &Value, side: &str) -> (u64, u64) {
     let counts = &group["window"];
     (number(&counts[format!("{side}_packets")]), number(&counts[format!("{side}_bytes")]))
 }
 
-/// What sockets tell is within 2 % of what links counted, or a packet or two.
+/// Figures from sockets are within 2 %, or a packet or two, of those from links.
 fn assert_both_ways_agree(efficiency: &Value) {
     for group in efficiency["groups"].as_array().expect("groups") {
         assert_eq!(group["source"], "counted", "{group}");
@@ -72,12 +73,13 @@ fn assert_both_ways_agree(efficiency: &Value) {
     }
 }
 
-/// Each published message took one packet of N bytes (IP), and nothing but bare acknowledgements of TCP besides.
+/// Each published message needed one packet of N bytes (IP), and there were only TCP acknowledgements without data
+/// besides.
 fn assert_bytes_a_message(group: &Value, bytes: u64, payload: u64) {
     let (packets, sent) = window(group, "sent");
     let published = number(&group["published"]);
     assert!((95..=101).contains(&published), "{group}");
-    // The window's edge may fall between a message and its packet.
+    // The window's edge may be between a message and its packet.
     assert_count!(packets.abs_diff(published) <= 1, "{packets} packets for {published} messages: {group}");
     assert_count_eq!(sent, packets * bytes, "{group}");
     let expected = payload as f64 / (bytes + ETHERNET) as f64;
@@ -99,7 +101,7 @@ fn mqtt_costs_what_combench_measured() {
     assert_count_eq!(bytes, packets * IP_TCP, "only acknowledgements come back: {sender}");
     let found = ratio(&efficiency["total"]["ratios"]["sent_ethernet"]);
     assert!(within(found, MQTT_100_B, 0.02), "{found}");
-    // The mirror: the broker's packets hold the same message.
+    // In the other direction, the broker's packets contain the same message.
     let found = ratio(&reader["ratios"]["received_ethernet"]);
     assert!(within(found, MQTT_100_B, 0.02), "{found}: {reader}");
     assert!(number(&sender["set_up"]["sent_packets"]) > 10, "connect and ten messages of the warm-up: {sender}");

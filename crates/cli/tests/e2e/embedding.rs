@@ -1,4 +1,4 @@
-//! A run inside another program, by the library.
+//! A run in another program that uses the library.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Experiments end to end: real systems, short runs, things that go wrong on the way. Whether a run counts depends on how
-//! busy the machine is, so the tests ask that every repetition is accounted for, and that what counts has figures.
+//! Experiments end to end: real systems, short runs, failures. Whether a run counts depends on how busy the machine is,
+//! so the tests require that every repetition is accounted for, and that runs that count have figures.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::support::processes::{wait_for, with_files_in};
 
 /// Runs as short as they can be; a busy machine is not waited for.
 const SHORT: &[&str] = &["--duration", "1s", "--warmup", "0s", "--drain", "2s", "--wait", "0s"];
-/// Longest wait for something to happen.
+/// Longest wait for an event.
 const LIMIT: Duration = Duration::from_secs(40);
 
 /// A system as a file; `offer` and `program` make it work or not.
@@ -41,7 +41,7 @@ pub fn record(folder: &Path) -> Value {
 /// Lines of the journal of one kind.
 pub fn journal(folder: &Path, event: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("journal.jsonl")).unwrap_or_default();
-    // A line may be under way.
+    // The last line may be incomplete.
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["event"] == event).collect()
 }
@@ -54,7 +54,7 @@ pub fn cell<'a>(record: &'a Value, id: &str) -> &'a Value {
     list(record, "cells").iter().find(|cell| cell["id"] == id).unwrap_or_else(|| panic!("no cell {id}: {record}"))
 }
 
-/// Every repetition of a cell is there once: as a run with figures, or as a failure that says why.
+/// Every repetition of a cell exists once: as a run with figures, or as a failure with a reason.
 pub fn assert_accounted(record: &Value, id: &str, repetitions: u64) {
     let cell = cell(record, id);
     let runs = list(cell, "runs");
@@ -63,7 +63,7 @@ pub fn assert_accounted(record: &Value, id: &str, repetitions: u64) {
     let distinct: BTreeSet<u64> = numbers.iter().copied().collect();
     assert_eq!(numbers.len(), distinct.len(), "a repetition is there twice: {cell}");
     let left_out = list(record, "cautions").iter().any(|caution| caution.as_str().unwrap().contains("left out"));
-    // More where some were made up for.
+    // There are more if some were rerun.
     assert!(distinct.len() as u64 >= repetitions || left_out, "{repetitions} repetitions: {cell}");
     // Those that count but for their times are made up for.
     let whole = runs.iter().filter(|run| run["verdict"] != "invalid").count() as u64;
@@ -110,7 +110,7 @@ fn two_systems_are_compared() {
     for file in ["experiment.html", "experiment.md", "experiment.yaml", "csv/cells.csv", "journal.jsonl"] {
         assert!(folder.join(file).is_file(), "{file} is missing");
     }
-    // The built-in broker is never ranked, so nobody can win.
+    // The built-in broker is never ranked, so there is no winner.
     assert!(list(&record, "contests").iter().all(|contest| contest["winner"].is_null()), "{record}");
     blocks_hold_each_cell_once(&folder, 2, 3);
 }
@@ -147,7 +147,7 @@ fn a_cell_that_fails_says_why_and_has_no_figures() {
         assert!(list(cell, "figures").is_empty() && list(cell, "runs").is_empty(), "{cell}");
         assert!(called.errors.contains(words), "{id} is not named on the way: {}", called.errors);
     }
-    // Twice is enough to know that it does not start.
+    // Two attempts are enough to show that it does not start.
     assert_eq!(list(cell(&record, "ends"), "failures").len(), 2);
     let cautions = record["cautions"].to_string();
     assert!(cautions.contains("ends: repetition 3 left out after 2 failures"), "{cautions}");
@@ -159,7 +159,7 @@ fn an_image_that_cannot_be_had_is_looked_for_once() {
     let place = Place::new();
     let in_image = system("{self}", 2).replace(
         "  process:\n    program: \"{self}\"\n    install: nothing installs it\n",
-        // Nothing listens there, so no engine waits long for it.
+        // Nothing listens there, so the container engine does not wait long.
         "  container:\n    image: 127.0.0.1:9/pubmark/nothing:1\n    ready_within_s: 5\n    stop_within_s: 5\n",
     );
     place.write("boxed.yaml", in_image);
@@ -219,7 +219,7 @@ fn a_dry_run_names_cells_runs_and_what_is_not_possible() {
 #[test]
 fn a_size_too_large_for_this_machine_is_left_out_and_the_others_are_not() {
     let place = Place::new();
-    // More connections to one endpoint than there are ports, whatever the machine.
+    // More connections to one endpoint than there are ports, on any machine.
     place.write(
         "sizes.yaml",
         "name: sizes\nworkload: fan-in\nrepeat: 3\nduration: 1s\naxes:\n  system: builtin\n  set: {publishers: [10, 70000]}\n",
@@ -250,7 +250,7 @@ fn ended(folder: &Path) -> usize {
     journal(folder, "counted").len() + journal(folder, "failed").len()
 }
 
-/// Waits until N runs have ended, and gives the folder.
+/// Waits until N runs have ended, and returns the folder.
 pub fn wait_for_runs(place: &Place, runs: usize) -> PathBuf {
     wait_for("the experiment's folder", LIMIT, || place.path().join("runs/latest").exists());
     let folder = folder(place);
@@ -280,7 +280,7 @@ fn what_was_killed_goes_on_where_it_was() {
     assert_eq!(journal(&folder, "sitting").len(), 2);
     let orders: BTreeSet<u64> = journal(&folder, "began").iter().map(|run| run["order"].as_u64().unwrap()).collect();
     assert!(orders.is_superset(&[1, 2, 3, 4].into()), "not the order that was planned: {orders:?}");
-    // Nothing is left to do, and that is no mistake.
+    // Nothing is left to do, and that is not an error.
     let again = place.call(&["experiment", "--resume", folder.to_str().unwrap(), "--json", "--quiet"]);
     assert_ended_well(&again);
     assert_eq!(again.json()["cells"], record["cells"]);
@@ -298,10 +298,10 @@ fn what_has_changed_meanwhile_is_refused() {
     std::fs::write(&workload, text.replace("50ms", "60ms")).unwrap();
     let called = place.call(&["experiment", "--resume", folder.to_str().unwrap()]);
     assert_eq!(called.code(), 2, "{called:?}");
-    // Lines are broken anywhere.
+    // Lines may be broken anywhere.
     let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("when the experiment began"), "{words}");
-    // The workload that it was started with does not matter any more: the folder holds all that is needed.
+    // The original workload is no longer needed: the folder contains everything.
     std::fs::write(&workload, text).unwrap();
     std::fs::remove_file(place.path().join("mine.yaml")).unwrap();
     assert_ended_well(&place.call(&["experiment", "--resume", folder.to_str().unwrap(), "--quiet"]));

@@ -1,5 +1,5 @@
-//! Runs in which something breaks: what is asked is what is done, what follows is in the record and adds up to the run's books,
-//! nothing is left behind, and what cannot be had is refused before anything starts.
+//! Runs with faults: the requested fault is injected, its effects are in the record and add up to the run's accounting,
+//! nothing is left behind, and impossible faults are refused before anything starts.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::place::Place;
 use crate::support::processes::{wait_for, with_files_in};
 use crate::support::schema;
 
-/// Twenty devices at QoS 1 whose sessions are kept, as many at QoS 0, and a subscriber for each kind.
+/// Twenty devices at QoS 1 with persistent sessions, as many at QoS 0, and a subscriber for each kind.
 const WORKLOAD: &str = "\
 name: faulted
 devices:
@@ -28,7 +28,7 @@ const CONNECTIONS: u64 = 42;
 const KEPT: u64 = 21;
 const TIMES: [&str; 4] = ["--duration", "6s", "--warmup", "1s"];
 
-/// A run with faults against a system, its books closed in whole and by fault, with nothing left of it.
+/// A run with faults against a system; the accounting adds up in total and by fault, and nothing is left behind.
 fn broken(system: &[&str], faults: &[&str]) -> Value {
     broken_by(WORKLOAD, system, faults)
 }
@@ -50,7 +50,7 @@ fn mosquitto_with(profile: &str, faults: &[&str]) -> Option<Value> {
     mosquitto::is_installed().then(|| broken(&["--system", "mosquitto", "--profile", profile], faults))
 }
 
-/// The parts from fault to fault add up to the run's books.
+/// The intervals between faults add up to the run's accounting.
 fn assert_adds_up(record: &Value) {
     let figures = &record["conditions"]["faults"];
     let faults = figures["faults"].as_array().expect("rows of faults");
@@ -60,7 +60,7 @@ fn assert_adds_up(record: &Value) {
         let sum: u64 = levels.iter().map(|level| level[name].as_u64().unwrap()).sum();
         assert_count_eq!(sum, count(record, name), "{name} by fault: {figures}");
     }
-    // What was half written when its connection broke is in the run's books alone.
+    // A message that was partly written when its connection was lost is only in the run's accounting.
     let skipped: u64 = levels.iter().map(|level| level["skipped_disconnected"].as_u64().unwrap()).sum();
     assert_count!(skipped <= count(record, "skipped_disconnected"), "{figures}");
 }
@@ -98,7 +98,7 @@ fn a_system_that_is_killed_is_noticed_and_found_again_and_has_forgotten_what_it_
     assert_count_eq!([of_connections(&record, "connected"), of_connections(&record, "lost")], [CONNECTIONS; 2]);
     assert_count_eq!(of_connections(&record, "back"), CONNECTIONS);
     let (noticed_s, back_s) = (seconds(&record, "last_noticed_s"), seconds(&record, "all_back_s"));
-    // The longest pause is 5 s, and few tries fail in one second.
+    // The longest pause is 5 s, and few attempts fail in one second.
     assert!(noticed_s < 0.5 && (1.0..4.0).contains(&back_s), "{}", fault(&record, 0));
     assert!(
         (2.0..2.5).contains(&seconds(&record, "done_at_s")) && (3.0..3.5).contains(&seconds(&record, "ended_at_s"))
@@ -156,7 +156,7 @@ fn a_group_s_connections_that_die_silently_are_given_up_when_the_fault_ends() {
     assert_count_eq!([of_connections(&record, "chosen"), of_connections(&record, "lost")], [20, 20]);
     assert!((0.99..1.5).contains(&seconds(&record, "first_noticed_s")), "{}", fault(&record, 0));
     assert_count_eq!(of_connections(&record, "back"), 20);
-    // A second of 800 messages, which the devices wrote and nobody heard.
+    // One second of 800 messages that the devices wrote and no subscriber received.
     assert!((600..=800).contains(&of_level(&record, 0, "lost")), "{}", fault(&record, 0));
     assert_count_eq!(of_level(&record, 1, "lost") + of_level(&record, 1, "skipped_disconnected"), 0);
     assert_eq!(promise(&record, 0), "kept", "nothing was promised");
@@ -212,7 +212,7 @@ fn several_faults_each_have_their_own_part_of_the_books() {
     assert_eq!(seconds(&record, "until_s"), fault(&record, 1)["done_at_s"].as_f64().unwrap());
 }
 
-/// NATS, as `pubmark install` places it; says so where it is not.
+/// Whether NATS is installed, as by `pubmark install`; prints a message if not.
 fn nats() -> bool {
     let here = install::found(&Definition::load("nats").unwrap()).is_some();
     if !here {

@@ -1,4 +1,5 @@
-//! A measurement survives the disk that it was to be kept on: one that fills up while the run goes on, and a folder that is gone.
+//! A measurement is not lost with the disk for its results: a disk that becomes full during the run, and a folder that
+//! is removed.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -19,11 +20,11 @@ const SIZE: &str = "size=24m";
 const RUN: &[&str] =
     &["run", "fan-in", "--set", "publishers=10", "--duration", "2s", "--warmup", "0s", "--out", "disk"];
 
-/// A file system in memory with little room; taken away when dropped.
+/// A small file system in memory; it is unmounted when dropped.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// Mounts it there; `None`, and a word about it, where that is not allowed.
+    /// Mounts it at this folder; `None`, with a message, if that is not allowed.
     fn mount(folder: PathBuf) -> Option<Disk> {
         fs::create_dir(&folder).unwrap();
         let mounted =
@@ -36,7 +37,7 @@ impl Disk {
         Some(Disk(folder))
     }
 
-    /// Leaves no byte free.
+    /// Fills it completely.
     fn fill(&self) {
         let mut filler = OpenOptions::new().append(true).create(true).open(self.0.join("filler")).unwrap();
         for piece in [1 << 16, 1 << 10, 1] {
@@ -52,7 +53,7 @@ impl Drop for Disk {
     }
 }
 
-/// The folder of the run that has begun there.
+/// The folder of the run that has begun.
 fn begun(out: &Path) -> PathBuf {
     let mut found = None;
     wait_for("the run's folder", LIMIT, || {

@@ -1,5 +1,5 @@
-//! What others say or leave lying about: words that would steer a terminal, names that would leave a folder, programs that
-//! anybody could have put there.
+//! Untrusted input: texts that would control a terminal, names that would leave a folder, programs in folders that
+//! anybody can write.
 
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,8 @@ use crate::support::place::{Called, PUBMARK, Place};
 /// Sets a title, clears the screen, turns text red by C1, hides text behind bidirectional controls.
 const STEERING: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\u{2066}\r\u{8}";
 
-/// A server that says the same to everybody: a greeting, then an answer to the first words. Ends with the test's process.
+/// A server that sends the same to every client: a greeting, then a response to the first data. Ends with the test's
+/// process.
 fn liar(greeting: &'static str, answer: String) -> SocketAddr {
     let listener = pubmark_conformance::ports::listen();
     let address = listener.local_addr().unwrap();
@@ -23,7 +24,7 @@ fn liar(greeting: &'static str, answer: String) -> SocketAddr {
             let (mut client, answer) = (client.unwrap(), answer.clone());
             std::thread::spawn(move || {
                 client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-                // A client that went away is no matter.
+                // A client that disconnected does not matter.
                 let _ = client.write_all(greeting.as_bytes());
                 let _ = client.read(&mut [0; 4_096]);
                 let _ = client.write_all(answer.as_bytes());
@@ -44,7 +45,7 @@ fn assert_plain(what: &str, text: &str) {
     assert!(found.is_none(), "{what} has control characters: {:?}", found.unwrap());
 }
 
-/// All that a call said and left.
+/// Checks the complete output and all files of a call.
 fn assert_all_plain(called: &Called, runs: &Path) {
     assert_plain("standard output", &called.printed);
     assert_plain("standard error", &called.errors);
@@ -69,7 +70,7 @@ fn no_word_of_a_server_reaches_the_terminal_as_a_command() {
         let call = ["run", "hello", "--json", "--qos", "0", "--protocol", protocol, "--endpoint", &endpoint];
         let called = place.call(&[&call[..], &["--duration", "1s", "--warmup", "0s"]].concat());
         assert_eq!(called.code(), 6, "{called:?}");
-        // The words of the server are shown, with control characters written out.
+        // The server's text is shown, with escaped control characters.
         assert!(called.errors.replace("\n  ", "").contains("\\u001b]0;pwned"), "{called:?}");
         assert_all_plain(&called, &place.path().join("runs"));
         assert!(called.json().to_string().contains("pwned"), "the record has lost its words");
@@ -110,7 +111,7 @@ fn no_word_that_is_typed_reaches_the_terminal_as_a_command() {
     }
 }
 
-/// A definition of a system that does nothing, under a name.
+/// A definition of a system that does nothing, with this name.
 fn system(name: &str) -> String {
     format!(
         "name: {name:?}\ntitle: mine\ndescription: mine\nranked: false\nlisteners: {{mqtt: {{scheme: mqtt}}}}\n\
@@ -148,7 +149,7 @@ fn a_system_whose_name_is_a_path_is_refused() {
     }
 }
 
-/// A script in place of a program that leaves a mark when it is run.
+/// Writes a script in place of a program; the script creates a file when it is executed.
 fn plant(folder: &Path, mark: &Path) {
     let program = folder.join("nats/bin/nats-server");
     fs::create_dir_all(program.parent().unwrap()).unwrap();
@@ -170,13 +171,13 @@ fn no_program_is_run_from_where_anybody_could_have_put_it() {
     };
     let run = ["run", "hello", "--qos", "0", "--protocol", "nats", "--system", "nats", "--back-end", "process"];
     let run = [&run[..], &["--duration", "1s", "--warmup", "0s"]].concat();
-    // Without a home, nothing is looked for in the folder for temporary files.
+    // Without a home directory, no program is searched in the folder for temporary files.
     plant(&place.temporary().join("pubmark/programs"), &mark);
     for arguments in [&run[..], &["list", "systems"]] {
         let called = call(&|_| {}, arguments);
         assert!(!mark.exists(), "{arguments:?} ran a program of the folder for temporary files: {called:?}");
     }
-    // A folder for programs into which others can write is refused, with its name.
+    // A folder for programs that others can write is refused by name.
     let shared = place.path().join("shared");
     plant(&shared, &mark);
     let elsewhere = |command: &mut Command| {
@@ -191,7 +192,7 @@ fn no_program_is_run_from_where_anybody_could_have_put_it() {
         assert!(!mark.exists(), "a program that others can change was run");
         fs::set_permissions(shared.join(open), Permissions::from_mode(0o755)).unwrap();
     }
-    // The same program in a folder that only we can write is run; it is no server, which does not matter here.
+    // The same program in a folder that only we can write is executed; it is not a server, which does not matter here.
     call(&elsewhere, &run);
     assert!(mark.exists(), "a program in a closed folder is not run");
 }

@@ -1,4 +1,4 @@
-//! Devices with an identity each, against real mosquitto: password file and access list, certificates as user names.
+//! Devices with separate identities, against real mosquitto: password file and access list, certificates as user names.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,12 +28,12 @@ fn connections<'a>(record: &'a Value, name: &str) -> &'a Value {
     &record["connections"][name]
 }
 
-/// Each pump may write to its own topic, and nobody to another's.
+/// Each pump may write only to its topic.
 fn guarded() -> Option<Mosquitto> {
     guarded_by(|number| format!("planted-pump-{number}-zq2"))
 }
 
-/// The same with these passwords of the pumps.
+/// As above, with these passwords of the pumps.
 fn guarded_by(password: impl Fn(usize) -> String) -> Option<Mosquitto> {
     Mosquitto::start_with(|folder| {
         let passwords = folder.join("passwords");
@@ -92,7 +92,7 @@ fn each_device_logs_in_by_its_row_and_writes_where_it_may() {
     assert_no_secret(&place, "");
 }
 
-/// `{device}` in the user name does without a file where all have one password.
+/// `{device}` in the user name needs no file if all devices have one password.
 #[test]
 fn each_device_logs_in_by_its_name_with_the_password_of_all() {
     let Some(broker) = guarded_by(|_| "planted-of-all-zq2".to_owned()) else { return };
@@ -146,7 +146,7 @@ fn what_is_wrong_with_a_file_is_said_before_the_run_with_its_line() {
         place.write("devices.csv", rows);
         let called = place.call(&["run", "./known.yaml", "--system", "builtin", "--dry-run"]);
         assert_eq!(called.code(), 2, "{rows}: {called:?}");
-        // Lines are broken anywhere, and begin with a bar.
+        // Lines may be broken anywhere, and begin with a bar.
         let words = called.errors.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
         assert!(words.contains(message), "{message}: {words}");
         assert!(!words.contains("planted-"), "{words}");
@@ -157,7 +157,8 @@ fn what_is_wrong_with_a_file_is_said_before_the_run_with_its_line() {
     assert!(called.errors.contains("have the client id `same`"), "{called:?}");
 }
 
-/// Makes certificates of N devices and a reader by the command, and a server's that the authority among them has signed, by openssl.
+/// Creates certificates of N devices and a reader with the command, and a server certificate that openssl signs with
+/// their authority.
 fn with_certificates(place: &Place, devices: usize) -> Option<Mosquitto> {
     let count = (devices + 1).to_string();
     let made = place.call(&["devices", "certificates", "--count", &count, "--out", "pki", "--prefix", "pump-0-"]);
@@ -208,9 +209,9 @@ fn certificates_are_user_names_and_a_stranger_s_is_refused() {
     let record = place.record(&load);
     assert_closed(&record);
     assert_eq!(record["settings"]["client_certificate"], true, "they come from a file");
-    // The access list lets each write to the topic of its common name alone.
+    // The access list lets each device write only to the topic of its common name.
     assert_count_eq!((count(&record, "delivered"), count(&record, "lost")), (50, 0), "{}", record["delivery"]);
-    // One of another authority, and one with the key of another.
+    // A certificate of another authority, and one with a key that does not belong to it.
     let other = place.call(&["devices", "certificates", "--count", "5", "--out", "other", "--prefix", "pump-0-"]);
     assert_eq!(other.code(), 0, "{other:?}");
     let rows = std::fs::read_to_string(place.path().join("pki/devices.csv")).unwrap();
@@ -234,14 +235,14 @@ fn certificates_are_user_names_and_a_stranger_s_is_refused() {
     assert!(called.errors.contains("its connections are not encrypted"), "{called:?}");
 }
 
-/// How fast the devices of a record were let in, per second, and how long it took, s.
+/// Rate at which the devices of a record connected, per second, and the time that it took, s.
 fn ramp_up(record: &Value) -> (f64, f64) {
     let sides = record["connections"]["ramp_up"].as_array().unwrap();
     let devices = sides.iter().find(|side| side["side"] == "devices").unwrap();
     (devices["per_s"].as_f64().unwrap(), devices["seconds"].as_f64().unwrap())
 }
 
-/// Five hundred devices with a password each: no faster than asked for, and faster where that is asked for.
+/// Five hundred devices with a password each: no faster than the default, and faster if requested.
 #[test]
 fn connects_with_log_in_are_started_at_the_rate_that_is_asked_for() {
     const COUNT: usize = 500;
@@ -276,7 +277,7 @@ fn connects_with_log_in_are_started_at_the_rate_that_is_asked_for() {
     assert!(words.contains("`0/s` is no rate of connects: above 0/s"), "{refused:?}");
 }
 
-/// A thousand devices that show a certificate each, whose names are their user names.
+/// A thousand devices with client certificates, whose names are their user names.
 #[test]
 #[ignore = "a minute: `make test-all`"]
 fn a_thousand_devices_log_in_by_their_certificates() {

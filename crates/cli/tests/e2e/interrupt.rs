@@ -1,4 +1,5 @@
-//! A run that is stopped: at every phase it ends soon, leaves a record that says so, and nothing else behind.
+//! A run that is stopped: in every phase it ends soon, leaves a record that is marked interrupted, and nothing else
+//! behind.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,9 +16,9 @@ use crate::support::schema;
 
 /// Longest time from the signal to the end.
 const SOON: Duration = Duration::from_secs(3);
-/// Longest wait for a process or a folder to come or to go.
+/// Longest wait for a process or a folder to appear or to disappear.
 const LIMIT: Duration = Duration::from_secs(15);
-/// Longest life of a system whose starter was killed.
+/// Longest life of a system after its parent was killed.
 const ORPHANED: Duration = Duration::from_secs(2);
 
 const LONG: &[&str] = &["run", "smart-home", "--quiet", "--duration", "120s"];
@@ -27,7 +28,8 @@ fn files_in(folder: &Path) -> usize {
     std::fs::read_dir(folder).unwrap().count()
 }
 
-/// Sends the signal, waits for the end, and checks what must hold at every moment: the code, the time, nothing left.
+/// Sends the signal, waits for the end, and checks what must hold at every moment: the exit code, the time, no
+/// leftovers.
 fn interrupt(place: &Place, call: Call, signal: libc::c_int) -> Called {
     call.signal(signal);
     let called = call.wait();
@@ -38,7 +40,7 @@ fn interrupt(place: &Place, call: Call, signal: libc::c_int) -> Called {
     called
 }
 
-/// The one record, which says that it was interrupted.
+/// The only record, which is marked interrupted.
 fn interrupted_record(place: &Place) -> Value {
     let record = place.only_record();
     assert_eq!(record["run"]["status"], "interrupted");
@@ -50,7 +52,7 @@ fn interrupted_record(place: &Place) -> Value {
     record
 }
 
-/// Two thousand publishers for a week: a schedule of twelve billion messages, which is worked out for a while.
+/// Two thousand publishers for a week: a schedule of twelve billion messages, which takes long to compute.
 #[test]
 fn a_long_preparation_ends_at_once() {
     let place = Place::new();
@@ -61,7 +63,7 @@ fn a_long_preparation_ends_at_once() {
     assert_eq!(place.runs().len(), 0, "nothing was begun");
 }
 
-/// Starts a run on mosquitto and waits until mosquitto is there.
+/// Starts a run on mosquitto and waits until mosquitto has started.
 fn start_on_mosquitto(place: &Place, options: &[&str]) -> Option<Call> {
     if !mosquitto::is_installed() {
         return None;
@@ -85,7 +87,7 @@ fn while_the_system_starts() {
 #[test]
 fn while_it_connects() {
     let place = Place::new();
-    // Takes connections and never answers.
+    // Accepts connections and never responds.
     let mute = ports::listen();
     let endpoint = format!("mqtt://{}", mute.local_addr().unwrap());
     let call = place.start(&[LONG, &["--endpoint", &endpoint]].concat());
@@ -142,12 +144,12 @@ fn in_the_drain() {
     let load = ["run", "smart-home", "--quiet", "--duration", "1s", "--warmup", "0s", "--drain", "60s"];
     let call = place.start(&[&load[..], &["--endpoint", &endpoint, "--qos", "1"]].concat());
     std::thread::sleep(Duration::from_millis(900));
-    // What is under way now never arrives, so it is waited for.
+    // Messages in transit now never arrive, so the run waits for them.
     broker.signal(libc::SIGSTOP);
     std::thread::sleep(Duration::from_millis(1_200));
     interrupt(&place, call, libc::SIGINT);
     broker.signal(libc::SIGCONT);
-    // The whole window was measured, but what had not come yet was not waited for as long as it should have been.
+    // The whole window was measured, but the wait for late messages was cut short.
     let record = interrupted_record(&place);
     let missing = count(&record, "lost") + count(&record, "unknown") + count(&record, "unsent");
     assert!(missing > 0, "{}", record["delivery"]);
@@ -179,7 +181,7 @@ fn a_killed_pubmark_takes_mosquitto_along() {
     nothing_stays(&place);
 }
 
-/// No system lives on, and the next run removes the folder that could not be removed.
+/// No system remains, and the next run removes the folder that could not be removed.
 fn nothing_stays(place: &Place) {
     wait_for("the end of mosquitto", ORPHANED, || with_files_in(&place.temporary()).is_empty());
     place.record(&["hello", "--system", "mosquitto", "--duration", "500ms", "--warmup", "0s"]);

@@ -1,4 +1,4 @@
-//! Groups whose clients run in processes of their own: the run finds what it finds without, and tells what each group cost.
+//! Groups whose clients run in separate processes: the run has the same results as without, and the cost of each group.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::support::books::{assert_closed, assert_delivered_once, count};
 use crate::support::place::Place;
 use crate::support::schema;
 
-/// A group that sends a lot and one that hardly does, which share no connection, and two that share theirs.
+/// A group with a high rate and one with a low rate, which share no connection, and two that share theirs.
 const WORKLOAD: &str = "\
 name: apart
 devices:
@@ -28,7 +28,7 @@ fn place() -> Place {
     place
 }
 
-/// What each group with processes of its own cost.
+/// Cost of each group with separate processes.
 fn costs(record: &Value) -> Vec<(String, Value)> {
     let groups = record["cost"]["groups"].as_array().expect("costs by group");
     let mut costs: Vec<(String, Value)> =
@@ -87,7 +87,7 @@ fn a_group_apart_is_behind_its_link() {
     assert_closed(&record);
     schema::assert_agrees(&record);
     assert_delivered_once(&record);
-    // Nobody looks at the sockets in the links' networks.
+    // The sockets in the links' networks are not sampled.
     assert_eq!(record["cost"]["generator"]["sent_bytes"], Value::Null);
     let rows = record["tables"]["by_type"].as_array().unwrap();
     for (name, least_us) in [("quiet", 40_000.0), ("busy", 5_000.0)] {

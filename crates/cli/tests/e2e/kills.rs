@@ -9,12 +9,12 @@ use crate::support::cluster::{Cluster, ORPHANED, WORKLOAD, stop, worker_of};
 use crate::support::place::{Called, Place};
 use crate::support::processes::{children_of, is_there, signal, wait_for, with_files_in};
 
-/// Moments tried of each kind of process.
+/// Number of random moments for each kind of process.
 pub const MOMENTS: usize = 3;
-/// Longest wait for something to come or to go.
+/// Longest wait for a process or a file to appear or to disappear.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
-/// A moment of the first seconds of a run.
+/// A random moment in the first seconds of a run.
 pub fn random_moment() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     // SplitMix64's mix.
@@ -22,13 +22,13 @@ pub fn random_moment() -> Duration {
     Duration::from_micros((mixed ^ (mixed >> 27)) % 2_500_000)
 }
 
-/// Is it a process of pubmark's for this verb?
+/// Whether it is a process of pubmark for this verb.
 pub fn named(pid: u32, word: &str) -> bool {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).nth(1) == Some(word.as_bytes())
 }
 
-/// The record says that a part is missing, or, where nothing had begun, the message does.
+/// The record states that a part is missing, or, if nothing had begun, the message does.
 pub fn assert_says_what_was_lost(called: &Called, context: &str) {
     assert_eq!(called.code(), 5, "{context}: {called:?}");
     let Ok(record) = serde_json::from_str::<Value>(&called.printed) else {
@@ -40,7 +40,7 @@ pub fn assert_says_what_was_lost(called: &Called, context: &str) {
     assert_eq!(check["status"], "invalid", "{context}: {check}");
 }
 
-/// Times of runs that end because a part of them does.
+/// Times of runs that end because a part of them ends.
 pub const RUN: [&str; 6] = ["--duration", "60s", "--warmup", "0s", "--json", "--quiet"];
 
 #[test]
@@ -61,7 +61,7 @@ fn a_worker_may_go_at_any_moment() {
         std::thread::sleep(moment);
         signal(workers[0], by);
         let called = run.wait();
-        // Frozen before its first beat it is given 10 s, and the others are finished with first.
+        // If it is frozen before its first heartbeat, it is given 10 s, and the others are finished first.
         assert!(called.took < LIMIT, "{context}: {called:?}");
         assert_says_what_was_lost(&called, &context);
         wait_for("the end of workers", ORPHANED, || !workers.iter().any(|worker| is_there(*worker)));
@@ -139,7 +139,7 @@ fn a_supervisor_may_be_killed_at_any_moment() {
         std::thread::sleep(moment);
         signal(supervisors[0], libc::SIGKILL);
         let called = run.wait();
-        // The system went with its supervisor: it failed, before the run or during it.
+        // The system ended with its supervisor: it failed, before the run or during it.
         assert_eq!(called.code(), 6, "after {moment:?}: {called:?}");
         wait_for("the end of the system", ORPHANED, || with_files_in(&place.temporary()).is_empty());
     }

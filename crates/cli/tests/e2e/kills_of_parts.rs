@@ -1,5 +1,6 @@
-//! Further processes that are killed at random moments: whoever leads an experiment, the worker of a group apart, a client program, an
-//! observer, the node that starts the system. Each call ends in time and says why, and nothing goes on behind it.
+//! Further processes that are killed at random moments: the leader of an experiment, the worker of an isolated group, a
+//! client program, an observer, the node that starts the system. Each call ends in time with the reason, and no process
+//! continues after it.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ fn kill(pid: u32) -> bool {
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) == 0 }
 }
 
-/// Everything that calls of a place started is gone.
+/// All processes that calls in a folder started have ended.
 fn assert_nothing_goes_on(place: &Place, context: &str) {
     wait_for(&format!("the end of all ({context})"), ORPHANED, || with_environment_of(&place.temporary()).is_empty());
 }
@@ -92,7 +93,7 @@ fn a_client_program_may_be_killed_at_any_moment() {
         let moment = random_moment();
         let context = format!("after {moment:?}");
         std::thread::sleep(moment);
-        // The first one says what it is and ends; those of the run follow it.
+        // The first process describes itself and ends; those of the run follow it.
         let mut killed = None;
         wait_for("a program to kill", LIMIT, || {
             killed = program().filter(|pid| kill(*pid));
@@ -108,7 +109,7 @@ fn a_client_program_may_be_killed_at_any_moment() {
                 assert!(ended.contains("signal: 9"), "{context}: {ended}");
                 assert_ne!(record["verdict"]["status"], "valid", "{context}");
             }
-            // Before it had said what it is.
+            // Before it had described itself.
             Err(_) => assert!(called.code() == 2 && words.contains("signal: 9"), "{context}: {called:?}"),
         }
         assert_nothing_goes_on(&place, &context);
@@ -132,7 +133,7 @@ fn an_observer_may_be_killed_at_any_moment() {
         let called = run.wait();
         assert!(called.took < LIMIT, "{context}: {called:?}");
         match serde_json::from_str::<serde_json::Value>(&called.printed) {
-            // What clients measured is right; what the system took is not known.
+            // Measurements of clients are correct; the resource usage of the system is unknown.
             Ok(record) => {
                 assert!(matches!(called.code(), 0 | 5), "{context}: {called:?}");
                 let (system, host) = (&record["cost"]["system"], &record["cost"]["host"]["url"]);

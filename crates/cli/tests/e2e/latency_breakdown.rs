@@ -1,4 +1,4 @@
-//! The latency breakdown: what was put into one part of their way is found there and nowhere else.
+//! The latency breakdown: a delay that is added to one part is found in that part and in no other.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::support::place::{PUBMARK, Place};
 
 const TIMES: [&str; 4] = ["--duration", "4s", "--warmup", "1s"];
 
-/// What no part takes in the median that nothing was put into, ms: far above what it takes on a busy machine.
+/// Largest median of a part without an added delay, ms: far above its value on a busy machine.
 const NOTHING_MS: f64 = 6.0;
 
-/// Where something was put, each part's name with its time in ms.
+/// Parts with an added delay, each with its name and its time in ms.
 type Put<'a> = &'a [(&'a str, f64)];
 
 const PARTS: [&str; 5] = ["device", "network_up", "system", "network_down", "subscriber"];
@@ -54,14 +54,14 @@ fn ms(row: &Value, part: &str, which: &str) -> f64 {
     row["parts"][part]["upper"][which].as_f64().unwrap_or_else(|| panic!("no {which} of {part} in {row}")) / 1e3
 }
 
-/// Nearly all were seen, and their parts add up to their latencies.
+/// Nearly all messages were seen, and their parts add up to their latencies.
 fn assert_seen(row: &Value) {
     let [followed, seen, agreeing] = ["followed", "seen", "agreeing"].map(|what| count(row, what));
     assert!(followed >= 300, "{row}");
     assert!(seen * 100 >= followed * 99 && agreeing * 1_000 >= seen * 999, "{row}");
 }
 
-/// Medians are what was put into each part, up to `NOTHING_MS` more.
+/// Medians are the added delay of each part, or up to `NOTHING_MS` more.
 fn assert_put(row: &Value, put: Put) {
     for part in PARTS {
         let expected = put.iter().find(|(name, _)| *name == part).map_or(0.0, |(_, time)| *time);

@@ -1,5 +1,5 @@
-//! Runs behind emulated links: what is asked is what messages meet, the record says what went through, and what links do not
-//! carry is refused before anything starts.
+//! Runs behind emulated links: messages experience the requested settings, the record has the traffic, and unsupported
+//! workloads are refused before anything starts.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
@@ -20,7 +20,7 @@ subscribers:
 
 const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
 
-/// Can links be made here? Says so if not.
+/// Whether links can be created here; prints a message if not.
 pub fn can_be_made() -> bool {
     let missing = pubmark_links::privilege::probe().missing();
     if let Some(missing) = &missing {
@@ -62,16 +62,16 @@ fn a_delay_is_in_the_latency_and_only_devices_behind_it_have_packets_there() {
     }
     let record = run_behind("delay: 20ms", "0", &["--system", "builtin"]);
     assert_delivered_once(&record);
-    // One way: the subscriber is where the system is.
+    // One direction only: the subscriber is in the system's network.
     let median_us = latency_us(&record, "p50_us");
     assert!((20_000.0..40_000.0).contains(&median_us), "{median_us}");
     let groups = packets(&record);
     assert_eq!(groups.len(), 1, "{groups:?}");
     assert_eq!(groups[0].0, "sensor");
-    // 300 messages, of which few share a packet (those that were late together), and acknowledgements of TCP.
+    // 300 messages, few of which share a packet (those that were late together), and acknowledgements of TCP.
     assert!(groups[0].1 >= 200 && groups[0].2 >= 30, "{groups:?}");
     assert_eq!(record["conditions"]["links"]["queue_drops"], 0);
-    // What probes find of a delay is the machine's too, and is not judged here.
+    // Delays that probes measure include the machine's, and are not checked here.
     let checks = record["conditions"]["links"]["groups"][0]["up"]["checks"].as_array().expect("checks");
     assert!(checks.iter().any(|check| check["name"] == "delay" && check["asked"] == "20.000 ms"), "{checks:?}");
 }
@@ -87,7 +87,7 @@ fn packets_are_lost_and_tcp_carries_every_message_all_the_same() {
     let (entered, lost) = (traffic["entered_packets"].as_u64().unwrap_or(0), traffic["lost"].as_u64().unwrap_or(0));
     // 300 messages, of which few share a packet; five standard deviations of the binomial distribution are below 60.
     assert!(entered >= 200 && lost > 0 && lost * 20 < entered + 1_200, "{traffic}");
-    // Sent again after a time-out, which for TCP is 200 ms at least.
+    // Retransmitted after a time-out, which for TCP is 200 ms at least.
     assert!(latency_us(&record, "max_us") > 100_000.0, "{}", record["latency"]["total"]["upper"]);
 }
 
@@ -115,7 +115,7 @@ fn silence_on_a_link_says_nothing_of_what_is_lost() {
     assert_delivered_once(&record);
     assert!(latency_us(&record, "max_us") > 4_000_000.0, "{}", record["latency"]["total"]["upper"]);
     assert_eq!(check(&record, "V19"), "valid", "{}", record["verdict"]);
-    // Without the time for that they are missing, and nobody claims that they are lost.
+    // Without the time for that they are missing, and are not reported as lost.
     let record = run_behind(steps, "0", &["--system", "builtin", "--drain", "1s"]);
     assert!(count(&record, "lost") >= 20, "{}", record["delivery"]);
     assert!(
@@ -141,7 +141,7 @@ fn every_group_can_be_put_behind_a_preset_of_a_real_broker() {
     assert_closed(&record);
     assert_count_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
     assert_count_eq!(packets(&record).len(), 2);
-    // Both ways through 3.125 ms ± 0.625.
+    // Both directions through 3.125 ms ± 0.625.
     assert!(latency_us(&record, "min_us") > 2_000.0, "{}", record["latency"]["total"]["upper"]);
 }
 
@@ -170,7 +170,7 @@ fn the_kernels_emulation_is_refused_where_it_cannot_do_what_is_asked() {
         let call = ["run", "hello", "--system", "builtin", "--netem", "kernel", "--link", link];
         place.call(&[&call[..], &TIMES].concat())
     };
-    // Whichever kernel this is: netem lets packets overtake each other by their jitter.
+    // With any kernel: netem may reorder packets by their jitter.
     let called = call("{delay: 20ms, jitter: 5ms}");
     assert_eq!(called.code(), 2, "{called:?}");
     assert!(called.errors.contains("jitter_reorders: true"), "{}", called.errors);
@@ -184,7 +184,7 @@ fn the_kernels_emulation_is_refused_where_it_cannot_do_what_is_asked() {
     assert!(called.errors.contains("leave `--netem kernel` out"), "{}", called.errors);
 }
 
-/// The user that owns nothing.
+/// The user without any rights.
 const NOBODY: u32 = 65_534;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Emulated links of clients on other machines: each node makes those of its own clients, and leads them to the system by a relay.
+//! Emulated links of clients on other machines: each node creates those of its clients, and connects them to the system
+//! through a relay.
 
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ impl Spread {
         self.bed.run(&[&run[..], options].concat())
     }
 
-    /// The same, against the broker of the first machine.
+    /// As [`Spread::start`], against the broker of the first machine.
     fn start_at_broker(&self, options: &[&str]) -> Call {
         let endpoint = format!("mqtt://{}:{PORT}", Bridge::address(0));
         self.start(&[&["--endpoint", &endpoint], options].concat())
@@ -78,7 +79,7 @@ fn groups(record: &Value) -> Vec<&str> {
     groups.iter().map(|group| group["group"].as_str().unwrap()).collect()
 }
 
-/// Everything arrived once, 20 ms later than it was sent, over links that were as asked.
+/// Every message arrived once, 20 ms after it was sent, over links with the requested settings.
 fn assert_behind_20_ms(record: &Value) {
     assert_closed(record);
     assert_delivered_once(record);
@@ -87,7 +88,7 @@ fn assert_behind_20_ms(record: &Value) {
     let lower_us = figure(record, "lower", "p50_us");
     assert!(lower_us <= 20_000.0 * 1.02 + 200.0, "{}", record["latency"]["total"]);
     assert!(names_deviation(record, "relayed"), "{}", record["settings"]);
-    // Beside other tests a probe may find more than 20 ms.
+    // With other tests running, a probe may measure more than 20 ms.
     assert!(check(record, "V18") != "invalid", "{}", record["verdict"]);
     assert_eq!(check(record, "V21"), "valid");
     assert_eq!(groups(record), ["sensor at edge-2", "sensor at edge-3"]);
@@ -98,7 +99,7 @@ fn assert_behind_20_ms(record: &Value) {
     }
     assert_count_eq!(links["relay"]["refused"], 0);
     for node in record["tables"]["nodes"].as_array().unwrap() {
-        // Counters come before the window and after it.
+        // Counters are sent before the window and after it.
         assert!(node["control"]["while_measuring"].as_u64() < Some(20_000), "{node}");
         assert!(node["generator"]["cores"].as_f64() > Some(0.0), "{node}");
     }
@@ -111,9 +112,9 @@ fn each_node_makes_the_links_of_its_own_clients() {
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     let record = called.json();
     assert_behind_20_ms(&record);
-    // Sensors and readers in turn: all connections of a node lead through its one relay.
+    // Sensors and readers in turn: all connections of a node pass through its only relay.
     assert_count_eq!(record["conditions"]["links"]["relay"]["connections"], 12);
-    // What the groups sent and received is theirs on both nodes together.
+    // Traffic of a group is the sum over both nodes.
     let efficiency = &record["cost"]["efficiency"]["groups"][0];
     let window = &efficiency["window"];
     let entered: u64 = record["conditions"]["links"]["groups"]

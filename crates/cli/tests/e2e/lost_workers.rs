@@ -1,5 +1,5 @@
-//! Worker processes that are killed or frozen while a run is under way: it is noticed, the record is written and says so, what the others
-//! measured is kept, and nothing is left.
+//! Worker processes that are killed or frozen during a run: it is noticed, the record is written and states it, the
+//! measurements of the others are stored, and nothing is left.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use crate::support::place::{Call, Place};
 use crate::support::processes::{children_of, family_of, is_there, signal, wait_for};
 use crate::support::schema;
 
-/// Longest wait for something to come or to go.
+/// Longest wait for a process or a file to appear or to disappear.
 const LIMIT: Duration = Duration::from_secs(20);
-/// A frozen worker is noticed after 3 s; on a busy machine the record takes its time.
+/// A frozen worker is noticed after 3 s; on a busy machine the record needs time, too.
 const NOTICED: Duration = Duration::from_secs(9);
-/// Times of runs that end because a worker does.
+/// Times of runs that end because a worker ends.
 const RUN: [&str; 6] = ["--duration", "60s", "--warmup", "0s", "--json", "--quiet"];
 
 fn place() -> Place {
@@ -24,7 +24,7 @@ fn place() -> Place {
     place
 }
 
-/// Is a process of pubmark's one for this verb?
+/// Whether it is a process of pubmark for this verb.
 fn does(pid: u32, verb: &[u8]) -> bool {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).nth(1) == Some(verb)
@@ -46,7 +46,7 @@ fn check<'a>(record: &'a Value, code: &str) -> &'a Value {
     checks.iter().find(|check| check["code"] == code).unwrap_or_else(|| panic!("no {code} in {checks:?}"))
 }
 
-/// Waits for the end of a run one of whose workers is lost; its record.
+/// Waits for the end of a run that lost one of its workers; returns its record.
 fn invalid(run: Call, began: Instant, workers: &[u32]) -> Value {
     let called = run.wait();
     assert_eq!(called.code(), 5, "{called:?}");
@@ -135,7 +135,7 @@ fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
         record["tables"]["nodes"]
     );
     assert!(record["delivery"]["delivered"].as_u64() > Some(100), "{}", record["delivery"]);
-    // It serves the next run.
+    // The node serves the next run.
     let again = cluster.run(2, &["--duration", "1s", "--warmup", "0s", "--json", "--quiet"]).wait();
     assert_eq!(check(&again.json(), "V21")["status"], "valid", "{again:?}");
     for node in nodes {
@@ -143,7 +143,7 @@ fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
     }
 }
 
-/// As a virtual machine does whose host stops it: time goes on and nothing else.
+/// As in a virtual machine whose host pauses it: time passes and nothing else happens.
 #[test]
 fn a_machine_that_stands_still_while_clients_connect_loses_none_and_blames_nobody() {
     let place = place();
@@ -152,7 +152,7 @@ fn a_machine_that_stands_still_while_clients_connect_loses_none_and_blames_nobod
     workers(&run, 2);
     let all = family_of(run.pid());
     let broker = all.iter().copied().find(|pid| does(*pid, b"broker")).expect("a broker");
-    // Every attempt is under way when everything stops.
+    // Every attempt to connect is in progress when everything stops.
     signal(broker, libc::SIGSTOP);
     std::thread::sleep(Duration::from_millis(2_000));
     all.iter().for_each(|pid| signal(*pid, libc::SIGSTOP));

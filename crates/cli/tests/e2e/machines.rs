@@ -1,4 +1,4 @@
-//! Experiments and searches over machines that join once, and over systems that run already.
+//! Experiments and searches over machines that join once, and over systems that already run.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -15,15 +15,15 @@ use crate::support::mosquitto;
 use crate::support::place::{Called, PUBMARK, Place};
 use crate::support::processes::wait_for;
 
-/// Longest wait for something to come.
+/// Longest wait for an event.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What was said, without the breaks of lines.
+/// The output without line breaks.
 fn words(called: &Called) -> String {
     called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Files below a folder that hold a text.
+/// Files below a folder that contain a text.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let found = entries.filter(|path| !path.is_symlink()).flat_map(|path| match path.is_dir() {

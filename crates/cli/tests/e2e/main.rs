@@ -1,5 +1,5 @@
-//! What users meet, end to end: the real binary, real mosquitto beside the built-in broker, things that go wrong on the
-//! way. Timing verdicts are not judged here (a busy machine may make any run invalid); the books always are.
+//! What users experience, end to end: the real binary, real mosquitto in addition to the built-in broker, failures.
+//! Timing verdicts are not checked here (a busy machine may make any run invalid); the message accounting always is.
 //!
 //! `support` starts what the tests need. Few tests run at a time, whatever the number of test threads.
 

@@ -1,5 +1,5 @@
-//! The message log beside a record: what it counts is what the record counts, whatever clients run in, and what is written as Parquet, CSV
-//! and NDJSON is the same. The whole recount by another program is a test of `documents`.
+//! The message log beside a record: its counts are those of the record, wherever clients run, and Parquet, CSV and
+//! NDJSON have the same content. The complete recount by another program is a test of `documents`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn rows(folder: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Fails unless rows come to what a record says.
+/// Fails unless the rows add up to the record's counts.
 fn assert_agrees(rows: &[Value], record: &Value) {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row["outcome"].as_str().unwrap()).or_default() += 1);
@@ -92,12 +92,12 @@ fn a_log_has_a_row_for_each_message_and_each_subscriber() {
     assert_eq!(record["message_log"]["missing"], 0);
     let spec = std::fs::read_to_string(folder.join("run.yaml")).unwrap();
     assert!(spec.contains("message_log: ndjson"), "{spec}");
-    // The files of the run's processes are gone.
+    // The files of the run's processes are removed.
     let left: Vec<_> =
         std::fs::read_dir(folder.parent().unwrap()).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(left.iter().all(|path| !path.to_string_lossy().contains(".pubmark-messages")), "{left:?}");
 
-    // Each client's part adds up to the whole, on both sides.
+    // The parts of the clients add up to the total, on both sides.
     let table = std::fs::read_to_string(folder.join("csv/by_client.csv")).unwrap();
     let lines: Vec<&str> = table.lines().skip(1).collect();
     let of_role = |role: &str| lines.iter().filter(|line| line.starts_with(role)).copied().collect::<Vec<_>>();
@@ -110,7 +110,7 @@ fn a_log_has_a_row_for_each_message_and_each_subscriber() {
     assert_count_eq!(offered, count(&record, "offered"), "{table}");
 }
 
-/// A number of a line of `by_client.csv`.
+/// A number in a line of `by_client.csv`.
 fn cell(line: &str, place: usize) -> u64 {
     let cell = line.split(',').nth(place).unwrap();
     cell.parse().unwrap_or_else(|error| panic!("{error}: cell {place} of {line}"))

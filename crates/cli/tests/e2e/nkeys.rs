@@ -17,7 +17,7 @@ use crate::support::place::Place;
 use crate::support::processes::wait_for;
 
 const START: Duration = Duration::from_secs(10);
-/// What letters of keys begin with, by the kind of what they belong to.
+/// Prefix bytes of encoded keys, by the kind of their owner.
 const OPERATOR: u8 = 14 << 3;
 const ACCOUNT: u8 = 0;
 const USER: u8 = 20 << 3;
@@ -37,7 +37,7 @@ impl Drop for Nats {
 }
 
 impl Nats {
-    /// With these settings. `None`, and a word about it, if it is not installed.
+    /// Starts a server with these settings. `None`, with a message, if it is not installed.
     fn start(settings: &str) -> Option<Nats> {
         let Some(program) = find("nats-server", &[installed("nats").join("bin")]) else {
             pubmark_testing::skip("nats-server is not installed (`pubmark install nats`)");
@@ -55,7 +55,7 @@ impl Nats {
     }
 }
 
-/// A key, as NATS writes it in letters.
+/// A key in NATS's encoding.
 struct Key {
     seed: [u8; 32],
     pair: Ed25519KeyPair,
@@ -160,7 +160,7 @@ fn each_device_signs_with_its_nkey_and_another_one_is_refused() {
     assert!(!words.contains(&users[0].seed()), "{words}");
 }
 
-/// A server that takes tokens of users of this account.
+/// A server that accepts tokens of users of this account.
 fn with_account() -> Option<(Nats, Key)> {
     let (operator, account) = (Key::new(OPERATOR, 20), Key::new(ACCOUNT, 21));
     let settings = format!(
@@ -172,14 +172,15 @@ fn with_account() -> Option<(Nats, Key)> {
     Some((Nats::start(&settings)?, account))
 }
 
-/// Tokens of two of three devices expire while the run goes on: the server ends these connections, and takes them no more.
+/// Tokens of two of three devices expire during the run: the server closes these connections, and refuses them from
+/// then on.
 #[test]
 fn a_token_that_expires_in_the_middle_ends_its_connection_and_is_refused_from_then_on() {
     let Some((server, account)) = with_account() else { return };
     let place = Place::new();
     place.write("known.yaml", WORKLOAD);
     let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    // Starting and connecting take a second or two of a busy machine; the window goes on for six.
+    // Starting and connecting take a second or two on a busy machine; the window continues for six.
     let row = |number: u8, expires_s: Option<u64>| {
         let user = Key::new(USER, number);
         format!("{},{}\n", user.seed(), account.token_until(&user, "user", expires_s))
@@ -191,7 +192,7 @@ fn a_token_that_expires_in_the_middle_ends_its_connection_and_is_refused_from_th
     let record = place.record(&["known.yaml", "--endpoint", &endpoint, "--duration", "6s", "--warmup", "0s"]);
     assert_closed(&record);
     let connections = &record["connections"];
-    // Within the second in which it expires the server may take a token once more, and ends that connection at once.
+    // Within the second of expiry the server may accept a token once more, and closes that connection at once.
     let ended = connections["log_in_ended"].as_u64().unwrap();
     assert!(ended >= 2, "{connections}");
     assert_count_eq!(connections["dropped"], ended, "{connections}");

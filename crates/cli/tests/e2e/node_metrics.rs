@@ -1,4 +1,4 @@
-//! `pubmark node --metrics`: what the nodes of a run expose adds up to its record.
+//! `pubmark node --metrics`: the metrics of a run's nodes add up to its record.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -41,7 +41,7 @@ fn what_nodes_expose_adds_up_to_the_record() {
         let sum: u64 = nodes.iter().map(|(_, port)| scraped(*port, name)).sum();
         assert_count_eq!(sum, count(&record, field), "{name}");
     }
-    // Nodes send no counts while they measure: nothing is said of losses then.
+    // Nodes send no counts while they measure: no losses are reported then.
     let text = std::fs::read_to_string(&events).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let mut measuring = lines.filter(|line| line["event"] == "progress" && line["phase"] == "measure").peekable();

@@ -1,4 +1,4 @@
-//! The fleet on several nodes: for the same seed, the books are those of one process.
+//! The fleet on several nodes: for the same seed, the message accounting is that of one process.
 
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::support::books::{assert_closed, assert_delivered_once, count};
 use crate::support::place::Place;
 use crate::support::schema;
 
-/// A subscriber that is there once, and devices that come and go.
+/// A subscriber that exists once, and devices that connect and disconnect.
 const WORKLOAD: &str = "\
 name: spread
 devices:
@@ -52,7 +52,7 @@ fn devices_dealt_out_over_nodes_do_what_they_do_on_one() {
         let rows = record["tables"]["nodes"].as_array().expect("nodes");
         let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
         assert_count_eq!((rows.len().to_string().as_str(), sum("devices"), sum("subscribers")), (nodes, 33, 3));
-        // Three subscribers sit on two or three nodes, devices on all.
+        // Three subscribers are on two or three nodes, devices on all.
         let expected = rows.len() * rows.len().min(3);
         assert_eq!(pairs(&record).len(), expected, "{:?}", pairs(&record));
         assert_count!(pairs(&record).iter().all(|pair| pair["delivered"].as_u64() > Some(0)), "{:?}", pairs(&record));
@@ -71,7 +71,8 @@ fn devices_on_every_node_are_so_many_copies() {
         (Some(99), Some(9))
     );
     assert_eq!(pairs(&record).len(), 9);
-    // Every node hears every other and itself the same: what one offers, all three subscribers of each node expect.
+    // Every node receives from every node, itself included: each message that one offers is expected by all three
+    // subscribers of each node.
     for pair in pairs(&record) {
         let to_others = pairs(&record).iter().filter(|row| row["publisher_node"] == pair["publisher_node"]);
         assert_count!(to_others.into_iter().all(|row| row["expected"] == pair["expected"]), "{pair}");
@@ -106,10 +107,10 @@ fn psmark_s_sites_hear_each_other_over_links() {
         return;
     }
     let place = place();
-    // Networks are made for each group of each node: the subscriber's will do.
+    // Networks are created for each group of each node: the subscriber's is sufficient.
     let link = ["--link", "everything={delay: 5ms}"];
     let times = ["--duration", "6s", "--warmup", "0s", "--variant", "published"];
-    // PSMark's numbers of nodes: every node has all devices and a subscriber that hears all nodes.
+    // PSMark's numbers of nodes: every node has all devices and a subscriber that receives from all nodes.
     for (workload, nodes) in [("smart-home", 1), ("smart-healthcare", 2), ("smart-home", 5), ("smart-healthcare", 8)] {
         let words = nodes.to_string();
         let record = place.record(&[&[workload, "--local-nodes", &words][..], &times, &link].concat());

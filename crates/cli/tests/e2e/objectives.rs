@@ -1,4 +1,4 @@
-//! Limits that a run has to keep: from the command line, from the workload, judged again by `check`.
+//! Limits that a run has to meet: from the command line, from the workload, and judged again by `check`.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn outcomes(record: &Value) -> Vec<&str> {
     record["objectives"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect()
 }
 
-/// Fails unless the call ended with this code, or 5: on a busy machine a run may be invalid, which says more.
+/// Fails unless the call ended with this code, or 5: on a busy machine a run may be invalid, which has priority.
 fn assert_code(called: &Called, code: i32) {
     assert!([code, 5].contains(&called.code()), "not {code}: {called:?}");
 }

@@ -1,4 +1,4 @@
-//! A publication, repeated: one call, the same call again, and what is printed beside what came out.
+//! A publication, repeated: one call, the same call again, and the published values beside the measured ones.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,8 @@ use crate::support::mosquitto;
 use crate::support::place::{Called, PUBMARK, Place};
 use crate::support::processes::wait_for;
 
-/// One cell of ComBench's figure 5: 200 B at QoS 0, of which bytes alone are judged. A busy machine is not waited for.
+/// One cell of ComBench's figure 5: 200 B at QoS 0, of which only bytes are judged. It does not wait for a quiet
+/// machine.
 const ONE_CELL: [&str; 14] = [
     "paper",
     "combench",
@@ -28,7 +29,7 @@ const ONE_CELL: [&str; 14] = [
     "0s",
     "--wait=0s",
 ];
-/// Longest wait for a run to be written.
+/// Longest wait for a run's record.
 const LIMIT: Duration = Duration::from_secs(40);
 
 fn call(place: &Place, more: &[&str]) -> Called {
@@ -46,7 +47,7 @@ fn experiment(folder: &Path) -> Option<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).find(|path| path.is_dir() && !path.is_symlink())
 }
 
-/// A text whose lines may be broken anywhere.
+/// A text without its line breaks.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -62,14 +63,14 @@ fn the_printed_value_stands_beside_ours_and_nothing_is_made_twice() {
     assert!(words(&first.printed).contains("1 of 1 cell measured"), "{}", first.printed);
     let found = record(&place);
     assert_eq!(found["status"], "complete");
-    // The other tables are of experiments that were not asked for.
+    // The other tables are of experiments that were not selected.
     assert_eq!(list(&found, "tables").len(), 1, "{found}");
     let cell = &found["tables"][0]["cells"][0];
     assert_eq!((&cell["row"][0], &cell["column"][0]), (&Value::from("200B"), &Value::from("0")));
     assert_eq!(cell["printed"], 0.7256);
     let here = cell["measured"]["mean"].as_f64().unwrap();
     assert!((0.71..0.74).contains(&here), "ComBench's 200 B are 72.56 % of what was sent, here {here}");
-    // On a busy machine one of both may not count.
+    // On a busy machine one of the two may not count.
     assert!(cell["measured"]["runs"].as_u64() >= Some(1), "{cell}");
     assert!(list(&found, "statements").is_empty(), "QoS 2 was not measured: {found}");
 
@@ -88,14 +89,14 @@ fn the_printed_value_stands_beside_ours_and_nothing_is_made_twice() {
     let why = words(&other.errors);
     assert!(why.contains("was begun with other values") && why.contains("--out"), "{why}");
 
-    // The page is made from its record alone.
+    // The page is made only from the record.
     let made = place.call(&["report", "runs/paper-combench-quick/paper.json", "--out", "again"]);
     assert_eq!(made.code(), 0, "{made:?}");
     let page = |folder: &str| std::fs::read_to_string(place.path().join(folder).join("paper.md")).unwrap();
     assert_eq!(page("again"), page("runs/paper-combench-quick"));
     assert!(page("again").contains("(printed 72.56"), "{}", page("again"));
 
-    // Another experiment in the same folder, after the runs of the first were removed: its results stay.
+    // Another experiment in the same folder, after the runs of the first were removed: its results are retained.
     std::fs::remove_dir_all(&folder).unwrap();
     let other = [
         &[
@@ -148,7 +149,7 @@ fn the_same_call_goes_on_after_ctrl_c() {
 fn what_is_not_installed_is_named_and_left_out() {
     let place = Place::new();
     let mut command = Command::new(PUBMARK);
-    // Where nothing is installed.
+    // A home directory without installed systems.
     command.env("HOME", place.path()).env_remove("XDG_DATA_HOME");
     let called = place.start_by(command, &["paper", "edge", "--quick", "--only", "system=hivemq"]).wait();
     assert_eq!(called.code(), 6, "{called:?}");

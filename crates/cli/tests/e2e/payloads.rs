@@ -1,4 +1,4 @@
-//! Bodies with fields and headers beside them: a stranger who subscribes receives JSON and nothing else.
+//! Bodies with fields and headers beside them: an independent subscriber receives only JSON.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -44,7 +44,8 @@ fn run(place: &Place, header: &str, options: &[&str]) -> Value {
     record
 }
 
-/// A header beside the payload is stamped as one in it: every message has a service latency, which is below its latency.
+/// A header beside the payload is stamped like one in it: every message has a service latency, which is below its
+/// latency.
 fn assert_stamped(record: &Value) {
     assert_count_eq!(record["latency"]["without_write_start"].as_u64(), Some(0), "{}", record["latency"]);
     let service = &record["latency"]["service"]["upper"];
@@ -94,7 +95,7 @@ fn a_body_that_gives_its_size_is_counted_with_its_header_where_that_is_in_it() {
     let within = run(&place, "payload", &["--system", "builtin", "--protocol", "mqtt5"]);
     let beside = run(&place, "user-property", &["--system", "builtin", "--protocol", "mqtt5"]);
     assert_stamped(&beside);
-    // 24 B of each message; a message more or less may arrive before the end of the window.
+    // 24 B of each message; one message more or less may arrive before the end of the window.
     let difference = bytes_per_s(&within) - bytes_per_s(&beside);
     assert!((difference - 24.0 * MESSAGES as f64).abs() < 2.5 * 120.0, "{difference}");
     assert!(bytes_per_s(&beside) > 0.0);

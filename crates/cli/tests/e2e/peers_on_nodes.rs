@@ -1,5 +1,5 @@
-//! Systems without a broker on several machines: every writer and reader meet before the first message, all that is sent arrives, and a
-//! machine that is cut off is lost.
+//! Systems without a broker on several machines: every writer and reader find each other before the first message,
+//! every message arrives, and a machine that is disconnected is lost.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ const SYSTEMS: [(&[&str], &str); 5] = [
     (&["zeromq-peers"], "pairs.yaml"),
     (&["coap-peers"], "request-reply"),
 ];
-/// Nothing is sent before the window: what clients that have not met would lose is in the accounts.
+/// Nothing is sent before the window: losses of clients that have not found each other are in the accounting.
 const TIMES: [&str; 6] = ["--duration", "1s", "--warmup", "0s", "--seed", "5"];
 
 fn bed(machines: usize) -> Option<Bed> {
@@ -75,13 +75,13 @@ fn assert_met(record: &Value, machines: usize, workload: &str) {
     }
 }
 
-/// What each received in the one second, and what came in and went out of its cable.
+/// Messages that each node received in the one second, and traffic of its cable.
 fn assert_figures_of_nodes(record: &Value, machines: usize) {
     let nodes = record["tables"]["nodes"].as_array().unwrap();
     assert_count_eq!(nodes.len(), machines);
     let figure = |node: &Value, part: &str, name: &str| node[part][name].as_f64().unwrap_or_else(|| panic!("{node}"));
     let received: f64 = nodes.iter().map(|node| figure(node, "received", "mean_per_s")).sum();
-    // What was due at the end of the second arrived after it.
+    // Messages that were due at the end of the second arrived after it.
     assert_count!((500.0..=600.0).contains(&received), "{nodes:?}");
     for node in nodes {
         assert!(node["received"]["variance"].is_null() && node["received"]["seconds"] == 1, "{node}");
@@ -102,7 +102,7 @@ fn on_five_machines_every_pair_meets_and_everything_arrives() {
     everything_arrives(5);
 }
 
-/// What DDS finds others by gets through seconds after its clients have come up.
+/// DDS discovery succeeds seconds after the clients have started.
 #[test]
 fn a_run_waits_until_clients_have_found_each_other() {
     let Some(bed) = bed(2) else { return };
@@ -122,7 +122,7 @@ fn a_run_waits_until_clients_have_found_each_other() {
     let record = called.json();
     assert_closed(&record);
     assert_met(&record, 2, "pairs.yaml");
-    // However long clients took to come up: the schedule began when they had met.
+    // The schedule began when clients had found each other, however long they took to start.
     let probed = &record["delivery"]["pairs"]["probed"];
     assert_count!(probed["wanted"] == 30 && probed["met"] == 30, "{probed}");
     nodes.into_iter().for_each(|node| assert_eq!(node.wait().code(), 0));
@@ -155,7 +155,7 @@ fn a_machine_that_is_cut_off_is_lost() {
     }
 }
 
-/// What was said, without the breaks of lines.
+/// The output without line breaks.
 fn words(called: &Called) -> String {
     called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,5 @@
-//! Sessions that outlive their connections, and those that do not: what a broker kept arrives, what nobody kept is told
-//! apart from what was lost, and copies are counted.
+//! Sessions that survive their connections, and those that do not: messages that a broker stored arrive, messages that
+//! no broker stored are distinguished from losses, and copies are counted.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const SUBSCRIBERS: u64 = 2;
 /// Due in the three seconds of a run: 5 devices × 50/s × 3 s.
 const OFFERED: u64 = 750;
 
-/// Five devices and two subscribers that hear them all.
+/// Five devices and two subscribers that receive from all of them.
 fn workload(qos: &str, session: &str, retain: bool) -> String {
     format!(
         "name: lasting
@@ -30,7 +30,7 @@ subscribers:
     )
 }
 
-/// mosquitto, a wire to it, and a run over the wire that is 1.3 s old.
+/// mosquitto, a proxy in front of it, and a run over the proxy that began 1.3 s ago.
 struct Bench {
     broker: Mosquitto,
     proxy: Proxy,
@@ -51,7 +51,7 @@ impl Bench {
         Some(Bench { broker, proxy, place, call })
     }
 
-    /// Waits for the run's end; its record, with closed books.
+    /// Waits for the run's end; returns its record, whose accounting adds up.
     fn record(self) -> Value {
         let called = self.call.wait();
         assert!(matches!(called.code(), 0 | 5), "{called:?}");
@@ -71,7 +71,7 @@ impl Bench {
     }
 }
 
-/// Cuts every connection while the broker holds unanswered messages.
+/// Cuts every connection while the broker has unacknowledged messages.
 fn cut_all_with_messages_in_flight(qos: &str, protocol: &str) -> Option<Value> {
     let bench = Bench::start(&workload(qos, "persistent", false), protocol)?;
     bench.broker.signal(libc::SIGSTOP);
@@ -96,7 +96,8 @@ fn at_least_once_loses_nothing_over_a_cut_and_counts_copies() {
     for protocol in ["mqtt5", "mqtt311"] {
         let Some(record) = cut_all_with_messages_in_flight("1", protocol) else { return };
         let copies = count(&record, "duplicated");
-        // A copy for each message sent again that the broker had, and for each delivery that it had no answer to.
+        // One copy for each resent message that the broker already had, and for each delivery without an
+        // acknowledgement.
         let most = record["connections"]["resent"].as_u64().unwrap() * SUBSCRIBERS + OFFERED;
         assert!((1..=most).contains(&copies), "{copies} copies: {}", record["delivery"]);
     }
@@ -110,7 +111,7 @@ fn exactly_once_loses_nothing_over_a_cut_and_has_no_copies() {
     }
 }
 
-/// Cuts the subscribers only, and lets them back in half a second later.
+/// Cuts only the subscribers, and lets them reconnect half a second later.
 fn cut_subscribers(workload: &str) -> Option<Value> {
     let bench = Bench::start(workload, "mqtt5")?;
     bench.proxy.close(true);

@@ -1,5 +1,5 @@
-//! The Compose file that `pubmark deploy` writes, run as it is by podman-compose. What it writes for Kubernetes is run by
-//! `.ci/kubernetes/test`.
+//! The Compose file that `pubmark deploy` writes, run unchanged by podman-compose. Its Kubernetes manifests are tested
+//! by `.ci/kubernetes/test`.
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::books::{assert_closed, assert_delivered_once};
 use crate::support::place::{PUBMARK, Place};
 
 const NODES: usize = 2;
-/// Longest wait for the coordinator's end.
+/// Longest wait for the coordinator to end.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A place with podman's settings: what a container asks for is above what podman has itself, unless it is told not to ask.
@@ -37,7 +37,7 @@ fn by(program: &str, place: &Place, words: &[&str]) -> Command {
     command
 }
 
-/// The record that a container's coordinator printed: whole, of all nodes, with nothing lost.
+/// The record that a container's coordinator printed: complete, of all nodes, without losses.
 fn record_of(place: &Place, container: &str) -> Value {
     let log = podman(place, &["logs", container]);
     let printed = String::from_utf8(log.stdout).unwrap();
@@ -54,7 +54,7 @@ fn record_of(place: &Place, container: &str) -> Value {
     record
 }
 
-/// Images of pubmark and of a system, both made from files of this machine; `None`, and a word about it, if one is not there.
+/// Images of pubmark and of a system, both made from files of this machine; `None`, with a message, if one is missing.
 fn images(place: &Place) -> Option<[String; 2]> {
     let version = Command::new(PUBMARK).arg("--version").output().unwrap();
     let version = String::from_utf8(version.stdout).unwrap().split(' ').nth(1).unwrap().trim().to_owned();
@@ -71,7 +71,7 @@ fn images(place: &Place) -> Option<[String; 2]> {
     Some([own, String::from_utf8(made.stdout).unwrap().trim().to_owned()])
 }
 
-/// Takes a project's containers away again, and its network.
+/// Removes a project's containers and its network.
 struct Composed<'a> {
     place: &'a Place,
     project: String,
@@ -81,7 +81,7 @@ impl Drop for Composed<'_> {
     fn drop(&mut self) {
         let folder = self.place.path().join("deploy");
         let mut down = by("podman-compose", self.place, &["-p", &self.project, "down"]);
-        // What is left nevertheless is seen by whoever looks for it; a failure here would hide the test's own.
+        // A failure here would hide the test's failure; leftovers are visible in any case.
         let _ = down.current_dir(folder).output();
         podman(self.place, &["network", "rm", "--force", &format!("{}_default", self.project)]);
     }
@@ -109,7 +109,7 @@ fn what_is_written_for_compose_runs() {
     let record = record_of(&place, &coordinator);
     let nodes: Vec<&Value> =
         record["tables"]["nodes"].as_array().unwrap().iter().map(|node| &node["address"]).collect();
-    // Containers of their own, each with an address.
+    // Separate containers, each with an address.
     assert!(nodes[0] != nodes[1], "{nodes:?}: {said}");
     eprintln!("podman-compose: nodes at {nodes:?}, {}", record["delivery"]);
     drop(composed);

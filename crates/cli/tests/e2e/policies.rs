@@ -1,4 +1,4 @@
-//! Devices that change their rate: what a dry run says, what a schedule has, what a run offers.
+//! Devices that change their rate: a dry run, the schedule, and the offered messages of a run.
 
 use pubmark_testing::{assert_count, assert_count_eq};
 

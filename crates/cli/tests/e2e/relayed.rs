@@ -1,5 +1,5 @@
-//! Links towards a system that runs already, on a network that the links are no part of: through a relay, whose part is measured and
-//! in the interval.
+//! Links to a system that already runs, in a network that the links are not part of: through a relay, whose delay is
+//! measured and included in the interval.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -38,12 +38,12 @@ fn bound_us(record: &Value, bound: &str, name: &str) -> f64 {
     total[bound][name].as_f64().unwrap_or_else(|| panic!("no {name} in {total}"))
 }
 
-/// Everything arrived once, 20 ms later than it was sent.
+/// Every message arrived once, 20 ms after it was sent.
 fn assert_behind_20_ms(record: &Value) {
     assert_closed(record);
     assert_delivered_once(record);
     assert!(bound_us(record, "upper", "min_us") >= 20_000.0, "{}", record["latency"]["total"]);
-    // What the relay and this machine add is in the width, so that the lower bound is as on the link alone.
+    // The delay of the relay and this machine is in the width, so that the lower bound is that of the link alone.
     let lower_us = bound_us(record, "lower", "p50_us");
     assert!(lower_us <= 20_000.0 * 1.02 + 200.0, "{}", record["latency"]["total"]);
     assert!(names_deviation(record, "relayed"), "{}", record["settings"]);
@@ -52,7 +52,7 @@ fn assert_behind_20_ms(record: &Value) {
     let held_us = relay["longest_held_us"].as_f64().unwrap();
     let added_us = relay["up"]["added"]["p50_us"].as_f64().unwrap();
     assert!(added_us > 0.0 && held_us >= added_us, "{relay}");
-    // A latency is not below 0, whatever the relay held.
+    // A latency is not below 0, whatever the relay added.
     let most_us = (bound_us(record, "upper", "p50_us") - 2.0 * held_us * 0.98 + 50.0).max(50.0);
     assert!(lower_us <= most_us, "{lower_us} µs for {relay}");
 }
@@ -85,7 +85,7 @@ fn a_plain_user_reaches_a_system_on_the_network_that_the_run_has_left() {
         command.uid(NOBODY).gid(NOBODY);
         command
     };
-    // By name: it is looked up on the network that the run leaves.
+    // By name: it is resolved in the network that the run leaves.
     let endpoint = format!("mqtt://localhost:{}", broker.port);
     let words = [&["run", "relayed.yaml", "--endpoint", &endpoint, "--json", "--quiet"][..], &TIMES].concat();
     let called = place.start_by(command(), &words).wait();

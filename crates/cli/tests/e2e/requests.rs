@@ -1,5 +1,5 @@
-//! Requests and answers: against mosquitto, nats-server and redis-server, between peers of Zenoh and CoAP; with
-//! responders that cannot keep up, a server that goes, and one that lies and keeps a journal of it.
+//! Requests and replies: against mosquitto, nats-server and redis-server, between peers of Zenoh and CoAP; with
+//! responders that are too slow, a server that ends, and one that lies and writes a journal of it.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn number(record: &Value, part: &str, name: &str) -> u64 {
     record["requests"][part][name].as_u64().unwrap_or_else(|| panic!("no {part}.{name}: {}", record["requests"]))
 }
 
-/// The books of messages, of requests and of responders close, and the record is what its schema says.
+/// The accounting of messages, of requests and of responders adds up, and the record agrees with its schema.
 fn assert_sound(record: &Value) {
     assert_closed(record);
     schema::assert_agrees(record);
@@ -58,7 +58,7 @@ fn assert_all_answered(record: &Value, count: u64) {
         assert_count_eq!(requests[name]["upper"]["count"].as_u64(), Some(count), "{name}: {requests}");
     }
     assert_count_eq!(requests["receive_lateness"]["count"].as_u64(), Some(count), "{requests}");
-    // A round trip is longer than the way there, and than itself without the responder's part.
+    // A round trip is longer than its first half, and than itself without the responder's part.
     let mean = |part: &Value| part["mean_us"].as_f64().unwrap();
     assert!(mean(&requests["round_trip"]["upper"]) > mean(&record["latency"]["total"]["upper"]), "{requests}");
     assert!(mean(&requests["round_trip"]["upper"]) >= mean(&requests["travel"]["upper"]), "{requests}");
@@ -76,7 +76,7 @@ fn every_request_is_answered_over_mqtt_5_at_every_level() {
     }
 }
 
-/// A server, or the reason why there is none, said aloud.
+/// A server; if there is none, the reason is printed.
 fn started<S: Server>(over: &str) -> Option<S> {
     match S::start(Limits::Large) {
         Ok(server) => Some(server),
@@ -157,18 +157,18 @@ fn a_responder_that_cannot_keep_up_makes_requests_wait_time_out_and_drop() {
 }
 
 fn assert_overwhelmed(endpoint: &str, protocol: &str) {
-    // It can answer 25 of 100 requests a second.
+    // It can reply to 25 of 100 requests a second.
     let slow = ["--set", "processing=40ms", "--set", "timeout=500ms", "--set", "responders.0.queue=30"];
     let record = asked(endpoint, protocol, "3s", &slow);
     let requests = &record["requests"];
     assert_count_eq!(number(&record, "outcomes", "sent"), 300, "{requests}");
     let answered = number(&record, "outcomes", "answered");
-    // At first the queue is short enough for an answer in time.
+    // At first the queue is short enough for a reply in time.
     assert!((5..60).contains(&answered), "{requests}");
     assert!(number(&record, "outcomes", "late") > 30 && number(&record, "responses", "dropped") > 100, "{requests}");
     assert_count_eq!(number(&record, "outcomes", "timed_out"), number(&record, "responses", "dropped"), "{requests}");
     assert!(requests["waiting"]["max_us"].as_f64().unwrap() > 1_000_000.0, "{requests}");
-    // What is ours is not what the workload asks for.
+    // Our delay is not that of the workload.
     assert!(requests["responder_lag"]["p50_us"].as_f64().unwrap() < 20_000.0, "{requests}");
 }
 
@@ -233,7 +233,7 @@ impl Liar {
 
 impl Drop for Liar {
     fn drop(&mut self) {
-        // Its standard input ends, and with it the script; a test that fails does not wait for it.
+        // Closing its standard input ends the script; a failing test does not wait for it.
         drop(self.process.stdin.take());
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -283,7 +283,7 @@ fn every_request_is_answered_between_peers_of_zenoh() {
             "{requests}"
         );
         assert_eq!(requests["round_trip"]["upper"]["count"], 200, "{requests}");
-        // The library writes on a thread of its own; the answer may be here before that has told when it began.
+        // The library writes on a separate thread; the reply may be here before that thread has reported when it began.
         let [with, without] = [&requests["service_round_trip"]["upper"]["count"], &requests["without_write_start"]]
             .map(|value| value.as_u64());
         assert_eq!(with.zip(without).map(|(with, without)| with + without), Some(200), "{requests}");

@@ -1,4 +1,4 @@
-//! Runs that go well: on both systems, at every level, over both protocols, in both readings; what they print and keep.
+//! Successful runs: on both systems, at every level, over both protocols, in both readings; their output and files.
 
 use std::fs;
 
@@ -88,7 +88,8 @@ fn published_on_mosquitto_over_mqtt311() {
     every_level("mosquitto", "published", "mqtt311");
 }
 
-/// What must not depend on where and how a schedule is carried out: its hash, and what was offered, in whole and by type.
+/// What must not depend on where and how a schedule is executed: its hash, and the offered messages, in total and by
+/// type.
 fn schedule_of(record: &Value) -> Value {
     let row = |table: &Value| serde_json::json!([table["offered"], table["skipped_planned"]]);
     let types: Vec<Value> =
@@ -234,7 +235,7 @@ fn the_check_of_the_books_finds_each_count_that_is_off_by_one() {
     let record = place.record(SMALL);
     assert_closed(&record);
     for (name, value) in record["delivery"].as_object().unwrap() {
-        // No identity holds these; tests of their own set them.
+        // Values that no identity contains; separate tests check them.
         let alone = ["retained_replay", "foreign", "truncated", "too_large", "sizes_raised"];
         if !value.is_u64() || alone.contains(&name.as_str()) {
             continue;

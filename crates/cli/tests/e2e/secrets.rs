@@ -1,4 +1,4 @@
-//! Passwords: given in every way there is, and looked for in every file, every stream and every list of arguments.
+//! Passwords: given in every possible way, and searched for in every file, stream and command line.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -31,7 +31,7 @@ const PLANTED: [&str; 15] = [
 /// A second of a few messages.
 const SHORT: [&str; 4] = ["--duration", "1s", "--warmup", "0s"];
 
-/// Each group logs in by a password of its own.
+/// Each group logs in with a separate password.
 fn workload() -> String {
     format!(
         "name: secretive\nparameters: {{pw: unused}}\ndevices:\n\
@@ -60,7 +60,7 @@ fn assert_clean(what: &str, text: &[u8]) {
     }
 }
 
-/// Looks through all that a call said and left, but for what the test itself wrote.
+/// Searches the complete output and all files of a call, except those that the test wrote.
 fn assert_nothing_shown(called: &Called, folder: &Path) {
     assert_clean("standard output", called.printed.as_bytes());
     assert_clean("standard error", called.errors.as_bytes());
@@ -69,7 +69,7 @@ fn assert_nothing_shown(called: &Called, folder: &Path) {
     }
 }
 
-/// Fails if one of these stands in a file below a folder. There must be files.
+/// Fails if a file below a folder contains one of these. There must be files.
 pub fn assert_nowhere(folder: &Path, secrets: &[String]) {
     let files = files_below(folder);
     assert!(!files.is_empty(), "nothing was looked through");
@@ -134,7 +134,7 @@ fn planted_passwords_are_in_no_file_and_no_stream_of_a_run() {
         }
         assert!(folder.join("report.html").is_file() && folder.join("summary.md").is_file(), "{folder:?}");
     }
-    // An exporter that is not there ends the run, with its words.
+    // An exporter that does not exist ends the run with its error.
     let called =
         call(&place, &["run", "hello", "--endpoint", &endpoint, "--node-exporter", &exporter, "--duration", "1s"]);
     assert_nothing_shown(&called, &place.path().join("runs"));
@@ -207,7 +207,7 @@ fn planted_passwords_are_in_no_message_about_what_is_wrong() {
         place.write("devices.csv", rows);
         let called = call(&place, &["run", "./secretive.yaml", "--dry-run"]);
         assert_eq!(called.code(), 2, "{called:?}");
-        // Lines are broken anywhere, and begin with a bar.
+        // Lines may be broken anywhere, and begin with a bar.
         let words = called.errors.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
         assert!(words.contains("failed to read the file that `"), "{called:?}");
         assert_nothing_shown(&called, &place.path().join("runs"));
@@ -232,7 +232,7 @@ fn an_experiment_keeps_no_password_in_its_folder() {
     assert_eq!(called.code(), 2, "{called:?}");
     assert!(called.errors.contains("holds a password") && called.errors.contains("password_env"), "{called:?}");
     assert_nothing_shown(&called, &place.path().join("runs"));
-    // The same from the environment is taken.
+    // The same secret from the environment is accepted.
     let from_environment = "name: quiet\ndevices:\n  - {name: a, every: 100ms, payload: 40B, topic: a/b, credentials: \
                             {user: a, password_env: PLANTED}}\nsubscribers:\n  - {filters: [\"#\"]}\n";
     place.write("quiet.yaml", from_environment);
@@ -245,7 +245,7 @@ fn an_experiment_keeps_no_password_in_its_folder() {
     assert_nothing_shown(&called, &place.path().join("runs"));
 }
 
-/// `None` of a file that is gone by now: a password file is written under another name first, and renamed.
+/// `None` if the file no longer exists: a password file is written under another name first, and renamed.
 fn mode(path: &Path) -> Option<u32> {
     match std::fs::metadata(path) {
         Ok(metadata) => Some(metadata.permissions().mode() & 0o777),
@@ -254,7 +254,8 @@ fn mode(path: &Path) -> Option<u32> {
     }
 }
 
-/// Files below a folder that hold a key, a token or a planted password: each is closed to others, by itself or by its folder.
+/// Files below a folder that contain a key, a token or a planted password: each is closed to others, by its mode or by
+/// its folder's.
 fn assert_secrets_are_closed(folder: &Path, at_least: usize) {
     let is_closed = |path: &Path| {
         let mut within = path.ancestors().take_while(|above| above.starts_with(folder));
@@ -285,7 +286,7 @@ fn every_secret_that_is_written_is_closed_to_others() {
         let called = call(&place, &[&["deploy", kind, "smart-home", "--out", kind][..], &log_in].concat());
         assert_eq!(called.code(), 0, "{called:?}");
         assert_secrets_are_closed(&place.path().join(kind), secrets);
-        // A folder that is there already and open to others.
+        // A folder that already exists and is open to others.
         let open = format!("open-{kind}");
         std::fs::create_dir(place.path().join(&open)).unwrap();
         std::fs::set_permissions(place.path().join(&open), Permissions::from_mode(0o755)).unwrap();
@@ -367,7 +368,7 @@ fn no_process_of_a_run_has_a_password_among_its_arguments() {
     let mut call = place.start_by(command, &[&["run", "hello"][..], &options, &["--duration", "2s"]].concat());
     let mut looks = 0;
     while !call.has_ended() {
-        // The other tests give theirs by arguments.
+        // The other tests pass theirs as arguments.
         assert!(!String::from_utf8_lossy(&command_lines()).contains(PLANTED[2]), "an argument is the password");
         looks += 1;
         std::thread::sleep(Duration::from_millis(20));

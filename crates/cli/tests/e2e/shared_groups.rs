@@ -1,4 +1,4 @@
-//! Shared groups against real mosquitto: each message is expected once for the group, whoever gets it.
+//! Shared groups against real mosquitto: each message is expected once for the group, whichever member receives it.
 
 use pubmark_testing::assert_count_eq;
 
@@ -7,7 +7,7 @@ use crate::support::mosquitto::Mosquitto;
 use crate::support::place::Place;
 use crate::support::schema;
 
-/// 10 devices at 20/s; a group of three, one of two, and a subscriber of its own.
+/// 10 devices at 20/s; a group of three, one of two, and a separate subscriber.
 const WORKLOAD: &str = "name: jobs
 devices:
   - {name: test/source, count: 10, every: 50ms, payload: 100B, topic: \"jobs/{index}\"}

@@ -33,12 +33,12 @@ fn words(called: &Called) -> String {
     called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Checks what a run of the workload on three nodes at two sites came to.
+/// Checks a run of the workload on three nodes at two sites.
 fn assert_placed(record: &Value, what: &str) {
     assert_closed(record);
     assert_delivered_once(record);
     schema::assert_agrees(record);
-    // 6 cameras × 20 and 4 meters × 40; two dashboards at either site hear all, the store hears cameras.
+    // 6 cameras × 20 and 4 meters × 40; two dashboards at either site receive all, the store receives from cameras.
     assert_count_eq!((count(record, "offered"), count(record, "expected")), (280, 280 * 4 + 120), "{what}");
     let nodes = record["tables"]["nodes"].as_array().unwrap();
     let of = |node: &Value| {
@@ -95,7 +95,7 @@ fn machines_say_their_labels_when_they_join() {
     let called = cluster.run(3, &[&TIMES[..], &["--json", "--quiet"]].concat()).wait();
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     assert_placed(&called.json(), "three machines");
-    // Only these two have joined: the label that nobody has, and those that there are.
+    // Only these two have joined: the error names the missing label, and the existing ones.
     let [a, b, c] = nodes;
     let (_, _) = (stop(b), stop(c));
     let d = node("d", "edge");
@@ -132,7 +132,7 @@ fn reports_tell_what_went_from_site_to_site() {
     for words in ["Latency from site to site", "From site to site", "site=cloud"] {
         assert!(page.contains(words), "`{words}` is not in the page");
     }
-    // The specification that was kept makes the same run again.
+    // The stored specification repeats the run.
     let again = place.record(&[folder.join("run.yaml").to_str().unwrap()]);
     assert_placed(&again, "run.yaml");
 }

@@ -1,4 +1,5 @@
-//! Subscribers that take their time over each message: what waits for them is delivered when they take it up, and no sooner.
+//! Subscribers that process each message for some time: waiting messages are delivered when the subscriber reads them,
+//! and not before.
 
 use serde_json::Value;
 
@@ -6,7 +7,8 @@ use crate::support::books::{assert_closed, assert_delivered_once, count};
 use crate::support::place::Place;
 use crate::support::schema;
 
-/// Ten messages at the same instant, twice a second, for a subscriber that works 10 ms on each; and one that doesn't.
+/// Ten messages at the same time, twice a second, for a subscriber that processes each for 10 ms, and for one that does
+/// not.
 const BURSTS: &str = "\
 name: bursts
 devices:
@@ -16,7 +18,7 @@ subscribers:
   - {name: quick, filters: ['bursts/#']}
 ";
 
-/// Twice as many messages as the subscriber can work on.
+/// Twice as many messages as the subscriber can process.
 const TOO_MANY: &str = "\
 name: too-many
 devices:
@@ -45,12 +47,13 @@ fn what_waits_for_a_slow_subscriber_is_late_by_its_work_alone() {
         schema::assert_agrees(&record);
         assert_delivered_once(&record);
         assert!(count(&record, "delivered") >= 60, "three or four bursts for two: {}", record["delivery"]);
-        // Of each burst the slow one takes them up after 0, 10, …, 90 ms, the quick one at once: 22.5 ms in the mean. A busy
-        // machine adds to all of them.
+        // The slow subscriber reads the messages of a burst after 0, 10, …, 90 ms, the quick one at once: 22.5 ms on
+        // average. A busy machine adds to all of them.
         let (mean, max) = (latency_ms(&record, "mean_us"), latency_ms(&record, "max_us"));
         assert!((22.0..60.0).contains(&mean), "mean {mean} ms");
         assert!((90.0..200.0).contains(&max), "max {max} ms");
-        // Its work is no lateness of ours: that is far below a message's work, let alone ten.
+        // Its processing is not counted as our lateness: that is far below the processing of one message, let alone
+        // ten.
         let lateness_us = record["latency"]["receive_lateness"]["p50_us"].as_f64().expect("a lateness");
         assert!(lateness_us < 5_000.0, "{lateness_us} µs");
     }
@@ -64,13 +67,13 @@ fn too_many_for_a_slow_subscriber_arrive_as_it_takes_them() {
     assert_closed(&record);
     assert_delivered_once(&record);
     assert!((398..=402).contains(&count(&record, "delivered")), "{}", record["delivery"]);
-    // 400 messages take it 4 s; the last was due after 2 s.
+    // It needs 4 s for 400 messages; the last was due after 2 s.
     let max = latency_ms(&record, "max_us");
     assert!((1_900.0..4_000.0).contains(&max), "max {max} ms");
     assert!(record["settings"]["drain_s"].as_f64().is_some_and(|drain_s| drain_s > 1.5), "{}", record["settings"]);
 }
 
-/// What it had read when there was no more time is in its hands, and not lost by the system.
+/// Messages that it had read at the end are its own, and not lost by the system.
 #[test]
 fn what_a_slow_subscriber_never_came_to_is_not_called_lost() {
     let place = Place::new();

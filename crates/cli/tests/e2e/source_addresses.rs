@@ -52,7 +52,7 @@ fn addresses_that_cannot_be_used_are_refused_before_the_run() {
 const FEW_PORTS: &str =
     "ip link set lo up && echo 20000 20255 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$0\" \"$@\"";
 
-/// Calls the binary in a network namespace of its own, where a connection has few ports to choose from.
+/// Calls the binary in a separate network namespace, where a connection has few ports to choose from.
 fn call_with_few_ports(place: &Place, arguments: &[&str]) -> Called {
     let mut command = Command::new("unshare");
     command.args(["--net", "--", "sh", "-c", FEW_PORTS, PUBMARK]);

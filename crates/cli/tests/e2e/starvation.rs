@@ -1,4 +1,5 @@
-//! Systems that other programs keep from running: it is seen, said, waited for, and not laid on the system.
+//! Systems that other programs keep from running: the run notices it, reports it, waits for them, and does not blame
+//! the system.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +14,7 @@ use crate::support::place::{Call, Place};
 use crate::support::processes::{descriptors, wait_for, with_files_in};
 
 const LIMIT: Duration = Duration::from_secs(20);
-/// Ten messages arrive for each that a device sends, so that the broker has something to do.
+/// Ten messages arrive for each that a device sends, so that the broker has work.
 const WORKLOAD: &str = "\
 name: busy
 devices:
@@ -23,7 +24,7 @@ subscribers:
 ";
 const RUN: [&str; 8] = ["run", "busy.yaml", "--system", "mosquitto", "--duration", "3s", "--warmup", "0s"];
 
-/// Programs that compute on the first processor, and leave next to nothing of it to others of a lower priority.
+/// Programs that compute on the first CPU, and leave almost nothing of it to others of a lower priority.
 struct Hogs(Vec<Child>);
 
 impl Hogs {
@@ -43,15 +44,15 @@ impl Drop for Hogs {
     }
 }
 
-/// The program of a run's broker.
+/// The process of a run's broker.
 fn broker_of(place: &Place) -> Option<u32> {
     with_files_in(&place.temporary())
         .into_iter()
         .find(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "mosquitto"))
 }
 
-/// Weights of a process against others: next to nothing, and the usual one. They count in its control group, where pubmark made it
-/// one, otherwise in its session's group (`sched_autogroup_enabled`); both for more than its own priority.
+/// Weights of a process against others: almost nothing, and the default. They apply in its control group, if pubmark
+/// created one, otherwise in its session's group (`sched_autogroup_enabled`); both have more effect than its priority.
 const LEAST: Weight = Weight { v1: "2", v2: "1", nice: "19" };
 const USUAL: Weight = Weight { v1: "1024", v2: "100", nice: "0" };
 
@@ -76,13 +77,13 @@ fn weigh(pid: u32, weight: &Weight) {
             }
             _ => continue,
         };
-        // Where the controller is not switched on its file is not there, and priorities count.
+        // If the controller is not enabled, its file does not exist, and priorities apply.
         let file = Path::new(&format!("{folder}{path}")).join(file);
         if file.exists() {
             std::fs::write(file, value).unwrap();
         }
     }
-    // Not there in a kernel without such groups.
+    // The file does not exist in a kernel without such groups.
     let _ = std::fs::write(format!("/proc/{pid}/autogroup"), weight.nice);
     call("renice", &["-n", weight.nice, "-p", &pid.to_string()]);
 }
@@ -92,7 +93,7 @@ fn call(program: &str, arguments: &[&str]) {
     assert!(status.success(), "{program} {arguments:?}");
 }
 
-/// A run whose broker is on the first processor, with next to nothing of it beside hogs.
+/// A run whose broker is on the first CPU, with almost nothing of it beside other programs.
 struct Starved {
     call: Call,
     broker: u32,
@@ -100,12 +101,12 @@ struct Starved {
 }
 
 impl Starved {
-    /// Starts it, and lets the broker be as it is until all are connected.
+    /// Starts it, and does not limit the broker until all clients are connected.
     fn start(place: &Place, options: &[&str]) -> Starved {
         place.write("busy.yaml", WORKLOAD);
         let hogs = Hogs::start();
         let run = place.start(&[&RUN[..], options].concat());
-        // Ten devices and a subscriber are there, beside what it has open anyway.
+        // Connections of ten devices and a subscriber, in addition to the descriptors that it has open anyway.
         wait_for("a broker with all connections", LIMIT, || broker_of(place).is_some_and(|pid| descriptors(pid) > 15));
         let broker = broker_of(place).unwrap();
         call("taskset", &["-a", "-cp", "0", &broker.to_string()]);
@@ -113,7 +114,7 @@ impl Starved {
         Starved { call: run, broker, hogs }
     }
 
-    /// Lets the broker run as others do.
+    /// Lets the broker run at the default weight.
     fn release(self) -> Call {
         drop(self.hogs);
         weigh(self.broker, &USUAL);
@@ -121,7 +122,7 @@ impl Starved {
     }
 }
 
-/// Was a process told to end, and has not come to it? One that is gone has.
+/// Whether a process has a pending signal to end. One that has ended counts.
 fn is_told_to_end(pid: u32) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
     let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
@@ -140,7 +141,7 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
     }
     let place = Place::new();
     let Starved { call, broker, hogs } = Starved::start(&place, &["--drain", "1s"]);
-    // The drain is over when pubmark sends SIGTERM to the broker. To end, the broker needs a processor, too.
+    // The drain is over when pubmark sends SIGTERM to the broker. To end, the broker needs a CPU, too.
     wait_for("a broker with SIGTERM", LIMIT, || is_told_to_end(broker));
     drop(hogs);
     let called = call.wait();
@@ -150,7 +151,8 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
     assert!(waited_share(&record) > 0.5, "{}", record["cost"]);
     assert_count!(count(&record, "lost") + count(&record, "unsent") > 0, "{}", record["delivery"]);
     assert_eq!(check(&record, "V28"), "invalid");
-    // What is missing may lie in the broker; where it had come to everything that was sent, the rest is unsent and not missing.
+    // Missing messages may be in the broker; if it had read everything that was sent, the rest is unsent and not
+    // missing.
     let expected = if count(&record, "lost") > 0 { "suspect" } else { "valid" };
     assert_eq!(check(&record, "V19"), expected, "{}", record["delivery"]);
 }
@@ -162,7 +164,7 @@ fn the_drain_does_not_end_for_the_silence_of_a_broker_that_cannot_run() {
     }
     let place = Place::new();
     let starved = Starved::start(&place, &["--drain", "30s"]);
-    // 3 s of window, and longer in the drain than silence is waited for.
+    // 3 s of window, and longer in the drain than the longest wait without a message.
     std::thread::sleep(Duration::from_secs(8));
     let called = starved.release().wait();
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
@@ -182,7 +184,7 @@ fn a_broker_that_is_left_alone_has_processors() {
     let place = Place::new();
     place.write("busy.yaml", WORKLOAD);
     let record = place.record(&[&RUN[1..], &["--rate", "0.1"]].concat());
-    // On a machine that others keep busy the rule may well find that it was starved.
+    // On a machine that is busy with other programs, the rule may rightly find that it was starved.
     let others = record["cost"]["contention"]["other_cores"].as_f64().unwrap();
     assert!(check(&record, "V28") == "valid" || others > 0.2, "{}", record["cost"]);
     assert!(record["cost"]["system"]["run_queue_wait_ns"].is_u64(), "{}", record["cost"]);
@@ -208,7 +210,7 @@ fn real_time_priority_that_starves_the_broker_is_no_loss_of_its_own() {
         record["delivery"]
     );
     assert_count_eq!(count(&record, "sent") + count(&record, "unsent"), 40_000, "{}", record["delivery"]);
-    // Whoever has all processors may not call lost what the broker did not come to.
+    // A process with all CPUs may not count messages as lost that the broker had no time to forward.
     if count(&record, "lost") > 0 {
         assert_eq!(record["verdict"]["status"], "invalid", "{} {}", record["delivery"], record["verdict"]["reasons"]);
     }

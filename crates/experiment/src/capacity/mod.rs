@@ -1,5 +1,5 @@
-//! The highest load that a system carries within objectives: [`search`] decides what to try, [`trial`] tries it, and here
-//! both are brought together into a record.
+//! The highest load that a system carries within objectives: [`search`] chooses the loads to try, [`trial`] runs the
+//! trials, and this module combines both into a record.
 
 pub mod planning;
 pub mod search;
@@ -24,10 +24,11 @@ use crate::observer::{Event, Observer};
 use search::{Bounds, Search, SearchResult};
 use trial::{TrialResult, Trials, is_doubtful};
 
-/// Reads the limits of a search; `place` is where they were written.
+/// Parses the limits of a search; `place` says where they were given.
 ///
 /// # Errors
-/// They cannot be read, or one is on a metric of the user's own, which is computed after a trial was judged.
+/// The limits cannot be parsed, or one is on a metric of the user's own, which is computed only after a trial was
+/// judged.
 pub fn objectives(place: &str, text: &str) -> Result<Objectives, RunError> {
     let objectives = Objectives::parse(text).map_err(|error| unread(place, &error))?;
     match objectives.clauses().iter().find(|clause| clause.metric.custom_name().is_some()) {
@@ -39,21 +40,21 @@ pub fn objectives(place: &str, text: &str) -> Result<Objectives, RunError> {
     }
 }
 
-/// A search to be made.
+/// A search for capacity.
 pub struct Capacity<'a> {
-    /// What is tried.
+    /// The trials.
     pub trials: Trials<'a>,
-    /// Where between.
+    /// Bounds of the search.
     pub bounds: Bounds,
     /// Time after which no further trial is started.
     pub within: Duration,
-    /// The objectives as written.
+    /// The objectives as the user wrote them.
     pub objectives: String,
-    /// Its folder.
+    /// Folder of the search.
     pub folder: &'a RunFolder,
 }
 
-/// What is known of the system after the first trial that reached it.
+/// Description of the system after the first trial that reached it.
 struct Seen {
     system: SystemInfo,
     protocol: String,
@@ -61,7 +62,7 @@ struct Seen {
 }
 
 impl Capacity<'_> {
-    /// Searches, and writes the record into the folder; why that could not be done stands beside it.
+    /// Searches, and writes the record into the folder; if that fails, the error is returned with the record.
     pub fn perform(&self, observer: &mut dyn Observer) -> Result<(CapacityRecord, Option<RunError>), RunError> {
         let began = Instant::now();
         let started_at = UtcTime::from_system_time(now()).rfc3339();
@@ -88,7 +89,7 @@ impl Capacity<'_> {
                 break;
             };
             if trials.is_empty() && made.trial.outcome == TrialOutcome::Failed && made.measured.is_none() {
-                // It does not even start: there is nothing to search.
+                // The system does not even start: there is nothing to search.
                 return Err(RunError::new(
                     ErrorKind::System,
                     made.trial.reason.unwrap_or_else(|| "the system did not start".to_owned()),
@@ -106,7 +107,7 @@ impl Capacity<'_> {
         Ok((record, unwritten))
     }
 
-    /// Keeps a trial's record and notes what it tells of the system.
+    /// Stores a trial's record, and the description of the system from it.
     fn keep(&self, made: &mut TrialResult, number: usize, seen: &mut Option<Seen>) -> Result<(), RunError> {
         let Some(mut outcome) = made.measured.take() else { return Ok(()) };
         let name = format!("trials/{number:02}");
@@ -163,7 +164,8 @@ impl Capacity<'_> {
         }
     }
 
-    /// Parameters that the workload makes passwords of. Every trial has loaded it, so that a failure is known by now.
+    /// Parameters that the workload uses for passwords. Every trial has loaded the workload, so loading errors are
+    /// already known.
     fn secret_parameters(&self) -> Vec<String> {
         self.trials.spec.load().map(|workload| workload.secret_parameters).unwrap_or_default()
     }
@@ -171,7 +173,7 @@ impl Capacity<'_> {
     fn write(&self, record: &CapacityRecord) -> Result<(), RunError> {
         let folder = self.folder.path();
         let json = store::to_json(record).map_err(|error| save::unwritten(&error))?;
-        // The record first: the rest can be made from it.
+        // The record first: the other files can be made from it.
         let exports = pubmark_report::exports::capacity(record);
         save::write(&folder.join(CAPACITY_FILE), &json)
             .and_then(|()| exports.iter().try_for_each(|(name, text)| save::write(&folder.join(name), text)))
@@ -179,7 +181,7 @@ impl Capacity<'_> {
     }
 }
 
-/// The answer in a sentence.
+/// The result in a sentence.
 fn answer(found: &SearchResult, trials: &[Trial], objectives: &str) -> Answer {
     let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
     let (holds, fails) = (at(found.holds), at(found.fails));

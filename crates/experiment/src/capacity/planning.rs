@@ -1,4 +1,4 @@
-//! What a search for capacity would try, worked out from what was asked for. Nothing is started here.
+//! The plan of a search for capacity, computed from the options. Nothing is started here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use super::search::Bounds;
 use super::trial::Trials;
 use crate::experiment::pace::{self, about};
 
-/// Messages per second at which a search begins where the workload itself offers less.
+/// Messages per second at which a search begins if the workload itself offers less.
 const FIRST_RATE_PER_S: f64 = 1_000.0;
-/// Connections that a search over devices goes to at most: what source ports and open files allow with room to spare.
+/// Default limit of connections in a search over devices: source ports and open files allow more.
 const MOST_DEVICES: f64 = 20_000.0;
 
-/// How far a search goes, as far as it was asked for.
+/// Range of a search, as far as the user set it.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     /// Factor of the workload to begin with.
     pub first: Option<f64>,
     /// Largest factor of the workload.
     pub most: Option<f64>,
-    /// The search ends when the answer is known to this precision, percent.
+    /// The search ends when the capacity is known to this precision, percent.
     pub precision_percent: f64,
 }
 
@@ -58,7 +58,7 @@ impl Range {
     }
 }
 
-/// The run of the first trial, checked.
+/// The checked run of the first trial.
 ///
 /// # Errors
 /// As [`RunSpec::check`].
@@ -69,13 +69,13 @@ pub fn first_trial(trials: &Trials<'_>, bounds: &Bounds) -> Result<CheckedRun, R
     spec.check_loaded(workload, trials.host)
 }
 
-/// A search in a few lines.
+/// Outline of a search, in a few lines.
 pub struct Outline<'a> {
-    /// Objectives, as written.
+    /// Objectives as the user wrote them.
     pub objectives: &'a str,
     /// No trial begins after this time.
     pub within: Duration,
-    /// Loads between which it searches.
+    /// Bounds of the searched loads.
     pub bounds: &'a Bounds,
     /// What is varied.
     pub knob: Knob,
@@ -84,7 +84,7 @@ pub struct Outline<'a> {
 }
 
 impl Outline<'_> {
-    /// A head and words for each line.
+    /// Heading and text of each line.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let Outline { bounds, first, .. } = self;
         let per_factor = Trials::offered_per_s(&first.workload).unwrap_or(0.0) / bounds.first;
@@ -128,7 +128,7 @@ impl Outline<'_> {
     }
 }
 
-/// Trials until a gap of a factor of two is as narrow as the precision.
+/// Number of trials until a gap of a factor of two is as narrow as the precision.
 fn halvings(bounds: &Bounds) -> u32 {
     (2.0_f64.ln() / bounds.precision.ln()).log2().ceil().max(0.0) as u32
 }

@@ -1,16 +1,19 @@
-//! The search itself: which load to try next, and when the answer is known. Pure: it is told outcomes and nothing else.
+//! The search itself: chooses the next load to try, and decides when the capacity is known. It has no side effects:
+//! outcomes are its only input.
 //!
 //! Loads are factors of the workload as written. First the factor is doubled (or halved) until one load holds and one
-//! does not; then the gap is halved on a logarithmic scale until it is narrower than asked for. A miss may be the
-//! machine's noise, so a load counts as failed only when it missed more often than it held over up to three tries, or
-//! when it missed by far; and what is given as the answer has held twice. A generator that kept up at a higher load is not the
-//! limit at this one: its misses here are the machine's, and are tried again a few times more.
+//! does not; then the gap is halved on a logarithmic scale until it is narrower than the requested precision. A miss
+//! may be caused by noise of the machine. Therefore a load counts as failed only if it missed more often than it held
+//! over up to three tries, or if it missed by a large margin; and the load that is reported as the result has held
+//! twice. A generator that kept up at a higher load is not the limit at this one: its misses here are caused by the
+//! machine, and the load is tried a few times more.
 
 use pubmark_record::capacity::{CapacityLimit, TrialOutcome};
 
-/// Tries of one load at most: two that agree decide.
+/// Largest number of tries of one load: two equal outcomes decide.
 const MOST_TRIES: u32 = 3;
-/// So often the generator is late at a load below one at which it kept up, and it is the limit all the same.
+/// Number of tries in which the generator is late, at a load below one at which it kept up, after which it counts as
+/// the limit nevertheless.
 const LATE_TOO_OFTEN: u32 = 5;
 
 /// Bounds of a search.
@@ -28,12 +31,12 @@ pub struct Bounds {
     pub whole: bool,
 }
 
-/// How sure an outcome is.
+/// How certain an outcome is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What came out.
+    /// Outcome of the trial.
     pub outcome: TrialOutcome,
-    /// It missed by so much that trying again would tell nothing new.
+    /// The load missed by so large a margin that another try would not change the outcome.
     pub is_clear: bool,
 }
 
@@ -42,9 +45,9 @@ pub struct Verdict {
 struct Load {
     factor: f64,
     held: u32,
-    /// Outcomes other than held that are the system's.
+    /// Outcomes other than held that the system caused.
     missed: u32,
-    /// The generator's.
+    /// Outcomes that the generator caused.
     limited: u32,
     /// The generator kept up in one of its tries.
     was_driven: bool,
@@ -70,14 +73,14 @@ impl Load {
     }
 }
 
-/// A search under way.
+/// A search in progress.
 #[derive(Clone, Debug)]
 pub struct Search {
     bounds: Bounds,
     loads: Vec<Load>,
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchResult {
     /// Highest factor that held below every one that failed.
@@ -89,12 +92,12 @@ pub struct SearchResult {
 }
 
 impl Search {
-    /// A search that has tried nothing.
+    /// A search without any trial.
     pub fn new(bounds: Bounds) -> Search {
         Search { bounds, loads: Vec::new() }
     }
 
-    /// The next load to try, with the number of this try at it from 1; `None` when the answer is known.
+    /// The next load to try, with the number of the try at this load from 1; `None` when the capacity is known.
     pub fn next(&self) -> Option<(f64, u32)> {
         let factor = self.next_factor()?;
         let tries = self.find(factor).map_or(0, Load::tries);
@@ -133,7 +136,7 @@ impl Search {
         (!self.is_confirmed(load) && counted < MOST_TRIES).then_some(factor)
     }
 
-    /// Tells how the load that [`Search::next`] named came out.
+    /// Enters the outcome for the load that [`Search::next`] returned.
     pub fn tell(&mut self, factor: f64, verdict: Verdict) {
         let index = match self.loads.iter().position(|load| load.factor == factor) {
             Some(index) => index,
@@ -143,7 +146,7 @@ impl Search {
             }
         };
         let load = &mut self.loads[index];
-        // A system that failed says nothing of the generator.
+        // If the system failed, the trial gives no information about the generator.
         load.was_driven |= matches!(verdict.outcome, TrialOutcome::Held | TrialOutcome::Missed);
         match verdict.outcome {
             TrialOutcome::Held => {
@@ -157,7 +160,7 @@ impl Search {
         load.last_miss = verdict.outcome;
     }
 
-    /// Where the search stands; `is_out_of_time` if it was ended before its end.
+    /// The current result; `is_out_of_time` if the search was stopped early.
     pub fn found(&self, is_out_of_time: bool) -> SearchResult {
         let (holds, fails) = (self.holds(), self.fails());
         let limit = if is_out_of_time {
@@ -177,7 +180,7 @@ impl Search {
         SearchResult { holds, fails, limit }
     }
 
-    /// Was the generator late at a load though it kept up at a higher one?
+    /// Whether the generator was late at a load although it kept up at a higher one.
     fn is_excused(&self, load: &Load) -> bool {
         let kept_up_above = || self.loads.iter().any(|other| other.factor > load.factor && other.was_driven);
         load.limited < LATE_TOO_OFTEN && kept_up_above()
@@ -192,7 +195,7 @@ impl Search {
         load.is_clear || self.misses(load) >= 2
     }
 
-    /// Good enough to go on from; the answer itself must hold twice.
+    /// Sufficient to continue from; the result itself must hold twice.
     fn has_held(&self, load: &Load) -> bool {
         !self.has_failed(load) && load.held > self.misses(load)
     }
@@ -213,7 +216,7 @@ impl Search {
         self.lowest_failed().map(|load| load.factor)
     }
 
-    /// The highest load that held below the lowest that failed: one that held by luck above it does not count.
+    /// The highest load that held below the lowest that failed: a higher one that held by chance does not count.
     fn holds(&self) -> Option<f64> {
         let fails = self.fails().unwrap_or(f64::INFINITY);
         let held = self.loads.iter().filter(|load| self.has_held(load) && load.factor < fails);
@@ -236,7 +239,8 @@ mod tests {
         Verdict { outcome, is_clear: false }
     }
 
-    /// Searches a system that holds up to `capacity`; `noise` says of a try by its number whether it misses all the same.
+    /// Searches for a system that holds up to `capacity`; `noise` returns, for the number of a try, whether it misses
+    /// nevertheless.
     fn search(bounds: Bounds, capacity: f64, noise: impl Fn(u32) -> bool) -> (SearchResult, u32) {
         let mut search = Search::new(bounds);
         let mut tries = 0;
@@ -288,7 +292,7 @@ mod tests {
         assert!(found.limit == CapacityLimit::Generator && found.holds.is_some_and(|holds| holds > 2.9), "{found:?}");
     }
 
-    /// Searches a system that holds up to 5; the generator is late in these tries.
+    /// Searches for a system that holds up to 5; the generator is late in these tries.
     fn disturbed(late: impl Fn(f64, u32) -> bool) -> SearchResult {
         let mut search = Search::new(BOUNDS);
         let mut tries = 0;
@@ -316,7 +320,7 @@ mod tests {
                 assert!(is_right, "{length} tries from {first}: {found:?}");
             }
         }
-        // Late each time it is tried, it is the limit all the same.
+        // If the generator is late in every try, it counts as the limit nevertheless.
         let found = disturbed(|factor, _| (3.0..8.0).contains(&factor));
         assert_eq!(found.limit, CapacityLimit::Generator, "{found:?}");
     }

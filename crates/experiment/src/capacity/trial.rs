@@ -1,4 +1,4 @@
-//! One trial: a short run at a load, held against the objectives.
+//! One trial: a short run at a load, compared with the objectives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,34 +16,34 @@ use crate::end::{self, End};
 use crate::machines::NodeEvents;
 use crate::observer::Observer;
 
-/// Messages that a window should hold: a p99 needs 1,000, and twice as many make it steady.
+/// Messages that a window should contain: a p99 needs 1,000, and twice as many make it stable.
 const WANTED_MESSAGES: f64 = 2_000.0;
-/// Length of the window where the load is high enough, and the longest that a low load makes it.
+/// Length of the window if the load is high enough, and the longest window for a low load.
 const WINDOW: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(30));
-/// Below this share of what was expected arriving within the window, a queue grows: no second try is needed.
+/// If a smaller share of the expected deliveries arrives within the window, a queue grows: no second try is needed.
 const CLEAR_SHARE: f64 = 0.95;
 
 /// What all trials of a search have in common.
 pub struct Trials<'a> {
     /// The run at factor 1.
     pub spec: RunSpec,
-    /// What the factor multiplies.
+    /// Quantity that the factor multiplies.
     pub knob: Knob,
-    /// What must hold.
+    /// Objectives that must hold.
     pub objectives: &'a Objectives,
-    /// Length of the window, where it is fixed.
+    /// Length of the window, if the user set it.
     pub duration: Option<Duration>,
-    /// This machine, and what ends the search.
+    /// This machine, and the flag that stops the search.
     pub host: &'a Host,
 }
 
-/// A trial that was made.
+/// A completed trial.
 pub struct TrialResult {
-    /// For the record.
+    /// Trial for the record.
     pub trial: Trial,
-    /// For the search.
+    /// Verdict for the search.
     pub verdict: Verdict,
-    /// What was measured, where it came to that.
+    /// The run outcome, if the run was measured.
     pub measured: Option<RunOutcome>,
 }
 
@@ -69,8 +69,8 @@ impl Trials<'_> {
         self.duration.unwrap_or_else(|| window(offered_per_s))
     }
 
-    /// Makes a trial; `None` if it was stopped. `joined` are the machines that the trials share: the first trial waits for them, and
-    /// later ones for those that were lost.
+    /// Runs a trial; `None` if it was stopped. `joined` are the machines that the trials share: the first trial waits
+    /// for them, and later ones for those that were lost.
     pub fn make(
         &self,
         factor: f64,
@@ -143,15 +143,16 @@ impl Trials<'_> {
         Ok(Some(TrialResult { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
     }
 
-    /// Objectives that are met are met whatever the generator's state: their upper bounds hold. Those that even a lower bound breaks
-    /// are missed by the system, if the load was the one that was scheduled. In between the generator is the limit.
+    /// Objectives are met if their upper bounds meet them, whatever the generator's state. Objectives that even the
+    /// lower bound breaks are missed by the system, if the load was the scheduled one. In between, the generator is the
+    /// limit.
     fn judge(&self, record: &Record, end: &End) -> (TrialOutcome, Option<String>) {
         let judged = self.objectives.judge(record);
         let complaint = judged.iter().max_by_key(|judged| severity(judged.answer)).and_then(Judged::complaint);
         let is_missed =
             judged.iter().any(|judged| matches!(judged.answer, ClauseOutcome::False | ClauseOutcome::NotMeasured));
         match (end, complaint) {
-            // What it would have sent is missing from the load.
+            // The messages of a lost worker or node are missing from the load.
             (End::Fails { text, .. }, _) if record.has_lost() => (TrialOutcome::GeneratorLimited, Some(text.clone())),
             (End::Fails { kind: FailureKind::GeneratorLimited, text, .. }, Some(_)) => {
                 (TrialOutcome::GeneratorLimited, Some(text.clone()))
@@ -165,7 +166,7 @@ impl Trials<'_> {
     }
 }
 
-/// Which answer says most.
+/// Ranks outcomes: the highest one decides.
 fn severity(answer: ClauseOutcome) -> u8 {
     match answer {
         ClauseOutcome::True => 0,
@@ -181,7 +182,7 @@ fn window(offered_per_s: f64) -> Duration {
     needed.clamp(WINDOW.0, WINDOW.1)
 }
 
-/// Did so much less arrive within the window than was sent that a queue must have grown?
+/// Whether so much less arrived within the window than was sent that a queue must have grown.
 fn falls_behind(record: &Record) -> bool {
     let expected_per_s = record.delivery.messages.expected as f64 / record.settings.duration_s;
     let waits_to_be_sent =
@@ -209,8 +210,8 @@ fn fill(trial: &mut Trial, record: &Record) {
     trial.verdict = Some(record.verdict.status);
 }
 
-/// Growth of the largest latency of each second over the window, µs per second: the median of the slopes between all pairs
-/// of bins (Theil 1950, Sen 1968), which one stall does not move. `None` below three bins.
+/// Growth of the largest latency of each second over the window, µs per second: the median of the slopes between all
+/// pairs of bins (Theil 1950, Sen 1968), which a single stall does not change. `None` for fewer than three bins.
 fn growth(record: &Record) -> Option<f64> {
     let bins: Vec<(f64, f64)> = record
         .tables
@@ -231,7 +232,7 @@ fn growth(record: &Record) -> Option<f64> {
     Some(if slopes.len() % 2 == 1 { slopes[middle] } else { (slopes[middle - 1] + slopes[middle]) / 2.0 })
 }
 
-/// Is a verdict below valid worth a word?
+/// Whether a verdict below valid needs a note.
 pub fn is_doubtful(trial: &Trial) -> bool {
     trial.outcome == TrialOutcome::Held && trial.verdict.is_some_and(|verdict| verdict != VerdictStatus::Valid)
 }
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::Missed, "the lower bound breaks it, too");
         record.latency.total.as_mut().unwrap().lower.as_mut().unwrap().p99 = Some(500_000.0);
         assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::GeneratorLimited, "nobody knows");
-        // Too few messages for a p99: the largest latency stands in where it helps.
+        // Too few messages for a p99: the largest latency is used where it gives an answer.
         let total = record.latency.total.as_mut().unwrap();
         (total.upper.p99, total.upper.max, total.lower) = (None, 900_000.0, None);
         assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::Held);

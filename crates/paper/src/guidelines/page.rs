@@ -13,7 +13,7 @@ use crate::words::{self, Laid};
 /// Mark of a figure from a single run.
 const ONCE: &str = "¹";
 
-/// The page.
+/// The page as Markdown.
 pub(super) fn page(collection: &Collection) -> String {
     let mut text = "# Which system for which need\n\n".to_owned();
     let answers: Vec<Evidence<'_>> = collection.answers().collect();

@@ -115,7 +115,7 @@ fn usable(cell: &TableCell) -> Result<&MeanFigure, String> {
     }
 }
 
-/// The share delivered in the cell with the same values of the axes.
+/// The delivered share in the cell with the same values of the axes.
 fn share_of(delivered: &TableResult, cell: &TableCell) -> Option<f64> {
     let same = delivered.cells.iter().find(|other| other.row == cell.row && other.column == cell.column)?;
     Some(same.measured.as_ref()?.mean)

@@ -1,21 +1,21 @@
-//! Machines that run something of a cluster each: namespaces with a network between them.
+//! Machines with parts of a cluster: namespaces with a network between them.
 
 use super::bridge::Bridge;
 use super::cluster::Cluster;
 use super::place::{Call, PUBMARK};
 
-/// Machines with a node each, whose coordinator is on the first.
+/// Machines with one node each; the coordinator is on the first.
 pub struct Bed {
     /// The coordinator's folder.
     pub cluster: Cluster,
     /// The machines.
     pub bridge: Bridge,
-    /// Where nodes join.
+    /// Address where nodes join.
     pub listen: String,
 }
 
 impl Bed {
-    /// Makes this number of machines; `None`, which is said, where namespaces cannot be made.
+    /// Creates this number of machines; `None`, with a message, if namespaces cannot be created.
     pub fn new(machines: usize) -> Option<Bed> {
         let bridge = Bridge::new(machines)?;
         let cluster = Cluster::new();

@@ -1,9 +1,9 @@
-//! Do the books of a record close, in whole and in each of its parts?
+//! Checks that the message accounting of a record adds up, in total and in each of its parts.
 
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
-/// Counts of a table of books that rows add up to.
+/// Counts of an accounting table that rows add up to.
 const SUMMED: [&str; 16] = [
     "offered",
     "sent",
@@ -23,7 +23,7 @@ const SUMMED: [&str; 16] = [
     "delivered_after_refusal",
 ];
 
-/// A count of the run's books.
+/// A count of the run's message accounting.
 pub fn count(record: &Value, name: &str) -> u64 {
     number(&record["delivery"], name)
 }
@@ -37,25 +37,25 @@ fn number(table: &Value, name: &str) -> u64 {
     table[name].as_u64().unwrap_or_else(|| panic!("no count `{name}` in {table}"))
 }
 
-/// What a rule of the verdict came to.
+/// The result of a rule of the verdict.
 pub fn check(record: &Value, code: &str) -> String {
     let checks = record["verdict"]["checks"].as_array().unwrap();
     let found = checks.iter().find(|check| check["code"] == code).unwrap_or_else(|| panic!("no {code}"));
     found["status"].as_str().unwrap().to_owned()
 }
 
-/// Is a cause with these words among those of the connections?
+/// Whether a cause with these words is among those of the connections.
 pub fn names_cause(record: &Value, words: &str) -> bool {
     let causes = record["connections"]["causes"].as_array().unwrap();
     causes.iter().any(|cause| cause["cause"].as_str().unwrap().contains(words) && cause["count"].as_u64().unwrap() > 0)
 }
 
-/// Is there a deviation of this name?
+/// Whether there is a deviation with this name.
 pub fn names_deviation(record: &Value, name: &str) -> bool {
     record["settings"]["deviations"].as_array().unwrap().iter().any(|deviation| deviation["name"] == name)
 }
 
-/// Both identities of one table of books.
+/// Both identities of one accounting table.
 fn assert_identities(books: &Value, of: &str) {
     let sum = |names: &[&str]| names.iter().map(|name| number(books, name)).sum::<u64>();
     let left_us = sum(&["sent", "skipped_planned", "skipped_disconnected", "refused", "unsent"]);
@@ -69,7 +69,8 @@ fn assert_identities(books: &Value, of: &str) {
     assert_count!(number(books, "out_of_order") <= number(books, "delivered"), "order in {of}: {books}");
 }
 
-/// Closes the books of a run: the whole, each type, the sums over types and pairs, the series, the samples of each time.
+/// Checks the accounting of a run: the total, each type, the sums over types and pairs, the series, the samples of each
+/// time.
 pub fn assert_closed(record: &Value) {
     let whole = &record["delivery"];
     assert!(number(whole, "offered") > 0, "nothing was offered: {whole}");
@@ -105,7 +106,7 @@ fn assert_series(record: &Value) {
         |name: &str| rows.iter().filter(|row| seconds(row, "t_s") >= 0.0).map(|row| number(row, name)).sum::<u64>();
     match record["delivery"]["reactions"].is_null() || record["settings"]["warmup_s"] == 0.0 {
         true => assert_count_eq!(sum("offered"), count(record, "offered"), "offered over time"),
-        // What follows in the window from a message of the warm-up is in the series and in no book.
+        // Messages in the window that follow from one of the warm-up are in the series and in no accounting table.
         false => assert!(sum("offered") >= count(record, "offered"), "offered over time: {}", record["delivery"]),
     }
     if record["settings"]["warmup_s"] == 0.0 && count(record, "refused") == 0 {
@@ -114,19 +115,20 @@ fn assert_series(record: &Value) {
     }
 }
 
-/// What the system's filters kept back is the sum over the groups that have one there; nothing without such a group.
+/// The number that the system's filters removed is the sum over the groups that have a filter there; `null` without
+/// such a group.
 fn assert_filtered_out(record: &Value) {
     let groups = record["delivery"]["content"].as_array().map_or(&[][..], Vec::as_slice);
     let at_broker =
         || groups.iter().filter(|group| group["at"] == "broker").map(|group| group["filtered_out"].as_u64());
-    // A group of which it is not known says so.
+    // A group whose number is unknown has `null`.
     if at_broker().all(|counted| counted.is_some()) {
         let counted: u64 = at_broker().flatten().sum();
         assert_count_eq!(count(record, "filtered_out"), counted, "filtered out over groups");
     }
 }
 
-/// What could not be undone is the sum over the steps at which that came out.
+/// The number of bodies that could not be reversed is the sum over the steps at which that failed.
 fn assert_corrupt(record: &Value) {
     let steps = record["cost"]["transform"].as_array().map_or(&[][..], Vec::as_slice);
     let failed: u64 = steps.iter().map(|step| number(step, "failed")).sum();
@@ -158,7 +160,7 @@ fn assert_samples(record: &Value) {
     assert_count_eq!(by_type, latencies, "latencies over types");
 }
 
-/// Everything that was expected arrived, once.
+/// Every expected message arrived once.
 pub fn assert_delivered_once(record: &Value) {
     for name in ["lost", "unknown", "duplicated", "foreign", "overlap", "absent", "refused", "unsent"] {
         assert_count_eq!(count(record, name), 0, "{name}: {}", record["delivery"]);

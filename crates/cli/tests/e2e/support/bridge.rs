@@ -1,24 +1,25 @@
-//! Machines on one network: namespaces whose cables meet at a bridge.
+//! Machines on one network: namespaces whose cables are connected to a bridge.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::place::PUBMARK;
 
-/// Calls `ip`; true if that went well.
+/// Calls `ip`; true on success.
 pub fn ip(words: &[&str]) -> bool {
     let called = Command::new("ip").args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
     called.is_ok_and(|status| status.success())
 }
 
-/// Namespaces with a bridge between them; all are taken away when this is dropped.
+/// Namespaces with a bridge between them; all are removed when this is dropped.
 pub struct Bridge {
-    /// Of the machines, then of the bridge.
+    /// Names of the machines, then of the bridge.
     names: Vec<String>,
 }
 
 impl Bridge {
-    /// Makes this number of machines, at most 250. Where namespaces cannot be made, it says so and gives `None`.
+    /// Creates this number of machines, at most 250. If namespaces cannot be created, it prints that and returns
+    /// `None`.
     pub fn new(machines: usize) -> Option<Bridge> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Relaxed);
@@ -52,7 +53,7 @@ impl Bridge {
         format!("10.99.8.{}", machine + 1)
     }
 
-    /// What begins a command of pubmark on a machine.
+    /// The beginning of a command of pubmark on a machine.
     pub fn at(&self, machine: usize) -> Command {
         self.program_at(machine, PUBMARK)
     }
@@ -64,13 +65,13 @@ impl Bridge {
         command
     }
 
-    /// Lets no datagram out to other machines, or lets them out again; false where the kernel has no rules for that.
+    /// Blocks datagrams to other machines, or stops blocking them; false if the kernel has no rules for that.
     pub fn holds_datagrams(&self, machine: usize, holds: bool) -> bool {
         let verb = if holds { "add" } else { "delete" };
         ip(&["-n", &self.names[machine], "rule", verb, "ipproto", "udp", "to", "10.99.8.0/24", "blackhole"])
     }
 
-    /// Takes a machine's cable out.
+    /// Disconnects a machine's cable.
     pub fn cut(&self, machine: usize) {
         assert!(ip(&["-n", &self.names[machine], "link", "set", "cable", "down"]));
     }
@@ -79,7 +80,7 @@ impl Bridge {
 impl Drop for Bridge {
     fn drop(&mut self) {
         for name in &self.names {
-            // One that could not be made is not there.
+            // A namespace that was not created does not exist.
             ip(&["netns", "delete", name]);
         }
     }

@@ -8,7 +8,7 @@ use pubmark_conformance::ports;
 use super::place::{Call, Called, Place};
 use super::processes::{children_of, wait_for};
 
-/// Devices that stay and devices that come and go.
+/// Devices that stay connected, and devices that connect and disconnect.
 pub const WORKLOAD: &str = "\
 name: spread
 devices:
@@ -24,21 +24,21 @@ subscribers:
   - {name: reader, count: 3, filters: ['spread/#'], qos: 1}
 ";
 
-/// Longest wait for something to come or to go.
+/// Longest wait for a process or a file to appear or to disappear.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Nothing of a run goes on for longer without its coordinator, or without its node.
+/// No part of a run continues for longer without its coordinator, or without its node.
 pub const ORPHANED: Duration = Duration::from_secs(5);
 
 /// A folder with credentials, and a port for nodes.
 pub struct Cluster {
     /// The folder.
     pub place: Place,
-    /// Where nodes join.
+    /// Address where nodes join.
     pub listen: SocketAddr,
 }
 
 impl Cluster {
-    /// Makes both.
+    /// Creates both.
     pub fn new() -> Cluster {
         let place = Place::new();
         place.write("spread.yaml", WORKLOAD);
@@ -58,14 +58,14 @@ impl Cluster {
         self.place.start(&[&["run", "spread.yaml", "--listen", &listen, "--nodes", &nodes][..], options].concat())
     }
 
-    /// Starts a run of this process with one observer.
+    /// Starts a run in this process with one observer.
     pub fn observed(&self, options: &[&str]) -> Call {
         let listen = self.listen.to_string();
         self.place.start(&[&["run", "spread.yaml", "--listen", &listen, "--observers", "1"][..], options].concat())
     }
 }
 
-/// Asks a node to stop and waits until it has.
+/// Stops a node and waits until it has ended.
 pub fn stop(node: Call) -> Called {
     node.signal(libc::SIGINT);
     node.wait()

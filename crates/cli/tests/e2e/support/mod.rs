@@ -1,4 +1,5 @@
-//! What the tests stand on: a folder to call the binary in, a broker to break, a wire to cut, books to check.
+//! Support for the tests: a folder to call the binary in, a broker that can be broken, a proxy that can be cut, and
+//! checks of the message accounting.
 
 pub mod bed;
 pub mod books;

@@ -1,4 +1,4 @@
-//! Debian's mosquitto with settings of the test's, on one port that it keeps over restarts.
+//! Debian's mosquitto with the test's settings, on one port that it uses again after restarts.
 
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::processes::{self, wait_for};
 
 const START: Duration = Duration::from_secs(10);
-/// Ports tried when another process takes one that was free a moment ago.
+/// Number of ports to try if another process binds one that was free before.
 const TRIES: usize = 4;
 
 fn find(name: &str) -> Option<PathBuf> {
@@ -21,7 +21,7 @@ fn find(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Is mosquitto here? Says so if not.
+/// Whether mosquitto is installed; prints a message if not.
 pub fn is_installed() -> bool {
     let here = find("mosquitto").is_some();
     if !here {
@@ -34,18 +34,18 @@ pub fn is_installed() -> bool {
 pub struct Mosquitto {
     process: Option<Child>,
     folder: TempDir,
-    /// Where it listens on 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub port: u16,
 }
 
 impl Mosquitto {
-    /// Starts it with these settings behind its listener's; anybody may log in. `None`, and a word about it, if it is not
-    /// installed.
+    /// Starts it with these settings after its listener's; anonymous clients are allowed. `None`, with a message, if it
+    /// is not installed.
     pub fn start(settings: &str) -> Option<Mosquitto> {
         Mosquitto::start_with(|_| format!("allow_anonymous true\n{settings}\n"))
     }
 
-    /// Starts it with settings that name files: `settings` gets the folder in which it may put them.
+    /// Starts it with settings that name files: `settings` receives the folder for these files.
     pub fn start_with(settings: impl Fn(&Path) -> String) -> Option<Mosquitto> {
         if !is_installed() {
             return None;
@@ -81,7 +81,7 @@ impl Mosquitto {
         // SAFETY: between fork and exec only prctl is called, which is allowed there.
         unsafe {
             command.pre_exec(|| {
-                // It must not outlive a test that is killed.
+                // It must not survive a test that is killed.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 Ok(())
             });
@@ -96,39 +96,39 @@ impl Mosquitto {
         !ended
     }
 
-    /// What it has written to its log.
+    /// Its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Its process.
+    /// Its process number.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().unwrap().id()
     }
 
-    /// CPU time that it has used, seconds, to the next tick above.
+    /// CPU time that it has used, seconds, rounded up to the next tick.
     pub fn cpu_seconds(&self) -> f64 {
         processes::cpu_ticks(self.pid()) as f64 / 100.0 + 0.02
     }
 
-    /// Kills it without a word.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // It may have ended already, which is what is wanted.
+            // It may have ended already, which is the goal.
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 
-    /// Stops it where it stands, or lets it go on.
+    /// Pauses it, or resumes it.
     pub fn signal(&self, signal: libc::c_int) {
         processes::signal(self.process.as_ref().unwrap().id(), signal);
     }
 }
 
-/// Started as root it would change to a user who cannot read the test's files.
+/// As root, mosquitto would change to a user who cannot read the test's files.
 fn user_setting() -> &'static str {
-    // SAFETY: asks for a number, touches no memory.
+    // SAFETY: reads a number, touches no memory.
     if unsafe { libc::geteuid() } == 0 { "user root\n" } else { "" }
 }
 
