@@ -32,7 +32,7 @@ pub fn hear(bytes: impl AsRef<[u8]>) -> Step {
     Step::Hear(bytes.as_ref().to_vec())
 }
 
-/// Says this.
+/// Sends these bytes.
 pub fn say(bytes: impl AsRef<[u8]>) -> Step {
     Step::Say(bytes.as_ref().to_vec())
 }
