@@ -117,7 +117,7 @@ fn servers_that_lie_after_the_log_in() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     None,
-    /// Reports for each request, and for neighbouring inboxes, that it has no responders, again and again.
+    /// Reports for each request, and for neighbouring correlations, that there is no responder, again and again.
     Unserved,
     /// Reports that for requests that no client sent.
     ForgedUnserved,
