@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Longest time of the tests of a folder, seconds: they take about two minutes.
+/// Longest duration of the tests of a folder, seconds: they need about two minutes.
 const LIMIT_S: &str = "900";
 
 /// Executes the tests of a folder of the repository.
@@ -16,7 +16,7 @@ fn pytest(folder: &str) {
     if !python.exists() {
         return pubmark_testing::skip("the Python client's packages are not installed (`.ci/install-clients python`)");
     }
-    // Pytest keeps what its tests wrote.
+    // Pytest does not remove the files that its tests wrote.
     let temporary = tempfile::TempDir::with_prefix("py-").unwrap();
     let session = tempfile::TempDir::with_prefix("pubmark-python-").unwrap();
     let output = Command::new("timeout")
@@ -27,7 +27,7 @@ fn pytest(folder: &str) {
         .env("TMPDIR", temporary.path())
         .current_dir(root)
         .env("PUBMARK", env!("CARGO_BIN_EXE_pubmark"))
-        // A machine of their own: servers of other tests are not waited for.
+        // A separate session: servers of other tests are not waited for.
         .env("XDG_RUNTIME_DIR", session.path())
         .output()
         .unwrap();

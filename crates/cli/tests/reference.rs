@@ -1,4 +1,4 @@
-//! docs/reference is what the code says.
+//! docs/reference agrees with the code.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

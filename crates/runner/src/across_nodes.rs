@@ -92,7 +92,7 @@ fn addresses(nodes: &[NodeInfo]) -> Result<Vec<IpAddr>, RunError> {
     Ok(nodes.iter().map(|node| node.clients_at).collect())
 }
 
-/// Are both nodes on one machine? Cloned machines have the same name, but not the same boot identifier.
+/// Whether both nodes are on one machine. Cloned machines have the same name, but not the same boot identifier.
 fn is_one_machine(one: &NodeInfo, other: &NodeInfo) -> bool {
     if one.boot.is_empty() || other.boot.is_empty() { one.host == other.host } else { one.boot == other.boot }
 }

@@ -17,7 +17,7 @@ use crate::linked;
 use crate::spec::{RunSpec, Transport};
 use pubmark_protocols::ProtocolPair;
 
-/// Is it a system without a broker?
+/// Whether a system has no broker.
 pub fn has_no_broker(definition: &Definition) -> bool {
     let ways = &definition.back_ends;
     ways.brokerless.is_some() && ways.process.is_none() && ways.container.is_none()
@@ -147,7 +147,7 @@ pub(crate) fn not_so_many(subscribers: usize) -> RunError {
     RunError::new(ErrorKind::TooLarge, text).hint(hint)
 }
 
-/// Checks that each subscriber can listen at an endpoint of its own.
+/// Checks that each subscriber can listen at a separate endpoint.
 pub(crate) fn check_listeners(protocol: &Capabilities, subscribers: usize) -> Result<(), RunError> {
     let can = !protocol.features.subscribers_listen || (1..=usize::from(u16::MAX)).contains(&subscribers);
     if can { Ok(()) } else { Err(not_so_many(subscribers)) }
@@ -229,12 +229,12 @@ pub(crate) fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec)
     Ok(())
 }
 
-/// Where the clients of a system without a broker are.
+/// The location of the clients of a system without a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
     /// All on this machine.
     No,
-    /// In networks of their own, behind links.
+    /// In separate networks, behind links.
     Links,
     /// On nodes of other machines.
     Nodes,

@@ -55,8 +55,8 @@ fn command(words: &str, of: &str) -> Result<Vec<String>, RunError> {
 }
 
 impl RunSpec {
-    /// Does the specification name a program that is started on this machine? A service that accepts specifications from others may refuse
-    /// that.
+    /// Whether the specification names a program that is started on this machine. A service that accepts specifications
+    /// from others may refuse that.
     pub fn has_client_program(&self) -> bool {
         // The caller's own definition counts without being read, as it may name a program.
         let is_of_caller = |system: &str| !Definition::names().contains(&system);
@@ -77,7 +77,7 @@ pub fn of(spec: &RunSpec, spoken: ProtocolPair, workload: &Workload) -> Option<C
     Some(ClientProgram { words, protocol, whole_payloads: looks_into_payloads(workload) })
 }
 
-/// Is more of a message that arrived needed than its header?
+/// Whether clients need more of a received message than its header.
 fn looks_into_payloads(workload: &Workload) -> bool {
     workload.subscribers.iter().any(|group| group.predicate.is_some())
         || workload.devices.iter().any(|group| !group.transform.is_empty())
@@ -121,7 +121,7 @@ fn installable(words: &[String]) -> Option<&'static str> {
     client_programs::names().find(|name| has_folder(name))
 }
 
-/// The protocol as the program speaks it.
+/// The protocol with the capabilities that the program supports.
 ///
 /// # Errors
 /// The program does not support the protocol.

@@ -34,7 +34,7 @@ impl RunOutcome {
         (self.conclusion() == Conclusion::SystemFailed).then(|| unreachable(&self.record))
     }
 
-    /// Did no client connect, with no other explanation? Then nothing was measured, and there is nothing to save.
+    /// Whether no client connected, with no other explanation. Then nothing was measured, and there is nothing to save.
     pub fn never_connected(&self) -> bool {
         let is_interrupted = self.record.run.status == Status::Interrupted;
         self.unreachable && self.system_ended.is_none() && !is_interrupted && !self.record.has_lost()

@@ -1,4 +1,4 @@
-//! `--endpoint`: from what the user wrote to an address that an adapter can use.
+//! `--endpoint`: parses the user's text and resolves it to an address that an adapter can use.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
@@ -105,7 +105,7 @@ pub enum EndpointError {
 }
 
 impl EndpointError {
-    /// What to type instead.
+    /// Hint for the user.
     pub fn hint(&self) -> String {
         match self {
             EndpointError::NoScheme { shown, scheme } => format!("`--endpoint {scheme}://{shown}`"),
@@ -293,7 +293,8 @@ pub fn upgrade(over: &OverWebSocket, host: &str, port: u16, path: &str) -> Resul
     Ok(Upgrade { host: authority(host, port), path: path.to_owned(), subprotocol: over.subprotocol.to_owned() })
 }
 
-/// Is the port known to be closed for datagrams? Sends an empty datagram; the error of a closed port arrives at once, if it arrives.
+/// Whether the port is known to be closed for datagrams. Sends an empty datagram; the error of a closed port arrives at
+/// once, if it arrives.
 fn refuses_datagrams(address: SocketAddr) -> bool {
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let sent = UdpSocket::bind((any, 0)).and_then(|socket| {

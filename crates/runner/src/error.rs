@@ -29,7 +29,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// An error on its way to the user.
+/// An error that is reported to the user.
 ///
 /// One type for refusals and failures: most causes can occur before and after the start, and a caller treats both alike.
 /// [`crate::RunSpec::check`] and [`crate::CheckedRun::prepare`] start nothing, so their errors are refusals.
@@ -39,7 +39,8 @@ pub struct RunError {
     pub kind: ErrorKind,
     /// What was tried and on what, then the causes, outermost first; lowercase, without full stops.
     pub chain: Vec<String>,
-    /// What to do. Options are named as on the command line of `pubmark run`; each is a field of [`crate::RunSpec`].
+    /// What to do about the error. Options are named as on the command line of `pubmark run`; each is a field of
+    /// [`crate::RunSpec`].
     pub hint: Option<String>,
     /// A finding in a file, shown with its line and column instead of the innermost message.
     pub diagnostic: Option<Box<dyn miette::Diagnostic + Send + Sync>>,

@@ -1,4 +1,4 @@
-//! What a run uses of the machine and of the process that starts it.
+//! The machine and the process that a run uses.
 
 use std::path::PathBuf;
 use std::sync::Arc;

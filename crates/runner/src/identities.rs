@@ -19,7 +19,7 @@ pub fn check(workload: &Workload, fleet: &Fleet, wanted: &CheckedTarget) -> Resu
     check_groups(workload, wanted)
 }
 
-/// Do any clients of the workload have their own certificate?
+/// Whether any clients of the workload have a certificate.
 pub fn show_certificates(workload: &Workload) -> bool {
     let devices = workload.devices.iter().map(|group| &group.identity);
     devices.chain(workload.subscribers.iter().map(|group| &group.identity)).any(GroupIdentity::has_certificates)

@@ -36,7 +36,7 @@ pub fn try_out(definition: &Definition, stop: &Arc<AtomicBool>, note: &dyn Fn(&s
     Ok(tried)
 }
 
-/// Starts a client program that pubmark brings once: its library, and what it speaks.
+/// Starts a client program that pubmark brings once. Returns its library and the protocols that it supports.
 ///
 /// # Errors
 /// It is not installed, or does not start.

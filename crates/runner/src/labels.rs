@@ -1,4 +1,4 @@
-//! Labels of nodes: do nodes have those that the placement of groups requires?
+//! Labels of nodes: checks that nodes have the labels that the placement of groups requires.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub fn check(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     check_nodes(workload, &names.zip(spec.node_labels()).collect::<Vec<_>>())
 }
 
-/// Is the number of sites with copies of groups known before nodes join?
+/// Whether the number of sites with copies of groups is known before nodes join.
 pub fn sites_are_known(spec: &RunSpec, workload: &Workload) -> bool {
     let is_at_each = |placement: &&Placement| matches!(placement, Placement::Each(_));
     spec.nodes.nodes.is_none() || !placement::by_labels(workload).keys().any(is_at_each)
@@ -138,7 +138,7 @@ const SHOWN: usize = 12;
 /// Most groups that it lists.
 const GROUPS: usize = 4;
 
-/// `cameras` is to run on nodes with `site=edge-1`.
+/// `cameras` must run on nodes with `site=edge-1`.
 fn where_to(placement: &Placement, groups: &[&str]) -> String {
     let names = groups.iter().take(GROUPS).map(|group| format!("`{group}`")).collect::<Vec<_>>().join(", ");
     let more = if groups.len() > GROUPS { format!(" and {} more", groups.len() - GROUPS) } else { String::new() };

@@ -41,7 +41,7 @@ pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling
     Sampling::one_in(every.ceil() as u64)
 }
 
-/// What the emulator searches for.
+/// The messages that the emulator searches for.
 pub fn orders(plan: &RunPlan, sampling: Sampling) -> Orders {
     let size = |group: u16| match &plan.workload.devices[usize::from(group)] {
         // Small payloads may be raised to the size of the header; `transform` steps change the size.

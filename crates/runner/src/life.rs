@@ -53,7 +53,7 @@ impl Life {
         }
     }
 
-    /// Has one of its processes ended without being stopped?
+    /// Whether one of its processes has ended without being stopped.
     pub fn has_ended(&mut self) -> bool {
         if self.ended_ns.is_none() && self.processes.as_mut().is_some_and(EndWatch::has_ended) {
             self.ended_ns = Some(clock::monotonic_ns());

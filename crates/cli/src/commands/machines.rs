@@ -14,7 +14,8 @@ use crate::values::duration;
 /// How many machines join, and where.
 #[derive(Clone, Debug, Default, Args)]
 pub struct JoinOptions {
-    /// Spread the clients over N machines, which join with `pubmark node`; begin when all have joined. With --dry-run, plan for N machines
+    /// Spread the clients over N machines, which join with `pubmark node`; begin when all have joined. With --dry-run,
+    /// plan for N machines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000),
           help_heading = "Nodes", hide_short_help = true)]
     pub nodes: Option<u16>,

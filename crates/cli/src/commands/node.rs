@@ -64,7 +64,8 @@ pub struct Node {
     #[arg(long, conflicts_with = "observe")]
     pub start_systems: bool,
 
-    /// Disable the CPU idle states of this machine while a run uses it: messages are sent several times closer to their due times, above all in virtual machines
+    /// Disable the CPU idle states of this machine while a run uses it: messages are sent several times closer to their
+    /// due times, above all in virtual machines
     #[arg(long)]
     pub awake: bool,
 

@@ -25,15 +25,15 @@ use annotation::Treatment;
 use pages::{Block, Page};
 use place::{Earlier, Place};
 
-/// Blocks that are executed beside each other: most commands wait for their run to end.
+/// Number of blocks that are executed at the same time: most commands wait for their run to end.
 const BESIDE: usize = 4;
 
-/// What became of the commands.
+/// Results of the commands.
 #[derive(Default)]
 struct Tally {
     executed: usize,
     dry: usize,
-    /// By the reason, where they stand.
+    /// Positions of commands that were not executed, by reason.
     named: BTreeMap<String, Vec<String>>,
     faults: Vec<String>,
 }
@@ -73,7 +73,7 @@ fn say(text: &str) {
     writeln!(std::io::stderr().lock(), "{text}").unwrap();
 }
 
-/// The commands of a block one after the other, in a folder of their own.
+/// Executes the commands of a block one after the other, in a separate folder.
 fn execute(page: &Page, block: &Block, earlier: &Earlier, tally: &Mutex<Tally>) {
     let place = Place::for_block(page, block, earlier);
     for command in &block.commands {

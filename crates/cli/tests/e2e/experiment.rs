@@ -231,8 +231,7 @@ fn a_size_too_large_for_this_machine_is_left_out_and_the_others_are_not() {
     }
 }
 
-/// An experiment on the built-in broker under a workload of the test's own.
-/// Starts an experiment of four runs of a second.
+/// Starts an experiment of four runs of a second, on the built-in broker under a workload of the test.
 pub fn start_own(place: &Place) -> Call {
     place.write(
         "mine.yaml",

@@ -1,4 +1,5 @@
-//! Systems that a node starts: the coordinator's machine needs none, and what a system takes is measured where it runs.
+//! Systems that a node starts: the coordinator's machine needs no system, and the resource usage of a system is
+//! measured where it runs.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::support::mosquitto;
 use crate::support::place::{Call, Called};
 use crate::support::processes::{children_of, family_of, signal, wait_for};
 
-/// A load that a broker carries beside all that a busy machine does.
+/// A load that a broker carries even on a busy machine.
 const WORKLOAD: &str = "\
 name: steady
 devices:
@@ -53,7 +54,7 @@ impl Four {
         self.bed.run(&[&run[..], &["--system-node", "edge-4"], options].concat())
     }
 
-    /// Starts a run of 4 s that measures by now.
+    /// Starts a run of 4 s, and waits until it measures.
     fn measuring(&self) -> Call {
         let run = self.start(&["--duration", "4s", "--warmup", "0s", "--events", "events"]);
         let events = self.bed.cluster.place.path().join("events");
@@ -70,7 +71,7 @@ impl Four {
     }
 }
 
-/// The broker that a node started, while it runs.
+/// The broker that a node started, if it runs.
 fn mosquitto_of(host: &Call) -> Option<u32> {
     let is_broker =
         |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "mosquitto\n");
@@ -113,7 +114,7 @@ fn a_fault_breaks_the_system_where_it_runs() {
     assert_closed(&record);
     let row = &record["conditions"]["faults"]["faults"][0];
     let at = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("no {name} in {row}"));
-    // It ends when the system is ready again, which a busy machine delays.
+    // The fault ends when the system is ready again, which a busy machine delays.
     assert!((1.0..1.3).contains(&at("done_at_s")) && (2.0..4.0).contains(&at("ended_at_s")), "{row}");
     assert!(row["failure"].is_null() && row["connections"]["broken"] != 0, "{row}");
     assert!(record["system"]["ended"].is_null(), "the fault ended it: {}", record["system"]);
@@ -185,7 +186,7 @@ fn systems_are_compared_on_the_nodes_that_start_them() {
     }
 }
 
-/// The steady workload with log-ins from a file, which is there.
+/// The steady workload with credentials from an existing file.
 fn cluster_workload_with_a_file() -> String {
     WORKLOAD.replace("payload: 100B", "payload: 100B, credentials: {file: log-ins.csv}")
 }
@@ -213,7 +214,7 @@ fn what_a_node_cannot_start_is_said() {
         assert_eq!(called.code(), 2, "{options:?}: {called:?}");
         assert!(words(&called).contains(said), "{options:?}: {called:?}");
     }
-    // Another node than the one that is named: it waits for its turn.
+    // A node with another name: it waits for its turn.
     let near = cluster.node("near", &["--start-systems"]);
     let listen = cluster.listen.to_string();
     let run = ["run", "spread.yaml", "--system-node", "far", "--listen", &listen, "--join-limit", "3s", "--quiet"];
@@ -223,7 +224,7 @@ fn what_a_node_cannot_start_is_said() {
     assert!(words(&called).contains("--start-systems --name far`"), "{called:?}");
     let called = stop(near);
     assert!(words(&called).contains("the run starts its system on `far`"), "{called:?}");
-    // A program that is not there.
+    // A program that does not exist.
     let near = cluster.node("near", &["--start-systems", "--once"]);
     let run = ["run", "spread.yaml", "--system-node", "near", "--listen", &listen, "--system", "verne", "--quiet"];
     let called = place.call(&[&run[..], &TIMES].concat());

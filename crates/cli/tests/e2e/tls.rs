@@ -1,5 +1,5 @@
-//! TLS end to end, against mosquitto that the run starts and encrypts: what it took is in the record, whose session is taken up,
-//! what a system that comes back has forgotten, and what cannot be encrypted.
+//! TLS end to end, against a mosquitto that the run starts with encryption: handshakes and resumed sessions are in the
+//! record, also after a restart of the system, and impossible options are refused.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn sum_us(summary: &Value) -> f64 {
     summary["mean_us"].as_f64().unwrap() * summary["count"].as_f64().unwrap()
 }
 
-/// Versions and algorithms with the connections that agreed on them.
+/// Versions and algorithms with the number of connections that negotiated them.
 fn agreed(tls: &Value) -> Vec<(&str, bool, u64)> {
     let rows = tls["agreed"].as_array().unwrap().iter();
     rows.map(|row| (row["version"].as_str().unwrap(), row["resumed"].as_bool().unwrap(), number(row, "count")))
@@ -50,7 +50,7 @@ fn a_started_system_encrypts_and_the_record_says_what_that_took() {
     assert_eq!(number(&tls["full_handshake"], "count"), CONNECTIONS);
     assert_eq!(number(&tls["opening"], "count"), CONNECTIONS);
     assert_eq!(agreed(tls), [("TLS 1.3", false, CONNECTIONS)]);
-    // TCP, TLS and MQTT's own opening are what a connect is made of.
+    // A connect consists of the TCP, TLS and MQTT handshakes.
     let (connect, parts) =
         (&record["connections"]["connect_time"], sum_us(&tls["full_handshake"]) + sum_us(&tls["opening"]));
     assert_count_eq!(number(connect, "count"), CONNECTIONS);
@@ -73,7 +73,7 @@ fn a_started_system_encrypts_and_the_record_says_what_that_took() {
     assert_eq!((&plain["connections"]["tls"], &plain["settings"]["tls"]), (&Value::Null, &Value::Bool(false)));
 }
 
-/// All connections break at once and come back; with their TLS figures.
+/// All connections are cut at once and clients reconnect; returns their TLS figures.
 fn broken(fault: &str, options: &[&str]) -> Value {
     let times = ["--duration", "4s", "--warmup", "1s", "--fault", fault];
     let record = Place::new().record(&[&SMALL[..5], &times, STARTED, options].concat());
@@ -125,14 +125,14 @@ fn tls_is_an_axis_of_a_comparison_and_the_cost_of_each_side_is_among_its_figures
     assert_eq!(ids, ["mosquitto_tls-false", "mosquitto_tls-true"]);
     assert_eq!(cells[0]["schedule_hash"], cells[1]["schedule_hash"], "the same load");
     for (cell, has_tls) in cells.iter().zip([false, true]) {
-        // A busy machine may leave no run that counts.
+        // On a busy machine it is possible that no run counts.
         if cell["runs"].as_array().unwrap().is_empty() {
             continue;
         }
         let figures = cell["figures"].as_array().unwrap();
         let mean = |name: &str| figures.iter().find(|figure| figure["figure"] == name).and_then(|f| f["mean"].as_f64());
         assert!(mean("publisher CPU").unwrap() > 0.0 && mean("subscriber CPU").unwrap() > 0.0, "{cell}");
-        // A handshake's time is not told of runs that were late.
+        // Handshake times are not reported for runs that were late.
         let has_times = cell["runs"].as_array().unwrap().iter().any(|run| run["verdict"] != "invalid");
         assert_eq!(mean("TLS handshake mean").is_some(), has_tls && has_times, "{cell}");
     }

@@ -1,5 +1,5 @@
-//! Bodies that publishers compress, encrypt and sign before they send them: what that did and cost is in the record, and subscribers read
-//! what was meant.
+//! Bodies that publishers compress, encrypt and sign before they send them: the effect and the cost are in the record,
+//! and subscribers read the original body.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;

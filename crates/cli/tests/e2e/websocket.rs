@@ -1,4 +1,4 @@
-//! Runs over WebSocket: a mosquitto that runs already, one that pubmark starts, and what does not fit.
+//! Runs over WebSocket: a mosquitto that already runs, one that pubmark starts, and refused options.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const SMALL: &[&str] =
 
 #[test]
 fn a_run_over_websocket_delivers_all() {
-    // mosquitto 2.0.11 ends when all its listeners are for WebSocket, so it gets one that nobody uses.
+    // mosquitto 2.0.11 ends if all its listeners are for WebSocket, so it gets another one that no client uses.
     let settings = |folder: &Path| {
         format!("allow_anonymous true\nprotocol websockets\nlistener 0 {}\n", folder.join("unused").display())
     };

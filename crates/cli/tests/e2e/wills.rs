@@ -1,4 +1,5 @@
-//! Wills against real mosquitto: published for devices that churn cuts off, counted apart, in no books.
+//! Wills against real mosquitto: published for devices whose connections churn cuts, counted separately, outside the
+//! message accounting.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
@@ -8,8 +9,9 @@ use crate::support::mosquitto::Mosquitto;
 use crate::support::place::Place;
 use crate::support::schema;
 
-/// Devices that leave in the middle and do not return at once: a broker that reads the new connection first would end the old one
-/// before its goodbye is read, and publish the will. The subscriber receives everything, wills too.
+/// Devices that disconnect in the middle and do not reconnect at once: a broker that reads the new connection first
+/// would end the old one before it reads the DISCONNECT, and publish the will. The subscriber receives everything,
+/// including wills.
 fn workload(leave: &str) -> String {
     format!(
         "name: mortals

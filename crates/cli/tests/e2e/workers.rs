@@ -1,5 +1,5 @@
-//! Client libraries that open their own sockets, behind links: their clients run in worker processes inside the links' networks. What
-//! a run finds is what it finds without workers; a worker that dies ends it; nothing is left.
+//! Client libraries that open their sockets themselves, behind links: their clients run in worker processes inside the
+//! links' networks. The results are those of a run without workers; a run ends if a worker ends; nothing is left.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::place::Place;
 use crate::support::processes::{signal, wait_for};
 use crate::support::schema;
 
-/// Devices and subscribers behind links of their own, and a group that is behind none.
+/// Devices and subscribers behind separate links, and a group without a link.
 const WORKLOAD: &str = "\
 name: linked
 links:
@@ -29,7 +29,7 @@ subscribers:
 const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// A folder with the workload, where links can be made.
+/// A folder with the workload, if links can be created.
 fn linked_place() -> Option<Place> {
     can_be_made().then(|| {
         let place = Place::new();
@@ -38,7 +38,7 @@ fn linked_place() -> Option<Place> {
     })
 }
 
-/// The same, where a router is installed.
+/// As above, if a router is installed.
 fn place() -> Option<Place> {
     if install::found(&Definition::load("zenoh").unwrap()).is_none() {
         pubmark_testing::skip("zenoh is not installed (`pubmark install zenoh`)");
@@ -54,7 +54,7 @@ fn workers(run: u32) -> Vec<u32> {
     numbers
         .filter(|pid| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            // `pid (name) state parent …`; the name may hold anything.
+            // `pid (name) state parent …`; the name may contain any character.
             let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
             let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             parent == Some(run) && line.split(|byte| *byte == 0).nth(1) == Some(b"worker")
@@ -88,7 +88,7 @@ fn a_library_is_behind_its_links_and_its_books_are_those_of_a_run_without() {
     }
 }
 
-/// Where nothing lies between two links, the parts of each message's way are its latency.
+/// If there is nothing between two links, the parts of each message's latency add up to the total.
 fn assert_parts_add_up(record: &Value) {
     let rows = record["latency"]["breakdown"]["rows"].as_array().expect("rows of the breakdown");
     assert!(rows.iter().any(|row| row["class"] == "sensor"), "{rows:?}");
@@ -98,11 +98,11 @@ fn assert_parts_add_up(record: &Value) {
     }
 }
 
-/// Sensors went through both links, the others through the readers' alone.
+/// Messages of sensors crossed both links, those of other devices only the readers' link.
 fn assert_behind_links(record: &Value) {
     for (name, least_us) in [("sensor", 25_000.0), ("bench", 5_000.0)] {
         let median_us = by_type(record, name)["latency"]["upper"]["p50_us"].as_f64().expect("a median");
-        // A busy machine is slow; that no link was crossed twice is seen from the packets.
+        // A busy machine is slow; the packets show that no link was crossed twice.
         assert!((least_us..least_us + 60_000.0).contains(&median_us), "{name}: {median_us}");
     }
     for group in record["conditions"]["links"]["groups"].as_array().expect("links") {

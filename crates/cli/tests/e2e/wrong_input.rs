@@ -1,5 +1,5 @@
-//! What users type and write wrong: each is told what, where, why and what to do, soon, with code 2 (or 6 where the system
-//! is at fault), and nothing is started or kept.
+//! Wrong input of users: each error names the value, the position, the reason and what to do, soon, with code 2 (or 6
+//! for failures of the system), and nothing is started or stored.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use pubmark_conformance::ports;
 
 use crate::support::place::{Called, Place};
 
-/// Longest time for an answer.
+/// Longest time until the error is printed.
 const SOON: Duration = Duration::from_secs(5);
 
 /// A workload file around one device group.
@@ -17,7 +17,7 @@ fn around(device: &str) -> String {
     format!("name: mine\ndevices:\n  - {device}\nsubscribers:\n  - {{filters: [\"a/#\"]}}\n")
 }
 
-/// Checks the answer to something wrong: the code, its words (line breaks aside), a hint, an empty standard output.
+/// Checks the error for wrong input: the code, its words (without line breaks), a hint, an empty standard output.
 fn assert_told(called: &Called, code: i32, words: &[&str]) {
     assert_eq!(called.code(), code, "{called:?}");
     assert!(called.took < SOON, "{:?} for an answer", called.took);
@@ -140,10 +140,10 @@ fn a_folder_for_runs_that_cannot_be_written() {
     let short = ["run", "hello", "--duration", "500ms", "--warmup", "0s", "--out"];
     let called = place.call(&[&short[..], &["file/runs"]].concat());
     assert_told(&called, 2, &["file/runs"]);
-    // root may write everywhere but where nobody may.
+    // root can write in every folder except those where no user can.
     let called = place.call(&[&short[..], &["/proc/runs"]].concat());
     assert_told(&called, 2, &["/proc/runs"]);
-    // SAFETY: asks for a number, touches no memory.
+    // SAFETY: reads a number, touches no memory.
     if unsafe { libc::geteuid() } != 0 {
         let locked = place.path().join("locked");
         std::fs::create_dir(&locked).unwrap();
@@ -169,7 +169,8 @@ fn an_endpoint_that_speaks_something_else() {
     let endpoint = format!("mqtt://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         while let Ok((mut client, _)) = listener.accept() {
-            // What was asked is read first: closing with bytes unread would be a reset. The client may be gone already.
+            // The request is read first: closing with unread bytes would reset the connection. The client may have
+            // disconnected already.
             let _ = client.read(&mut [0; 1_024]);
             let _ = client.write_all(
                 b"HTTP/1.1 400 Bad Request\r\nServer: something else\r\nContent-Type: text/plain; charset=utf-8\r\n\
@@ -185,7 +186,7 @@ fn an_endpoint_that_speaks_something_else() {
         format!("error: `{place_of}` does not speak MQTT 5.0: it answered `HTTP/1.1 400 Bad Request` hint: check");
     assert!(words.starts_with(&said), "{called:?}");
     assert!(called.printed.is_empty() && place.runs().is_empty(), "{called:?}");
-    // What was run before stays the latest.
+    // The folder of the earlier run remains the latest.
     std::os::unix::fs::symlink("before", place.path().join("runs/latest")).unwrap();
     let called = place.call(&["run", "hello", "--duration", "1s", "--warmup", "0s", "--json", "--endpoint", &endpoint]);
     assert_eq!(std::fs::read_link(place.path().join("runs/latest")).unwrap(), std::path::Path::new("before"));

@@ -1,4 +1,4 @@
-//! Zenoh between peers, which needs nothing but pubmark: devices of one, two and many subscribers, chains, wrong input.
+//! Zenoh between peers, which needs only pubmark: devices with one, two and many subscribers, chains, wrong input.
 
 use pubmark_testing::assert_count_eq;
 

@@ -1,4 +1,4 @@
-//! Devices speak one protocol, subscribers another, and the system hands messages on.
+//! Devices use one protocol, subscribers another, and the system forwards messages between both.
 
 use pubmark_systems::{Definition, install};
 use pubmark_testing::assert_count_eq;

@@ -130,7 +130,7 @@ fn rustdds_is_chosen_by_name_and_the_record_says_so() {
     }
 }
 
-/// Does a run with these options end before it began, with these words?
+/// Checks that a run with these options is refused with these words before it begins.
 fn assert_refused(workload: &str, options: &[&str], words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let output = call(folder.path(), &[&["run", workload, "--duration", "1s"], options].concat());

@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Paho's Python, with mosquitto beside it; says so if they are not there.
+/// A Python with Paho, and mosquitto; prints a message if one is missing.
 fn python() -> Option<String> {
     let python = root().join("target/clients/paho/bin/python3");
     let has_mosquitto =
@@ -65,11 +65,11 @@ fn a_program_delivers_everything_and_is_named_in_the_record() {
         assert_eq!(programs["library"], "paho-mqtt (Python) 2.1.0");
         assert_eq!((&programs["misreports"], &programs["ended"]), (&serde_json::json!({}), &Value::Null));
         assert_count!(programs["round_trip"]["count"].as_u64().unwrap() >= 5, "{programs}");
-        // A library owns the sockets: nothing is known below what was measured.
+        // The library owns the sockets: there is no lower bound of the latency.
         assert_eq!(record["latency"]["total"]["lower"]["max_us"], 0.0, "{}", record["latency"]["total"]);
         assert!(record["latency"]["total"]["upper"]["p50_us"].as_f64().unwrap() > 0.0);
         assert!(!record.to_string().contains("sesame"), "the password is in the record");
-        // What the program used is told apart from the system, from pubmark, and from other programs.
+        // The program's resource usage is separate from that of the system, of pubmark, and of other programs.
         let cost = &record["cost"];
         let used = &cost["client_programs"];
         assert!(used["cpu_seconds"].as_f64().unwrap() > 0.0, "{cost}");
@@ -103,7 +103,7 @@ fn a_program_that_pubmark_brings_is_started_by_its_name_from_any_folder() {
         output.status.success() && printed.contains("paho-mqtt (Python) 2.1.0 starts and speaks mqtt5, mqtt311"),
         "{output:?}"
     );
-    // Where it was not installed the error says how it is.
+    // If it was not installed, the error says how to install it.
     let empty = tempfile::tempdir().unwrap();
     let mut command = pubmark(folder.path(), &["run", "hello", "--system", "mosquitto", "--client", "paho"]);
     let output = command.env("PUBMARK_PROGRAMS", empty.path()).output().unwrap();
@@ -148,7 +148,7 @@ fn client_libraries_are_compared_over_one_broker_with_what_each_costs() {
     let cells = result["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 3, "{result}");
     for cell in cells {
-        // A busy machine makes runs invalid: these are failures, and may be repeated.
+        // On a busy machine runs are invalid: these are failures, and may be repeated.
         let [runs, failures] = ["runs", "failures"].map(|part| cell[part].as_array().unwrap());
         let repetitions: BTreeSet<u64> =
             runs.iter().chain(failures).map(|one| one["repetition"].as_u64().unwrap()).collect();
@@ -280,7 +280,7 @@ fn a_program_that_cannot_be_used_is_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |client: &str, more: &[&str]| {
         let output = call(folder.path(), &[&["run"], SHORT, &["--client", client], more].concat());
-        // As it is before it is broken into lines.
+        // The text before it is broken into lines.
         let errors = String::from_utf8(output.stderr).unwrap();
         (output.status.code(), errors.split_whitespace().collect::<Vec<_>>().join(" "))
     };

@@ -1,4 +1,4 @@
-//! How a run ends that does not come to its end.
+//! Runs that end early.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -46,8 +46,7 @@ fn long_run(folder: &Path) -> (Child, u32) {
     let child = pubmark(folder, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut broker = None;
     wait_for("the broker", || {
-        // The version is asked for by a process of its own first; the broker has a listener.
-        // It runs below the supervisor that holds it.
+        // First a separate process queries the version; the broker has a listener. It runs below its supervisor.
         let supervisors = children(child.id());
         broker = supervisors.into_iter().flat_map(children).find(|pid| {
             let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -111,7 +110,7 @@ fn a_broker_that_dies_in_the_middle_is_named() {
     let child = pubmark(folder.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut broker = None;
     wait_for("the broker", || {
-        // It runs below the supervisor that holds it.
+        // It runs below its supervisor.
         let supervisors = children(child.id());
         broker = supervisors.into_iter().flat_map(children).find(|pid| {
             let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Every system that starts within a second, as it is installed here: each protocol, each level, TLS, log-ins, several
-//! brokers, large packets. Those that run in containers only are tested where an endpoint of one is given.
+//! Every system that starts within a second, as installed here: each protocol, each level, TLS, credentials, several
+//! brokers, large packets. Systems that run only in containers are tested if an endpoint is given.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub const FAST: [&str; 10] =
     ["builtin", "coap", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes", "zeromq"];
 /// Systems that other tests of each change start: `brokerless_dds`, `zenoh` and the conformance suite.
 pub const ELSEWHERE: [&str; 5] = ["coap-peers", "dds", "zenoh", "zenoh-peers", "zeromq-peers"];
-/// The protocols that pubmark's clients speak.
+/// The protocols of pubmark's clients.
 pub const SPOKEN: [&str; 17] = [
     "mqtt5",
     "mqtt311",
@@ -41,17 +41,17 @@ pub const SPOKEN: [&str; 17] = [
 const SHORT: &[&str] =
     &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
-/// Is it pubmark itself? `{self}` would be this test.
+/// Whether it is pubmark itself: `{self}` would be this test.
 fn is_own(name: &str) -> bool {
     ["builtin", "coap"].contains(&name)
 }
 
-/// Has it no program of its own, but the clients alone?
+/// Whether it is a system without a broker.
 fn is_brokerless(name: &str) -> bool {
     ["coap-peers", "dds", "zenoh-peers", "zeromq-peers"].contains(&name)
 }
 
-/// The definition if its program is installed; says so if it is not.
+/// The definition if its program is installed; prints a message if it is not.
 pub fn here(name: &str) -> Option<Definition> {
     let definition = Definition::load(name).unwrap();
     if is_own(name) || is_brokerless(name) || install::found(&definition).is_some() {
@@ -65,7 +65,7 @@ fn count(record: &Value, name: &str) -> u64 {
     record["delivery"][name].as_u64().unwrap()
 }
 
-/// Does a run deliver each of its messages once, at the level asked for?
+/// Checks that each message of a run was delivered once, at the requested level.
 fn assert_all_delivered(record: &Value, what: &str) {
     assert_closed(record);
     assert_count_eq!(count(record, "offered"), 100, "{what}");
@@ -123,7 +123,7 @@ fn installing_what_is_here_tries_it_over_all_its_protocols() {
     }
 }
 
-/// Runs against an endpoint, at the protocol's highest level, and gives exit code and record.
+/// Runs against an endpoint, at the protocol's highest level, and returns exit code and record.
 fn run_against(folder: &Path, url: &str, protocol: &str, qos: u8, further: &[&str]) -> Value {
     let qos = qos.to_string();
     let options = ["--endpoint", url, "--protocol", protocol, "--qos", &qos];

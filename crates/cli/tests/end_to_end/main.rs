@@ -1,4 +1,4 @@
-//! Whole runs, by the binary, as a user would: what is printed, what is kept, how it ends. Loads are small and short.
+//! Complete runs with the binary, as by a user: output, files, and ways to end. Loads are small and short.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -1,4 +1,4 @@
-//! The binary, called in a folder of its own.
+//! The binary, called in a separate folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -13,12 +13,13 @@ pub fn pubmark(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Calls it to its end.
+/// Calls it and waits for its end.
 pub fn call(folder: &Path, arguments: &[&str]) -> Output {
     pubmark(folder, arguments).output().unwrap()
 }
 
-/// Does a short run and gives its record. On a busy machine the run may be invalid (exit code 5): the books close all the same.
+/// Executes a short run and returns its record. On a busy machine the run may be invalid (exit code 5): the message
+/// accounting adds up nevertheless.
 pub fn record_of(folder: &Path, arguments: &[&str]) -> Value {
     let output = call(folder, &[&["run"], arguments, &["--json", "--quiet"]].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -27,7 +28,7 @@ pub fn record_of(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Do the books of a record close? Says which side does not.
+/// Checks that the message accounting of a record adds up; the error names the side that does not.
 pub fn assert_closed(record: &Value) {
     let count = |name: &str| record["delivery"][name].as_u64().unwrap();
     let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<u64>();
@@ -41,7 +42,7 @@ pub fn assert_closed(record: &Value) {
     assert_count_eq!(count("expected"), sum(&["delivered", "lost", "unknown"]), "{}", record["delivery"]);
 }
 
-/// The one run folder below `out`, and its record.
+/// The only run folder below `out`, and its record.
 pub fn only_run(out: &Path) -> (PathBuf, Value) {
     let folders: Vec<PathBuf> =
         std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path()).filter(|path| !path.is_symlink()).collect();

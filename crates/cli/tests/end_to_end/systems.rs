@@ -1,4 +1,4 @@
-//! Systems that are started, endpoints that are given, each level and protocol.
+//! Systems that are started, given endpoints, each level and protocol.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::program::{assert_closed, call, record_of};
 const SHORT: &[&str] =
     &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
-/// Is mosquitto here? Says so if not.
+/// Whether mosquitto is installed; prints a message if not.
 fn has_mosquitto() -> bool {
     let here = ["mosquitto", "/usr/sbin/mosquitto"].iter().any(|name| Command::new(name).arg("-h").output().is_ok());
     if !here {

@@ -1,5 +1,5 @@
-//! Bodies that are compressed, encrypted and signed, over each protocol: what publishers did is undone, whatever an adapter does between
-//! the hand-over and the socket.
+//! Bodies that are compressed, encrypted and signed, over each protocol: subscribers reverse the publishers' steps,
+//! whatever an adapter does before the socket.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
@@ -25,11 +25,11 @@ fn number(row: &Value, side: &str, name: &str) -> u64 {
 fn what_was_done_with_bodies_is_undone_over_each_protocol() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("transform.yaml"), WORKLOAD).unwrap();
-    // Between CoAP peers there are requests only.
+    // CoAP peers support only requests.
     for protocol in SPOKEN.into_iter().filter(|protocol| *protocol != "coap-peers") {
         let speaks = |definition: &pubmark_systems::Definition| definition.protocols.contains_key(protocol);
         let known = FAST.into_iter().chain(ELSEWHERE).map(|name| pubmark_systems::Definition::load(name).unwrap());
-        // AMQP is spoken by systems of the full suite alone.
+        // Systems with AMQP are only in the full suite.
         let Some(system) = known.filter(speaks).find_map(|definition| here(&definition.name)) else { continue };
         let options = ["transform.yaml", "--system", &system.name, "--protocol", protocol];
         let record = record_of(folder.path(), &[&options[..], &["--duration", "500ms", "--warmup", "0s"]].concat());

@@ -14,7 +14,7 @@ const NEW: Table = Table {
     arguments: &["fan-in", "--protocol", "amqp10", "--qos", "0", "--set", "publishers=2", "--set", "rate=20/s"],
 };
 
-/// What servers of either version may say that is none of it.
+/// Responses that servers of either version may send, and that belong to neither.
 fn strangers() -> Vec<Case> {
     vec![
         case("says nothing", NobodyIn, vec![]),
@@ -51,12 +51,12 @@ fn tune(channel_max: u16, frame_max: u32, heartbeat_s: u16) -> Vec<u8> {
     method(0, 10, 30, &[&channel_max.to_be_bytes()[..], &frame_max.to_be_bytes(), &heartbeat_s.to_be_bytes()].concat())
 }
 
-/// A server of 0-9-1 that takes the log-in, and begins its answer to it with these bytes.
+/// A server of 0-9-1 that accepts the log-in, and begins its response with these bytes.
 fn tuned(bytes: Vec<u8>) -> Vec<Step> {
     vec![hear("AMQP"), say(start("PLAIN")), hear(b"\xce"), say(bytes)]
 }
 
-/// One that opens the connection, and what follows.
+/// A server that opens the connection, and the following steps.
 fn opened(steps: Vec<Step>) -> Vec<Step> {
     let opening = [tuned(tune(2_047, 131_072, 60)), vec![hear(b"\xce"), hear(b"\xce"), say(method(0, 10, 41, &[0]))]];
     [opening.concat(), steps].concat()
@@ -114,10 +114,10 @@ fn servers_of_0_9_1_that_lie() {
     OLD.run_all(&cases);
 }
 
-/// What the two layers of 1.0 begin with.
+/// The bytes with which the two layers of 1.0 begin.
 const SASL: &[u8] = b"AMQP\x03\x01\0\0";
 const AMQP: &[u8] = b"AMQP\0\x01\0\0";
-/// `sasl-mechanisms` with ANONYMOUS alone, and `sasl-outcome` that all is well.
+/// `sasl-mechanisms` with only ANONYMOUS, and `sasl-outcome` with success.
 const MECHANISMS: &[u8] = b"\xc0\x0e\x01\xe0\x0c\x01\xa3\x09ANONYMOUS";
 const OUTCOME: &[u8] = b"\xc0\x03\x01\x50\0";
 /// A list without fields.
@@ -135,12 +135,12 @@ fn list(length: u32, count: u32) -> Vec<u8> {
     [&[0xd0][..], &length.to_be_bytes(), &count.to_be_bytes()].concat()
 }
 
-/// A server of 1.0 that offers its mechanism and answers the choice of it with these bytes.
+/// A server of 1.0 that offers its mechanism and responds to the choice with these bytes.
 fn asked(bytes: &[u8]) -> Vec<Step> {
     vec![hear("AMQP"), say([SASL, &described(1, 0x40, MECHANISMS)].concat()), hear("ANONYMOUS"), say(bytes)]
 }
 
-/// One that takes the log-in, and what it says then.
+/// A server that accepts the log-in, and then sends these bytes.
 fn logged_in(bytes: Vec<u8>) -> Vec<Step> {
     asked(&[&described(1, 0x44, OUTCOME)[..], AMQP, &bytes].concat())
 }

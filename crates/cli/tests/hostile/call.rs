@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longest call: what a connect limit, a drain and a busy machine take together, and far less than for ever.
+/// Longest duration of a call: a connect limit, a drain and a busy machine together, and far less than a hang.
 const LIMIT: Duration = Duration::from_secs(90);
-/// Time between two looks.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a call came to.
+/// Result of a call.
 pub struct Called {
     /// Exit code; `None` if it was killed, by us or by a fault.
     pub code: Option<i32>,
@@ -45,7 +45,7 @@ pub fn call(arguments: &[&str]) -> Called {
 #[allow(clippy::zombie_processes, reason = "`wait` waits for it by wait4(2), which tells its memory as well")]
 pub fn call_in(folder: TempDir, arguments: &[&str]) -> Called {
     let temporary = folder.path().join("temporary");
-    // It may be there from an earlier call.
+    // It may exist from an earlier call.
     let _ = std::fs::create_dir(&temporary);
     let mut child = Command::new(env!("CARGO_BIN_EXE_pubmark"))
         .args(arguments)
@@ -71,14 +71,14 @@ fn reader(mut stream: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec
     })
 }
 
-/// Waits for the end; status, largest resident set, and whether it had to be killed.
+/// Waits for the end; returns status, largest resident set, and whether it had to be killed.
 fn wait(child: &Child) -> (ExitStatus, u64, bool) {
     let pid = child.id() as libc::pid_t;
     let began = Instant::now();
     let mut hung = false;
     loop {
         let mut status = 0;
-        // SAFETY: a structure of integers, for which zeros are a value.
+        // SAFETY: a structure of integers, for which zero is valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: both are valid for the time of the call, and the child is ours and not waited for elsewhere.
         match unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) } {

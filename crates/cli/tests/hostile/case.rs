@@ -1,4 +1,4 @@
-//! A row of a table, and what must come of it.
+//! A row of a table: a case, with its expected result.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -10,26 +10,26 @@ use serde_json::Value;
 use crate::call::{Called, call};
 use crate::server::{Server, Step};
 
-/// Cases of a table under way at once: most of them wait.
+/// Number of cases of a table that run at the same time: most of them wait.
 const AT_ONCE: usize = 12;
-/// Most memory that a call may take, bytes: a run this small takes 60 MB.
+/// Largest memory of a call, bytes: so small a run needs 60 MB.
 const MOST_MEMORY_BYTES: u64 = 400 << 20;
-/// Largest count that can be right in a run of seconds: what wrapped around is far above it.
+/// Largest count that is plausible in a run of seconds: a count that wrapped around is far above it.
 const LARGEST_COUNT: u64 = 1 << 40;
 
-/// What a case must come to.
+/// Expected result of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// No client gets in: exit code 6.
+    /// No client can connect: exit code 6.
     NobodyIn,
     /// A run that is invalid: exit code 5.
     Invalid,
-    /// No client gets in, or a run whose verdict is not *valid*: the clock decides which.
+    /// No client can connect, or a run whose verdict is not *valid*: which one depends on timing.
     NeverValid,
-    /// No client gets in, or a run with any verdict: whether the server grants what it does not carry is a matter of time. Each such case
-    /// says why.
+    /// No client can connect, or a run with any verdict: it depends on timing whether the server confirms messages that
+    /// it does not forward. Each such case has a comment with the reason.
     NoGood,
-    /// A run that counts what the server did, good or bad: exit code 0 or 5.
+    /// A run that counts the server's actions, good or bad: exit code 0 or 5.
     Counted,
 }
 
@@ -37,18 +37,18 @@ pub enum Ends {
 pub struct Case {
     /// What the server does, in a few words.
     pub name: &'static str,
-    /// Its part of every conversation.
+    /// The server's steps in every connection.
     pub steps: Vec<Step>,
-    /// What must come of it.
+    /// Expected result.
     pub ends: Ends,
 }
 
-/// A row, shorter.
+/// A row, in a shorter form.
 pub fn case(name: &'static str, ends: Ends, steps: Vec<Step>) -> Case {
     Case { name, steps, ends }
 }
 
-/// How a table's runs are called.
+/// How the runs of a table are called.
 pub struct Table {
     /// Scheme of the endpoint.
     pub scheme: &'static str,
@@ -64,7 +64,7 @@ impl Table {
         call(&[&["run"], self.arguments, &fixed[..], &["--endpoint", &endpoint]].concat())
     }
 
-    /// Runs all cases, some at a time, and fails with all that went wrong.
+    /// Runs all cases, several at the same time, and fails with all errors.
     pub fn run_all(&self, cases: &[Case]) {
         let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
@@ -85,7 +85,7 @@ impl Table {
     }
 }
 
-/// Is a call what it must be, and sound in all else?
+/// Checks that a call has the expected result, and is sound in all other respects.
 pub fn judge(ends: Ends, called: &Called) -> Result<(), String> {
     sound(called)?;
     let record = called.record();
@@ -104,7 +104,7 @@ pub fn judge(ends: Ends, called: &Called) -> Result<(), String> {
     }
 }
 
-/// What a server did not carry was not delivered, whatever it says instead.
+/// Messages that a server did not forward are not counted as delivered, whatever it sends instead.
 pub fn nothing_delivered(called: &Called) -> Result<(), String> {
     let Some(record) = called.record() else { return Ok(()) };
     match record["delivery"]["delivered"].as_u64() {
@@ -113,7 +113,7 @@ pub fn nothing_delivered(called: &Called) -> Result<(), String> {
     }
 }
 
-/// What holds whatever a peer does.
+/// Conditions that hold whatever a peer does.
 pub fn sound(called: &Called) -> Result<(), String> {
     let errors = called.errors.trim();
     if called.hung {
@@ -128,7 +128,7 @@ pub fn sound(called: &Called) -> Result<(), String> {
     called.record().map_or(Ok(()), |record| books(&record))
 }
 
-/// Do the books of a record close, with counts that can be?
+/// Checks that the message accounting of a record adds up, with plausible counts.
 pub fn books(record: &Value) -> Result<(), String> {
     let delivery = &record["delivery"];
     let count = |name: &str| delivery[name].as_u64().ok_or(format!("no count `{name}`: {delivery}"));

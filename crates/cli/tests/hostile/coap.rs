@@ -1,4 +1,4 @@
-//! CoAP servers that lie: datagrams, so that a server is a function of what it gets.
+//! CoAP servers that lie: they use datagrams, so that a server is a function of the datagram that it receives.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::case::{Ends, Table, judge, nothing_delivered};
 const TABLE: Table =
     Table { scheme: "coap", arguments: &["fan-in", "--qos", "1", "--set", "publishers=2", "--set", "rate=20/s"] };
 
-/// What a server says to a datagram.
+/// The responses of a server to a datagram.
 type Answers = fn(&[u8]) -> Vec<Vec<u8>>;
 
-/// An answer of this type and code with the identifier and token of what it answers.
+/// A response with this type and code, and with the identifier and token of the request.
 fn answer(of: &[u8], kind: u8, code: u8, rest: &[u8]) -> Vec<u8> {
     let length = usize::from(of[0] & 0x0f).min(8).min(of.len().saturating_sub(4));
     let mut out = vec![0x40 | kind << 4 | length as u8, code, of[2], of[3]];
@@ -59,7 +59,7 @@ const CASES: [(&str, Ends, Answers); 21] = [
     ("64 KB", NeverValid, |of| vec![answer(of, ACKNOWLEDGEMENT, CONTENT, &[&[0xff][..], &[b'x'; 60_000]].concat())]),
 ];
 
-/// Answers datagrams until it is dropped.
+/// Responds to datagrams until it is dropped.
 struct Server {
     address: SocketAddr,
     ended: Arc<AtomicBool>,
@@ -82,7 +82,7 @@ fn serve(answers: Answers) -> Server {
         while !stop.load(Ordering::Relaxed) {
             let Ok((length, from)) = socket.recv_from(&mut datagram) else { continue };
             if length >= 4 {
-                // A client that is gone hears nothing.
+                // A client that has ended receives nothing.
                 answers(&datagram[..length]).iter().for_each(|said| drop(socket.send_to(said, from)));
             }
         }

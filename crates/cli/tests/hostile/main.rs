@@ -1,5 +1,5 @@
-//! The hostile suite: servers that lie, records that are broken. Whatever comes, pubmark ends in
-//! time with an exit code of its own, in bounded memory, without a panic, and calls no lie valid. A row of a table is a case.
+//! The hostile suite: servers that lie, records that are broken. In every case pubmark ends in time with one of its
+//! exit codes, in bounded memory, without a panic, and judges no lie valid. A row of a table is a case.
 //!
 //! `PUBMARK_HOSTILE=full` runs the long form: more rounds of random bytes and of mutated records.
 
@@ -16,7 +16,7 @@ mod records;
 mod redis;
 mod server;
 
-/// Is the long form asked for?
+/// Whether the long form is requested.
 fn is_full() -> bool {
     std::env::var("PUBMARK_HOSTILE").is_ok_and(|word| word == "full")
 }

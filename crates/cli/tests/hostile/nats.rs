@@ -27,7 +27,7 @@ const REQUESTS: Table = Table {
 
 const INFO: &str = "INFO {\"server_id\":\"x\",\"max_payload\":1048576,\"headers\":true}\r\n";
 
-/// A log-in that is taken, and what follows.
+/// An accepted log-in, and the following steps.
 fn opened(steps: Vec<Step>) -> Vec<Step> {
     [vec![say(INFO), hear("PING\r\n"), say("PONG\r\n")], steps].concat()
 }
@@ -117,9 +117,9 @@ fn servers_that_lie_after_the_log_in() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     None,
-    /// Says of each request that nobody answers it, and of its neighbours, again and again.
+    /// Reports for each request, and for neighbouring correlations, that there is no responder, again and again.
     Unserved,
-    /// Says so of requests that nobody made.
+    /// Reports that for requests that no client sent.
     ForgedUnserved,
     /// Delivers a hundred copies.
     Copies,
@@ -129,7 +129,7 @@ enum Lie {
     Flip,
     /// Delivers to the wrong subscription.
     Elsewhere,
-    /// Delivers messages with numbers that nobody used, beside the real ones.
+    /// Delivers messages with sequence numbers that no publisher used, in addition to the real ones.
     Sequences,
     /// Changes the due time by a year.
     Due,
@@ -213,7 +213,7 @@ fn carry(
                     let mut out = format!("MSG {subject} {sid} {reply}{}\r\n", copy.len()).into_bytes();
                     out.extend_from_slice(&copy);
                     out.extend_from_slice(b"\r\n");
-                    // A subscriber that is gone is none.
+                    // A subscriber that has disconnected does not count.
                     let _ = stream.write_all(&out);
                 }
             }
@@ -233,7 +233,7 @@ fn matches(filter: &str, subject: &str) -> bool {
     }
 }
 
-/// What is delivered of a payload. The full header: sequence number from byte 8, due time from byte 12.
+/// The delivered copies of a payload. The full header has the sequence number from byte 8, the due time from byte 12.
 fn copies(lie: Lie, payload: &[u8]) -> Vec<Vec<u8>> {
     let changed = |at: usize, bytes: &[u8]| {
         let mut copy = payload.to_vec();
@@ -308,7 +308,7 @@ fn servers_that_carry_messages_and_lie_about_them() {
             _ => assert_count!(count("delivered") <= 20, "{lie:?}: {delivery}"),
         }
     }
-    // What nobody sent is nobody's delivery; without a lie the same server is a good one.
+    // Messages that no publisher sent are foreign; without a lie the same server is correct.
     for (lie, foreign) in [(Lie::Sequences, 1_000), (Lie::None, 0)] {
         let called = TABLE.run(carrier(lie).address);
         judge(Counted, &called).unwrap_or_else(|why| panic!("COUNT: {lie:?}: {why}"));

@@ -1,4 +1,4 @@
-//! Random bytes after a log-in that was taken, of every protocol over TCP.
+//! Random bytes after an accepted log-in, for every protocol over TCP.
 
 use pubmark_model::random::Stream;
 

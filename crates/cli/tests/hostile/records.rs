@@ -1,5 +1,5 @@
-//! Records that are broken: a thousand changes of a valid one, rendered, judged and compared. Each is read or refused with a
-//! message; nothing panics, nothing hangs.
+//! Records that are broken: a thousand changes of a valid one, rendered, judged and compared. Each is read or refused
+//! with a message, without a panic or a hang.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -39,7 +39,7 @@ fn strange(draw: u64) -> Value {
     all[(draw % all.len() as u64) as usize].clone()
 }
 
-/// Places in a document: the steps to each value.
+/// Paths in a document: the steps to each value.
 fn places(value: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), value)).collect(),
@@ -61,7 +61,7 @@ fn at<'a>(value: &'a mut Value, path: &[String]) -> &'a mut Value {
     })
 }
 
-/// A change of a document; with the number of the change the same each time.
+/// A change of a document, determined by its number.
 fn changed(whole: &Value, places: &[Vec<String>], number: u64) -> String {
     let stream = Stream::new(number, 7);
     let place = &places[(stream.bits(0) % places.len() as u64) as usize];
@@ -87,7 +87,7 @@ fn changed(whole: &Value, places: &[Vec<String>], number: u64) -> String {
             }
         }
         kind => {
-            // The text itself is cut, or has a byte changed.
+            // The text itself is truncated, or one of its bytes is changed.
             let mut text = serde_json::to_vec(&value).unwrap();
             let byte = (stream.bits(2) % text.len() as u64) as usize;
             match kind {
@@ -100,12 +100,12 @@ fn changed(whole: &Value, places: &[Vec<String>], number: u64) -> String {
     value.to_string()
 }
 
-/// All that is made of a record.
+/// Makes everything that can be made from a record.
 fn use_it(record: &Record, beside: &Record) {
     summary(record, &TerminalOptions::default());
     exports::all(record);
     judge(&VerdictInput::of(record));
-    // It may be refused; it must be said why.
+    // It may be refused; the error must have a text.
     if let Err(error) = compare(&[record.clone(), beside.clone()]) {
         assert!(!error.to_string().is_empty());
     }
@@ -128,7 +128,7 @@ fn a_thousand_changed_records_are_used_or_refused() {
         assert!(used.is_ok(), "change {number} makes it panic");
         slowest = slowest.max(began.elapsed());
     }
-    // Changes that nobody reads would show nothing.
+    // If no changed record could be read, the test would show nothing.
     assert!(read > count / 20, "{read} of {count} were read");
     assert!(slowest < Duration::from_secs(20), "the slowest took {slowest:?}");
 }

@@ -1,4 +1,4 @@
-//! A server that says what a case tells it to, on every connection anew.
+//! A server that executes the steps of a case on every connection.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,17 +9,17 @@ use std::time::Duration;
 /// One step of a conversation.
 #[derive(Clone)]
 pub enum Step {
-    /// Reads until these bytes have come.
+    /// Reads until these bytes have arrived.
     Hear(Vec<u8>),
-    /// Says this.
+    /// Sends these bytes.
     Say(Vec<u8>),
-    /// Says this N times, or until the client goes.
+    /// Sends these bytes N times, or until the client disconnects.
     Over(usize, Vec<u8>),
-    /// Says this byte by byte, 20 ms each.
+    /// Sends these bytes one by one, every 20 ms.
     Slowly(Vec<u8>),
     /// Waits N milliseconds.
     Wait(u64),
-    /// Answers every occurrence of the first bytes with the second ones, to the end.
+    /// Responds to every occurrence of the first bytes with the second ones, until the end.
     Echo(Vec<u8>, Vec<u8>),
     /// Ends the connection.
     Close,
@@ -27,19 +27,19 @@ pub enum Step {
     Reset,
 }
 
-/// Reads until these bytes have come.
+/// Reads until these bytes have arrived.
 pub fn hear(bytes: impl AsRef<[u8]>) -> Step {
     Step::Hear(bytes.as_ref().to_vec())
 }
 
-/// Says this.
+/// Sends these bytes.
 pub fn say(bytes: impl AsRef<[u8]>) -> Step {
     Step::Say(bytes.as_ref().to_vec())
 }
 
-/// A server; ends when it is dropped.
+/// A server; it ends when this is dropped.
 pub struct Server {
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
     ended: Arc<AtomicBool>,
 }
@@ -47,7 +47,7 @@ pub struct Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts; it may be gone already.
+        // Wakes the accepting thread, which may have ended already.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -63,7 +63,7 @@ impl Server {
         Server { address, ended }
     }
 
-    /// One that goes through these steps with every client.
+    /// A server that executes these steps with every client.
     pub fn of_steps(steps: Vec<Step>) -> Server {
         Server::start(move |stream| converse(stream, &steps))
     }
@@ -81,10 +81,10 @@ fn accept(
         let serve = Arc::clone(serve);
         std::thread::spawn(move || {
             stream.set_nodelay(true).unwrap();
-            // Nobody waits for a client longer than its call may take.
+            // No longer wait for a client than its call may last.
             stream.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
             stream.set_write_timeout(Some(Duration::from_secs(100))).unwrap();
-            // The client may end the connection whenever it likes.
+            // The client may end the connection at any time.
             let _ = serve(stream);
         });
     }
@@ -117,7 +117,7 @@ fn converse(mut stream: TcpStream, steps: &[Step]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads until `wanted` has come, and takes it out with all before it.
+/// Reads until `wanted` has arrived, and removes it with all bytes before it.
 fn hear_until(stream: &mut TcpStream, heard: &mut Vec<u8>, wanted: &[u8]) -> std::io::Result<()> {
     loop {
         if let Some(at) = heard.windows(wanted.len()).position(|window| window == wanted) {
@@ -132,7 +132,7 @@ fn hear_until(stream: &mut TcpStream, heard: &mut Vec<u8>, wanted: &[u8]) -> std
     }
 }
 
-/// Ends a connection with a reset: what is not read is gone.
+/// Ends a connection with a reset: unread data is discarded.
 fn reset(stream: &TcpStream) -> std::io::Result<()> {
     use std::os::fd::AsRawFd as _;
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };

@@ -1,11 +1,11 @@
-//! Files that import each other, directly or in a ring: none can be read, tested or moved without the others.
+//! Files that import each other, directly or in a ring: none of them can be read, tested or moved without the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Largest circle of files that a crate may have. One file alone is none.
 const LARGEST: usize = 5;
-/// Crates that may have none at all.
+/// Crates that may have no circle.
 const BUT: &[(&str, usize)] = &[("cli", 1)];
 
 /// The files of a crate by their module paths (`shard::sending`; the crate's root is empty).
@@ -152,7 +152,7 @@ fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>
     reach.keys().map(of).filter(|circle| circle.len() > 1).collect()
 }
 
-/// Who imports whom in a circle.
+/// The imports within a circle.
 fn arrows(imports: &BTreeMap<String, BTreeSet<String>>, circle: &[String]) -> Vec<String> {
     let of = |module: &String| {
         let inside: Vec<&str> =

@@ -1,9 +1,9 @@
-//! What the image of `make image` can do.
+//! Features of the image that `make image` builds.
 
 use std::collections::BTreeSet;
 
-/// Features that the documents promise of the image: a server and its metrics (docs/how-to/run-in-containers.md), nodes of a run
-/// (docs/how-to/deploy-with-an-orchestrator.md).
+/// Features that the documents promise for the image: a server and its metrics (docs/how-to/run-in-containers.md),
+/// nodes of a run (docs/how-to/deploy-with-an-orchestrator.md).
 const PROMISED: [&str; 3] = ["serve", "cluster", "mqtt"];
 
 #[test]
@@ -21,7 +21,7 @@ fn the_image_is_built_with_what_the_documents_promise() {
     for feature in features {
         assert!(cli["features"][feature].is_array(), "there is no feature `{feature}`");
     }
-    // The command `serve` is there exactly with this feature.
+    // The command `serve` exists only with this feature.
     let brings: Vec<&str> =
         cli["features"]["serve"].as_array().unwrap().iter().filter_map(|word| word.as_str()).collect();
     assert!(brings.contains(&"dep:pubmark-serve"), "{brings:?}");

@@ -1,4 +1,5 @@
-//! Which crate may use which: the arrows of the architecture. A new arrow fails here until the table is changed, on purpose.
+//! Which crate may use which: the arrows of the architecture. A new arrow fails here until the table is changed on
+//! purpose.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -8,7 +9,7 @@ mod features;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Crate and what it may use besides `model`, which all may.
+/// Crate and the crates that it may use in addition to `model`, which all may use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("metrics", &[]),
@@ -35,17 +36,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("runner", &["cluster", "engine", "links", "metrics", "protocol", "protocols", "record", "report", "systems"]),
 ];
 
-/// May use everything: the binary, and what is only built to test and measure.
+/// Crates that may use all others: the binary, and crates that are built only to test and measure.
 const EVERYTHING: &[&str] = &["cli", "conformance", "bench"];
 
-/// Crates that a test may use besides: peers to test against.
+/// Crates that tests may use in addition: peers to test against.
 const TEST_PEERS: &[&str] = &["adapters", "protocols", "broker", "protocol", "wire", "systems", "testing"];
 
-/// Arrows that not even a test may have. The truth tests rest on the broker's journal being independent of our counting.
+/// Arrows that are forbidden for tests, too. The truth tests require that the broker's journal is independent of our
+/// counting.
 const NEVER: &[(&str, &str)] =
     &[("broker", "metrics"), ("broker", "engine"), ("broker", "record"), ("engine", "report"), ("report", "engine")];
 
-/// What cargo says of the packages of this workspace.
+/// Metadata of this workspace's packages, from cargo.
 fn metadata() -> serde_json::Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -99,8 +101,8 @@ fn no_crate_uses_another_that_the_architecture_does_not_name() {
     assert!(wrong.is_empty(), "arrows that the architecture does not have: {wrong:#?}");
 }
 
-/// Lines of the binary at most, tests aside: it has arguments, verbs, the printer and exit codes. What a library user would miss belongs
-/// into the library.
+/// Largest number of lines of the binary without tests: it has arguments, verbs, the printer and exit codes. Code that
+/// a user of the library needs belongs in the library.
 const LINES_OF_THE_BINARY: usize = 6_000;
 
 #[test]
@@ -130,7 +132,7 @@ fn what_must_stay_independent_is() {
 #[test]
 fn nothing_uses_the_binary_or_the_test_suite() {
     for (user, used, only_tests) in arrows() {
-        // The suite is nothing but tests.
+        // The conformance suite consists only of tests.
         assert!(used != "testing" || only_tests || user == "conformance", "{user} uses what only tests may");
         assert!(!EVERYTHING.contains(&used.as_str()) || (only_tests && user == "cli"), "{user} uses {used}");
     }

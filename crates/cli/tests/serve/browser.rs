@@ -6,10 +6,10 @@ use std::process::Command;
 use crate::results::{HARM, save, save_other_kinds, save_three};
 use crate::server::{Server, folder};
 
-/// The script is ended by then, s; it needs about 100.
+/// Time limit of the script, s; it needs about 100.
 const LIMIT_S: &str = "400";
 
-/// Where the script's libraries are; says so if something is not there.
+/// Folder of the script's libraries; prints a message if something is missing.
 fn libraries() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let libraries = root.join("target/clients/browser");
@@ -48,7 +48,7 @@ fn pages_work_in_a_browser() {
     let without = folder();
     let empty = Server::start(without.path(), &[]);
     command.arg(format!("http://127.0.0.1:{}", empty.port)).arg(empty.runs().join(".serve/token"));
-    // A folder for pictures of all pages, for whoever wants to look at them.
+    // Folder for pictures of all pages, if the variable is set.
     command.args(std::env::var_os("PUBMARK_PICTURES"));
     let done = command.output().unwrap();
     let [out, errors] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes));

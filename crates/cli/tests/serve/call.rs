@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1, as plain as can be: one connection a request.
+//! A minimal HTTP/1.1 client: one connection for each request.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longest wait for anything.
+/// Longest wait for a response.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// A response.
@@ -23,14 +23,14 @@ impl Response {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The same of a response that has to be this.
+    /// The body as JSON of a response that must have this status.
     pub fn of(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         self.json()
     }
 }
 
-/// Sends bytes and reads what comes until the end of the connection.
+/// Sends bytes and reads until the end of the connection.
 pub fn raw(port: u16, bytes: &[u8]) -> String {
     let mut stream = connect(port);
     // A server may close before all of a large body is written.
@@ -58,7 +58,7 @@ pub fn request(port: u16, method: &str, path: &str, token: Option<&str>, body: &
     parsed(&raw(port, text.as_bytes()))
 }
 
-/// The body of a whole response as it is, bytes.
+/// The body of a complete response, as bytes.
 pub fn bytes(port: u16, path: &str, token: &str) -> Vec<u8> {
     let mut stream = connect(port);
     // HTTP/1.0 has no chunks: the body ends with the connection.
@@ -75,7 +75,7 @@ pub fn bytes(port: u16, path: &str, token: &str) -> Vec<u8> {
     all.split_off(end + 4)
 }
 
-/// What came, taken apart; chunks put together.
+/// Parses a response; chunks are joined.
 pub fn parsed(text: &str) -> Response {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
@@ -97,7 +97,7 @@ fn unchunked(mut text: &str) -> String {
     body
 }
 
-/// Events as they come: their data, until the connection ends.
+/// Events as they arrive: their data, until the connection ends.
 pub struct Events {
     lines: std::io::Lines<BufReader<TcpStream>>,
 }

@@ -1,4 +1,4 @@
-//! Who watches does not disturb: latencies with twenty open pages lie where those without lie.
+//! Open pages do not disturb a run: latencies with twenty open pages are in the range of those without.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::call::connect;
 use crate::server::{Server, folder};
 
-/// Pages that are open at once.
+/// Number of pages that are open at the same time.
 const PAGES: usize = 20;
 /// Runs of each kind, in turn.
 const RUNS: usize = 3;

@@ -1,4 +1,5 @@
-//! Files of results: by the names that a record has, those of an experiment's runs and a search's trials too, and by no other path.
+//! Files of results: with the names that a record lists, including those of an experiment's runs and a search's trials,
+//! and with no other path.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -61,7 +62,7 @@ fn every_file_that_a_report_names_can_be_had_and_no_other() {
     no_other_path_leads_anywhere(&server, &run, &experiment);
 }
 
-/// The files of the server are in no record, report or specification: a reader of an export does not have them.
+/// Records, reports and specifications do not name files of the server: a reader of an export does not have them.
 fn commands_are_a_readers(server: &Server, id: &str) {
     let record = server.get(&format!("/runs/{id}/record")).of(200);
     let command = if record["command"].is_array() { &record["command"] } else { &record["run"]["command"] };
@@ -115,7 +116,7 @@ fn no_other_path_leads_anywhere(server: &Server, run: &str, experiment: &str) {
     let secret = server.token.clone();
     let of = |id: &str| server.runs().join(server.entry(id)["folders"][0].as_str().unwrap());
     let at = of(run);
-    // What is in the folder and no record names; a link in place of what it names; a name that leads out of it.
+    // A file that no record names; a link in place of a named file; a name that leads out of the folder.
     fs::write(at.join("private"), &secret).unwrap();
     fs::remove_file(at.join("run.yaml")).unwrap();
     symlink(server.runs().join(".serve/token"), at.join("run.yaml")).unwrap();

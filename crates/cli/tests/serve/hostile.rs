@@ -1,4 +1,4 @@
-//! Clients that mean harm, while a run goes on: it is carried out as if they were not there.
+//! Hostile clients during a run: the run is executed as if they did not exist.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -202,7 +202,7 @@ fn slow_readers(server: &Server) {
     drop(readers);
 }
 
-/// Work that nobody waits for any more is stopped: the cells of this experiment take minutes each.
+/// Work whose client has disconnected is stopped: the cells of this experiment need minutes each.
 fn abandoned_work(server: &Server) {
     let cells = "name: large\ntitle: Large\nworkload: smart-home\nduration: 240h\nwarmup: 0s\nrepeat: 1\n\
                  axes: {system: builtin, protocol: mqtt5, qos: [0, 1], scale: [20, 30]}\n";
@@ -224,7 +224,7 @@ fn abandoned_work(server: &Server) {
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
-/// A body that comes a byte a second is given up.
+/// A connection with a body of one byte a second is closed.
 fn slow_body(server: &Server) {
     let mut stream = connect(server.port);
     let (port, token) = (server.port, &server.token);
@@ -234,7 +234,7 @@ fn slow_body(server: &Server) {
     let began = Instant::now();
     let mut answer = [0; 64];
     let read = loop {
-        // One that is given up refuses the byte.
+        // A closed connection refuses the byte.
         drop(stream.write_all(b" "));
         match stream.read(&mut answer) {
             Err(_) if began.elapsed() < Duration::from_secs(20) => {}
@@ -246,14 +246,14 @@ fn slow_body(server: &Server) {
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
-/// Heads that come a byte a second are given up.
+/// Connections with headers of one byte a second are closed.
 fn slow_heads(server: &Server) {
     let mut slow: Vec<TcpStream> = (0..50).map(|_| connect(server.port)).collect();
     let began = Instant::now();
     slow.iter_mut().for_each(|stream| stream.write_all(b"GET /runs HTTP/1.1\r\nhost: ").unwrap());
     assert_eq!(server.get("/runs").status, 200, "others are answered meanwhile");
     while began.elapsed() < Duration::from_secs(7) {
-        // One that is closed already refuses the byte.
+        // A connection that is already closed refuses the byte.
         slow.iter_mut().for_each(|stream| drop(stream.write_all(b"x")));
         std::thread::sleep(Duration::from_secs(1));
     }

@@ -1,12 +1,12 @@
-//! The process of a run that is killed at a random moment: it has failed, and the next one is run.
+//! The process of a run is killed at a random moment: the run has failed, and the next one starts.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::server::{LONG, SHORT, Server, folder, wait_for};
 
-/// Moments tried.
+/// Number of random moments.
 const MOMENTS: usize = 3;
-/// Nothing of a run goes on for longer without its process.
+/// No process of a run continues for longer without its parent.
 const ORPHANED: Duration = Duration::from_secs(5);
 
 /// State and parent of a process, of proc_pid_stat(5).
@@ -20,7 +20,7 @@ fn is_there(pid: u32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != "Z")
 }
 
-/// What these processes started, and what that started.
+/// Descendants of these processes.
 fn family_of(parents: &[u32]) -> Vec<u32> {
     let all: Vec<u32> = std::fs::read_dir("/proc")
         .unwrap()

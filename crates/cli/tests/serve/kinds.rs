@@ -1,4 +1,5 @@
-//! Experiments and searches for capacity, as runs are: judged, worked out, said as a command line, limited by rights.
+//! Experiments and searches for capacity over HTTP, like runs: checked, planned, shown as a command line, limited by
+//! rights.
 
 use serde_json::{Value, json};
 
@@ -176,7 +177,7 @@ fn a_search_takes_what_a_run_takes() {
     let limited = json!({"capacity": "pairs", "limit": "cpu=0.5", "tls": true, "profile": "default"}).to_string();
     let good = server.post("/validate", &limited).of(200);
     assert_eq!(good["command"], "pubmark capacity pairs --profile=default --limit=cpu=0.5 --tls", "{good}");
-    // What is wrong in the text has its place, and what it names of the server is not read.
+    // Errors in the text have a position, and files of the server that it names are not read.
     let wrong = json!({"capacity": {"file_name": "own.yaml", "text": text.replace("devices", "devises")}}).to_string();
     let found = server.post("/validate", &wrong).of(422);
     assert_eq!((&found["place"]["file"], &found["place"]["line"]), (&json!("own.yaml"), &json!(2)), "{found}");

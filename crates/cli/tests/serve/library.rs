@@ -1,4 +1,4 @@
-//! The library of results over HTTP: notes, deletion, comparison, history, export; and what means harm to it.
+//! The library of results over HTTP: notes, deletion, comparison, history, export; and hostile requests.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -196,7 +196,7 @@ fn what_single_runs_have_alone_is_refused_with_what_the_result_is() {
         assert!(button.contains(r#"data-of="run""#), "{button}");
     }
     assert_eq!(part.matches(r#"data-kind="run""#).count(), 3, "{part}");
-    // Two experiments are held against each other.
+    // Two experiments are compared with each other.
     let body = json!({"run": EXPERIMENT, "baseline": EXPERIMENT, "fail_on": "p99>+10%"}).to_string();
     assert!(!server.post("/check", &body).of(200)["checks"].as_array().unwrap().is_empty());
 }

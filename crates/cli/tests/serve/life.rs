@@ -1,4 +1,4 @@
-//! The life of a run: submitted, watched, read.
+//! A run from submission to its results.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `pubmark run --live`: who may look, and how the command ends.
+//! `pubmark run --live`: who may open the page, and how the command ends.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ struct Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // One that has ended is not there any more.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -48,7 +48,7 @@ impl Watched {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut urls = lines.filter_map(|line| Some(line.strip_prefix("live view at http://127.0.0.1:")?.to_owned()));
         let url = urls.next().expect("it says where");
-        // It writes on: nobody may be missing at the other end.
+        // The command continues to write: the other end must stay open.
         std::thread::spawn(move || urls.for_each(drop));
         let (port, token) = url.split_once("/runs/this#").unwrap();
         Watched { port: port.parse().unwrap(), token: token.to_owned(), child }
@@ -58,7 +58,7 @@ impl Watched {
         call::request(self.port, method, path, token, "")
     }
 
-    /// Follows it as a page does; the response has begun.
+    /// Follows the run as a page does; the response has begun.
     fn follow(&self) -> TcpStream {
         let mut stream = call::connect(self.port);
         let (port, token) = (self.port, &self.token);
@@ -126,7 +126,7 @@ fn the_command_waits_until_each_page_has_the_report_and_no_longer() {
     assert!(report.status == 200 && report.body.contains("<!DOCTYPE html>"), "{}", report.head);
     assert!(run.child.try_wait().unwrap().is_none(), "it ended before its pages had the report");
     assert_eq!(run.ask("POST", "/runs/this/seen", Some(&token)).status, 204);
-    // The second page never says so: the wait has an end.
+    // The second page never confirms the report: the wait has a limit.
     assert!(matches!(run.code(), Some(0 | 5)));
 }
 
@@ -175,7 +175,7 @@ fn a_comparison_is_watched_run_after_run_at_one_address() {
     let mut run = Watched::of(place.path(), &[&words[..], &lengths].concat());
     let scraped = std::thread::spawn(move || {
         let mut labels = std::collections::BTreeSet::new();
-        // Until nobody listens any more.
+        // Until the port is closed.
         while let Ok(mut stream) = TcpStream::connect(("127.0.0.1", metrics)) {
             let mut text = String::new();
             stream.write_all(b"GET /metrics HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! `pubmark serve`, end to end: a real server on a free port, real runs, clients that mean harm.
+//! `pubmark serve`, end to end: a real server on a free port, real runs, hostile clients.
 
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 #![allow(clippy::print_stdout, reason = "figures of a test are shown where they are asked for")]

@@ -1,4 +1,4 @@
-//! A library of ten thousand results: how long a list takes, and that nobody else waits for it.
+//! A library of ten thousand results: the duration of a list, and that other requests do not wait for it.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `/metrics` of `pubmark serve` and `pubmark run --metrics`, as a scraper sees it; the dashboard.
+//! `/metrics` of `pubmark serve` and `pubmark run --metrics`, as scraped; the dashboard.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -95,7 +95,7 @@ fn a_run_is_scraped_while_it_goes_on_and_no_longer() {
     }
 }
 
-/// A response; `None` once nobody listens, or the connection ends first.
+/// A response; `None` if the port is closed, or the connection ends first.
 fn get(port: u16, path: &str) -> Option<Response> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(call::LIMIT)).unwrap();

@@ -1,4 +1,4 @@
-//! A real Prometheus scrapes a real run, and its answers are the record's.
+//! A real Prometheus scrapes a real run, and its values are those of the record.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -47,7 +47,7 @@ impl Prometheus {
         }
     }
 
-    /// The only value of a query; `None` where there is none yet.
+    /// The only value of a query; `None` if there is none yet.
     fn value(&self, query: &str) -> Option<f64> {
         std::net::TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         let path = format!("/api/v1/query?query={}", encoded(query));
@@ -62,12 +62,12 @@ impl Prometheus {
     }
 }
 
-/// As it stands in an address.
+/// The query in percent-encoding.
 fn encoded(query: &str) -> String {
     query.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// Queries of the dashboard for Grafana, with what Grafana puts in.
+/// Queries of the Grafana dashboard, with Grafana's variables replaced.
 fn dashboard() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/grafana/pubmark.json");
     let dashboard: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
@@ -80,7 +80,7 @@ fn dashboard() -> Vec<String> {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It may have ended already, which is what is wanted.
+        // It may have ended already, which is the goal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -123,7 +123,7 @@ fn prometheus_has_the_counts_and_the_percentiles_of_the_record() {
     }
 }
 
-/// Prometheus reads every query of the dashboard, and each had something to show of the run.
+/// Prometheus accepts every query of the dashboard, and each returns data of the run.
 fn the_dashboard_shows_the_run(prometheus: &Prometheus) {
     let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let queries = dashboard();

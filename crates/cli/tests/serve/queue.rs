@@ -1,4 +1,4 @@
-//! What waits survives: a restart in order, and a kill.
+//! The queue survives a restart in order, and a kill.
 
 use crate::call;
 use crate::server::{LONG, SHORT, Server, folder, session, wait_for};

@@ -1,4 +1,4 @@
-//! What is refused, and with which words.
+//! Requests that are refused, with the text of the error.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Folders of results that were made up: each with a record, as `pubmark run` saves it.
+//! Folders of made-up results: each with a record, as `pubmark run` saves it.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub const EXPERIMENT: &str = "20260201-090507-experiment";
 pub const SEARCH: &str = "20260202-090507-capacity";
 pub const CHOICE: &str = "20260203-090507-choose-smart-home";
 
-/// A folder whose name means harm.
+/// A folder with a hostile name.
 pub const HARM: &str = "20260101-090507-<img src=x onerror=document.title='broken'>";
 
 /// Saves a made-up record.

@@ -1,4 +1,4 @@
-//! Events of a run over connections that end: `Last-Event-ID`.
+//! Events of a run over several connections: `Last-Event-ID`.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::call::{self, request};
 use crate::server::{SHORT, Server, folder};
 
-/// Events of a stream that ended, each with its id; of one that was cut the last whole ones.
+/// Events of a stream that ended, each with its id; of a stream that was cut, the last complete ones.
 fn events(body: &str) -> Vec<(Option<String>, Value)> {
     let whole = body.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
     let field = |event: &str, name: &str| {
@@ -17,7 +17,7 @@ fn events(body: &str) -> Vec<(Option<String>, Value)> {
     blocks.map(|event| (field(event, "id:"), serde_json::from_str(&field(event, "data:").unwrap()).unwrap())).collect()
 }
 
-/// Everything behind an id, until the end.
+/// All events after an id, until the end.
 fn behind(server: &Server, id: &str, newest: &str) -> Vec<(Option<String>, Value)> {
     let (port, token) = (server.port, &server.token);
     let head = format!(
@@ -29,7 +29,7 @@ fn behind(server: &Server, id: &str, newest: &str) -> Vec<(Option<String>, Value
     events(&response.body)
 }
 
-/// Events until the connection is dropped in the middle of the run.
+/// Events until the test closes the connection during the run.
 fn until_dropped(server: &Server, id: &str) -> Vec<(Option<String>, Value)> {
     let mut stream = call::connect(server.port);
     let (port, token) = (server.port, &server.token);
@@ -82,7 +82,7 @@ fn a_client_whose_newest_event_is_unknown_or_too_old_is_given_the_current_state(
         assert_eq!(behind(&server, &id, &id_of_current).len(), 1);
     }
     assert_eq!(behind(&server, &id, &first), all[1..], "it is known");
-    // As if the run had gone on for hours.
+    // As if the run had lasted for hours.
     let file = server.runs().join(".serve/queue").join(&id).join("events.jsonl");
     let note = format!("{}\n", serde_json::json!({"event": "note", "t_s": 9.0, "text": "x".repeat(1_000)}));
     std::fs::OpenOptions::new().append(true).open(file).unwrap().write_all(note.repeat(5_000).as_bytes()).unwrap();
@@ -98,7 +98,7 @@ fn a_file_that_cannot_be_read_now_keeps_nobody_else_waiting() {
     let server = Server::start(place.path(), &[]);
     let id = server.submit(SHORT);
     server.wait(&id, &["complete"]);
-    // As a disk that does not answer: whoever opens a pipe waits until somebody writes to it.
+    // Simulates a disk that does not respond: opening a pipe blocks until another process writes to it.
     let file = server.runs().join(".serve/queue").join(&id).join("events.jsonl");
     std::fs::remove_file(&file).unwrap();
     let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
@@ -112,7 +112,7 @@ fn a_file_that_cannot_be_read_now_keeps_nobody_else_waiting() {
             stream
         })
         .into();
-    // Both wait for the pipe by now, or will: every request is answered all the same.
+    // Both requests wait for the pipe now or soon; other requests get a response nevertheless.
     for path in ["/openapi.json", "/runs", "/systems", "/nodes", "/openapi.json"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }

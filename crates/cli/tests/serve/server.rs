@@ -1,4 +1,4 @@
-//! A server under test with a folder of its own.
+//! A server under test with a separate folder.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::Ipv4Addr;
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 use crate::call::{self, LIMIT, Response};
 
-/// Time between two looks.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Ports that are tried.
+/// Number of ports to try.
 const ATTEMPTS: usize = 5;
 
 /// A run of two seconds.
@@ -37,13 +37,13 @@ pub fn session(folder: &Path) -> PathBuf {
     session
 }
 
-/// A folder for one.
+/// A folder for a server.
 pub fn folder() -> TempDir {
     TempDir::with_prefix("pubmark-serve-").unwrap()
 }
 
 impl Server {
-    /// Starts one over a folder.
+    /// Starts a server with a folder.
     pub fn start(folder: &Path, options: &[&str]) -> Server {
         Server::listen(Ipv4Addr::LOCALHOST, folder, options)
     }
@@ -59,7 +59,7 @@ impl Server {
     }
 
     fn start_in(host: Ipv4Addr, folder: &Path, session: &Path, options: &[&str]) -> Server {
-        // Another process may take a port between the look and the start.
+        // Another process may bind a port between the check and the start.
         let started = || Server::start_at(host, pubmark_conformance::ports::free().port(), folder, session, options);
         (0..ATTEMPTS).find_map(|_| started()).expect("a server that listens")
     }
@@ -84,12 +84,12 @@ impl Server {
         Some(Server { child, port, token, runs })
     }
 
-    /// Closes its standard input, as the end of a program does that started it.
+    /// Closes its standard input, as happens when the program that started it ends.
     pub fn close_stdin(&mut self) {
         drop(self.child.stdin.take());
     }
 
-    /// Waits for its end.
+    /// Waits for its end; returns the exit code.
     pub fn code(mut self) -> Option<i32> {
         wait_for("the server's end", || self.child.try_wait().unwrap()).code()
     }
@@ -107,7 +107,7 @@ impl Server {
         call::request(self.port, "POST", path, Some(&self.token), body)
     }
 
-    /// Submits something and gives its id.
+    /// Submits something and returns its id.
     pub fn submit(&self, body: &str) -> String {
         self.post("/runs", body).of(202)["id"].as_str().unwrap().to_owned()
     }
@@ -163,7 +163,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already, which is what is wanted.
+        // It may have ended already, which is the goal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

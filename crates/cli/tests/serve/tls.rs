@@ -1,4 +1,4 @@
-//! Encrypted connections: for other machines, with a certificate of one's own, and handshakes that never end.
+//! Encrypted connections: for other machines, with a certificate of the user, and handshakes that never end.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -15,14 +15,14 @@ const NAME: &str = "lab.example";
 const MOST_CONNECTIONS: usize = 256;
 /// Files that a server has open besides connections, at most.
 const OTHER_FILES: usize = 40;
-/// Handshakes that are begun and not finished.
+/// Number of handshakes that are begun and not finished.
 const STALLED: usize = 400;
 /// The head of a record of 512 B and the beginning of a ClientHello.
 const BEGUN: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
 /// Longest time until all of them are closed: 5 s each, and those beyond the number after the others.
 const CLOSED_LIMIT: Duration = Duration::from_secs(25);
 
-/// Status and body of a request that trusts this certificate alone; `None` if there is no encrypted connection.
+/// Status and body of a request that trusts only this certificate; `None` if there is no encrypted connection.
 fn get(server: &Server, certificate: &Path, name: &str, token: Option<&str>) -> Option<(u16, String)> {
     let port = server.port;
     let mut curl = Command::new("curl");
@@ -56,7 +56,7 @@ fn other_machines_connect_with_a_certificate_of_ones_own_and_the_token() {
     let head = format!("GET /runs HTTP/1.1\r\nhost: {NAME}\r\nauthorization: Bearer {}\r\n\r\n", server.token);
     plain.write_all(head.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    // A reset is as good as an end.
+    // A reset is equivalent to an end.
     let _ = plain.read_to_end(&mut answer);
     assert!(!String::from_utf8_lossy(&answer).contains("200"), "without encryption nothing is answered");
     assert!(!place.path().join("runs/.serve/certificate.pem").exists(), "none was made");
@@ -89,7 +89,7 @@ fn handshakes_that_never_end_are_limited_in_time_and_number() {
     assert!(stalled.len() > MOST_CONNECTIONS, "{} are open", stalled.len());
     let open_files = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count();
     assert!(open_files <= MOST_CONNECTIONS + OTHER_FILES, "{open_files} files are open");
-    // Some go on a byte a time, which keeps nobody from being given up.
+    // Some send a byte from time to time; they are closed nevertheless.
     let (dripping, silent) = stalled.split_at_mut(20);
     std::thread::scope(|scope| {
         let proper = scope.spawn(|| get(&server, &certificate, NAME, Some(&server.token)));

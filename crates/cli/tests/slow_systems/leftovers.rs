@@ -1,14 +1,14 @@
-//! What stays of a system whose pubmark was killed.
+//! Leftovers of a system whose pubmark process was killed.
 
 use crate::system::{PATIENCE, START, installed, processes_with, pubmark, wait_for};
 
-/// Kills pubmark once a process of the system runs and sees that none stays, daemons included.
+/// Kills pubmark when a process of the system runs, and checks that no process remains, daemons included.
 fn nothing_survives_a_kill(name: &str, protocol: &str, process: &str) {
     if installed(name).is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // Everything that is started inherits it.
+    // Every process that is started inherits the variable.
     let mark = format!("PUBMARK_TEST_MARK={}", folder.path().display());
     let (variable, value) = mark.split_once('=').unwrap();
     let mut run = pubmark(folder.path(), &["run", "hello", "--system", name, "--protocol", protocol, "--quiet"])

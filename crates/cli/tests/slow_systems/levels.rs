@@ -1,4 +1,4 @@
-//! Every level of every protocol that each broker and pubmark's clients speak, and from one protocol to another.
+//! Every level of every protocol that a broker and pubmark's clients share, and from one protocol to another.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use pubmark_testing::assert_count_eq;
 
 use crate::system::{has_clients, installed, options, record_of, start, stop};
 
-/// Runs each level from 0 to the highest granted, with both profiles, and sees that all arrives and what the record says.
+/// Runs each level from 0 to the highest granted one, with both profiles, and checks the deliveries and the record.
 fn every_level_delivers(name: &str) {
     let Some(definition) = installed(name) else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ fn what_is_published_in_one_protocol_is_heard_in_the_other() {
     }
 }
 
-/// Asks for the highest level there is and sees that exactly what the definition says is granted.
+/// Requests the highest level and checks that the broker grants the level in its definition.
 fn grants_what_its_definition_says(name: &str) {
     let Some(definition) = installed(name).filter(|_| has_clients()) else { return };
     let versions = definition.protocols.iter().filter(|(protocol, _)| protocol.starts_with("mqtt"));
@@ -74,7 +74,7 @@ fn grants_what_its_definition_says(name: &str) {
         let system = start(&definition, &options(protocol));
         let version = if protocol == "mqtt5" { "5" } else { "311" };
         let port = system.endpoint().address.port().to_string();
-        // `-E` ends it once the subscription is granted, `-d` shows what was.
+        // `-E` ends it when the subscription is granted, `-d` prints the granted level.
         let client = Command::new("mosquitto_sub")
             .args(["-h", "127.0.0.1", "-p", &port, "-V", version, "-q", "2", "-t", "level", "-d", "-E", "-W", "30"])
             .output()

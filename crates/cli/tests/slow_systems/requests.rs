@@ -1,5 +1,5 @@
-//! Requests and answers over both AMQPs: all answered, a responder that cannot keep up, a server that goes and comes back. Books
-//! of requests and of responders close every time.
+//! Requests and replies over both AMQP versions: all requests with a reply, a responder that is too slow, a server that
+//! ends and is restarted. The accounting of requests and of responders always adds up.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn assert_closed(record: &Value) {
     }
 }
 
-/// What every run here begins with: 10 requesters with 10 requests a second each.
+/// Common arguments: 10 requesters with 10 requests a second each.
 const ASKING: &[&str] = &["run", "request-reply", "--warmup", "0s", "--json", "--quiet"];
 
 fn read(output: &std::process::Output) -> Value {
@@ -67,7 +67,7 @@ fn every_request_is_answered_at_every_level() {
 #[ignore = "slow: make test-all"]
 fn what_a_responder_cannot_keep_up_with_is_late_dropped_or_timed_out() {
     for (system, protocol) in OVER.iter().filter(|(system, _)| installed(system).is_some()) {
-        // It can answer 25 of 100 requests a second.
+        // It can reply to 25 of 100 requests a second.
         let slow = ["--set", "processing=40ms", "--set", "timeout=500ms", "--set", "responders.0.queue=30"];
         let record = asked(&[&["--system", system, "--protocol", protocol, "--duration", "3s"], &slow[..]].concat());
         let requests = &record["requests"];
@@ -79,7 +79,7 @@ fn what_a_responder_cannot_keep_up_with_is_late_dropped_or_timed_out() {
     }
 }
 
-/// Kills the server in mid-run and starts it again.
+/// Kills the server during a run and starts it again.
 fn closes_when_the_server_goes<S: Server>(protocol: &str) {
     let mut server = match S::start(Limits::Large) {
         Ok(server) => server,

@@ -1,4 +1,4 @@
-//! Several brokers as one: what is published at one is heard at another.
+//! Several brokers as one system: a message that is published at one is received at another.
 
 use std::process::{Child, Command, Stdio};
 
@@ -30,7 +30,7 @@ fn client(program: &str, endpoint: &Endpoint, words: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// Publishes at one until it is heard at the other: routes between brokers are made in their own time.
+/// Publishes at one until the message is received at the other: brokers need time to create routes.
 fn crosses(system: &RunningSystem, qos: &str) {
     for (from, to) in WAYS {
         let (from, to) = (&system.endpoints()[from], &system.endpoints()[to]);

@@ -1,4 +1,4 @@
-//! A slow system of a test: is it here, started how, called how, what is left of it.
+//! A slow system of a test: whether it is installed, how it is started and called, and what it leaves.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,14 +11,14 @@ use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, TlsFile
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
-/// Longest wait for something of a broker that runs already: the machine may be busy.
+/// Longest wait for an event of a running broker: the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest wait for a start; the definitions' own limits are shorter.
 pub const START: Duration = Duration::from_secs(200);
-/// Log-in of the tests that ask for one.
+/// Credentials of the tests that require some.
 pub const LOGIN: (&str, &str) = ("ann", "open-sesame");
 
-/// The definition, if its program is installed; otherwise says what is skipped and why.
+/// The definition, if its program is installed; otherwise prints what is skipped and why.
 pub fn installed(name: &str) -> Option<Definition> {
     let definition = Definition::load(name).unwrap();
     let process = definition.back_ends.process.as_ref().unwrap();
@@ -29,7 +29,7 @@ pub fn installed(name: &str) -> Option<Definition> {
     Some(definition)
 }
 
-/// Are mosquitto's clients here? Says so if not.
+/// Whether mosquitto's clients are installed; prints a message if not.
 pub fn has_clients() -> bool {
     let here = Command::new("mosquitto_sub").arg("--help").output().is_ok();
     if !here {
@@ -38,7 +38,7 @@ pub fn has_clients() -> bool {
     here
 }
 
-/// Options of a start that is held by the real binary.
+/// Options of a start that the real binary supervises.
 pub fn options(protocol: &str) -> StartOptions {
     StartOptions { supervisor: Some(binary()), ..StartOptions::new(protocol) }
 }
@@ -64,7 +64,7 @@ pub fn start(definition: &Definition, options: &StartOptions) -> RunningSystem {
         .unwrap_or_else(|error| panic!("{}: {error:?}", definition.name))
 }
 
-/// Stops it and sees that nothing stays.
+/// Stops it and checks that nothing remains.
 pub fn stop(system: RunningSystem) {
     let folders: Vec<String> = system.endpoints().iter().flat_map(folders_of).collect();
     let ports: Vec<u16> = system.endpoints().iter().map(|endpoint| endpoint.address.port()).collect();
@@ -80,7 +80,7 @@ pub fn folders_of(endpoint: &Endpoint) -> Vec<String> {
     ["directory", "shared_directory"].iter().filter_map(|name| endpoint.values.get(name)).map(str::to_owned).collect()
 }
 
-/// Waits until no process knows these folders by its words or its environment, and they are gone.
+/// Waits until no process names these folders in its command line or environment, and the folders are removed.
 pub fn assert_gone(folders: &[String]) {
     assert!(!folders.is_empty());
     wait_for(PATIENCE, "the end of all processes", || folders.iter().all(|folder| processes_with(folder).is_empty()));
@@ -128,15 +128,16 @@ pub fn pubmark(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Does a short run and gives what came of it.
+/// Executes a short run and returns its output.
 pub fn run(folder: &Path, arguments: &[&str]) -> Output {
     const SHORT: &[&str] =
         &["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
     pubmark(folder, &[SHORT, arguments, &["--json", "--quiet"]].concat()).output().unwrap()
 }
 
-/// Does a short run of 100 messages and gives its record, after seeing that its books close with all of them delivered
-/// once. On a busy machine the run may be invalid (exit code 5): the books close all the same.
+/// Executes a short run of 100 messages and returns its record, after checking that the accounting adds up and each
+/// message was delivered once. On a busy machine the run may be invalid (exit code 5): the accounting adds up
+/// nevertheless.
 pub fn record_of(folder: &Path, arguments: &[&str]) -> Value {
     let output = run(folder, arguments);
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Tokens that clients sign for themselves, checked by RabbitMQ's OAuth 2.0 plug-in.
+//! Tokens that clients sign themselves, verified by RabbitMQ's OAuth 2.0 plug-in.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::system::{installed, options, pubmark, start, stop};
 /// Messages of a run: 3 devices, 10 a second each, 1 s.
 const MESSAGES: u64 = 30;
 
-/// RabbitMQ that takes tokens signed by the key in `folder`, and knows it as `k1`.
+/// A RabbitMQ that accepts tokens signed with the key in `folder`, which it knows as `k1`.
 fn rabbitmq_with_tokens(folder: &Path) -> Option<RunningSystem> {
     installed("rabbitmq")?;
     let made = "openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out key.pem 2>/dev/null && \
@@ -55,7 +55,7 @@ fn write_workload(folder: &Path, key: &str, lifetime: &str) {
 }
 
 fn record(folder: &Path, endpoint: &str, more: &[&str]) -> Value {
-    // Debian's RabbitMQ knows no MQTT 5.
+    // Debian's RabbitMQ does not support MQTT 5.
     let run =
         ["run", "signed.yaml", "--endpoint", endpoint, "--protocol", "mqtt311", "--warmup", "0s", "--json", "--quiet"];
     let call = [&run[..], more].concat();
@@ -84,7 +84,7 @@ fn rabbitmq_takes_tokens_and_refuses_those_of_another_key_and_a_reconnect_has_a_
     let refused = record(folder, &endpoint, &["--duration", "1s"]);
     assert!(refused["connections"]["auth_failed"].as_u64().unwrap() > 0, "{}", refused["connections"]);
     write_workload(folder, "key.pem", "2s");
-    // It ends no connection whose token expires. Connections that are reset after that need new ones.
+    // It does not close connections whose token expires. Clients whose connections are reset later need new tokens.
     let expired = record(folder, &endpoint, &["--duration", "5s", "--fault", "reset:at=3s"]);
     let connections = &expired["connections"];
     assert_count_eq!(&connections["auth_failed"], &Value::from(0), "{connections}");

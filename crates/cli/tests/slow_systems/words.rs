@@ -1,4 +1,4 @@
-//! Protocols that pubmark does not speak yet: the definition's probe publishes and hears.
+//! Protocols that pubmark does not support yet: the definition's probe publishes and receives.
 
 use crate::system::{installed, options, start, stop};
 

@@ -1,10 +1,11 @@
-//! An experiment names the cells that cannot be had here and goes on with the others: it never ends for what is not there.
+//! An experiment names the cells that are not possible here and continues with the others: a missing system never ends
+//! it.
 
 use std::fs;
 
 use crate::call::call_in;
 
-/// What `--dry-run` says of an experiment with these axes.
+/// The output of `--dry-run` for an experiment with these axes.
 fn planned(axes: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = format!("name: mine\ntitle: t\nworkload: hello\nduration: 5s\naxes:\n{axes}");

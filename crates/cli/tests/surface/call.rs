@@ -1,16 +1,16 @@
-//! Calls the binary as a user would, in an empty folder, without a terminal.
+//! Calls the binary as by a user, in an empty folder, without a terminal.
 
 use std::path::Path;
 
 use assert_cmd::Command;
 
-/// What a call printed and answered, as one text.
+/// Output and exit code of a call, as one text.
 pub fn call(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     call_in(folder.path(), arguments)
 }
 
-/// The same in a folder of the caller's.
+/// As [`call`], in a folder of the caller.
 pub fn call_in(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::cargo_bin("pubmark")
         .unwrap()

@@ -1,4 +1,4 @@
-//! What a search for capacity would do.
+//! The plan of a search for capacity.
 
 use crate::call::{assert_fits, call};
 

@@ -61,7 +61,7 @@ fn each_verb_says_what_it_takes() {
     }
 }
 
-/// Options in the short help of a verb at most.
+/// Largest number of options in the short help of a verb.
 const SHORT: usize = 25;
 
 #[test]

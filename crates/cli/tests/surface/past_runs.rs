@@ -25,7 +25,7 @@ fn run(started_at: &str, workload: &str, system: &str, verdict: VerdictStatus) -
     record
 }
 
-/// Some of everything: runs, an experiment, a search, a run that never began, one whose record is broken.
+/// Folders of every kind: runs, an experiment, a search, a run that never began, one whose record is broken.
 fn folder_of_runs() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
@@ -84,7 +84,7 @@ fn an_empty_folder_says_how_to_make_a_run() {
         let text = call_in(folder.path(), &["runs"]);
         assert!(text.contains("no runs in `runs`: `pubmark run smart-home` makes one"), "{text}");
         assert!(text.ends_with("[exit code 0]\n"), "{text}");
-        // Not there at first, then empty.
+        // The folder does not exist at first, then it is empty.
         let _ = fs::create_dir(folder.path().join("runs"));
     }
 }

@@ -1,4 +1,4 @@
-//! What is built in, and the pages behind codes.
+//! The built-in definitions, and the pages about codes.
 
 use crate::call::{assert_fits, call};
 
@@ -11,7 +11,7 @@ fn each_table_fits_a_terminal() {
     }
 }
 
-/// The text without what differs from machine to machine: which systems are installed.
+/// The text without the parts that depend on the machine: which systems are installed.
 fn without_what_is_here(text: &str) -> String {
     let mut kept = String::new();
     let mut is_here = false;

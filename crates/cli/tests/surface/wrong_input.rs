@@ -1,4 +1,4 @@
-//! What a person sees who typed something wrong: the value, why it cannot be used, what to type instead, and code 2.
+//! The error after wrong input: the value, why it cannot be used, what to type instead, and code 2.
 
 use std::fs;
 

@@ -1,7 +1,8 @@
-//! Chains of reactions: what is triggered, what is starved, and to which side of the window it belongs.
+//! Chains of reactions: which messages are triggered, which are not because the trigger was lost, and on which side of
+//! the window they are.
 //!
-//! Four messages of one device at known times; a client answers each on another topic, and that answer on a third. The client
-//! itself hears all three.
+//! Four messages of one device at known times; a client reacts to each on another topic, and to that reaction on a
+//! third. The client itself subscribes to all three.
 
 use pubmark_testing::assert_count_eq;
 

@@ -1,6 +1,6 @@
-//! Each field of the books is made 1, and only it: a lie that concerns one message moves one message.
+//! Each field of the message accounting is made 1, and only that field: a lie about one message changes one message.
 //!
-//! The workload is four messages of one device at known times, heard by one subscriber.
+//! The workload is four messages of one device at known times, received by one subscriber.
 
 use pubmark_testing::assert_count_eq;
 
@@ -29,7 +29,7 @@ const CUT_FOR_LONG: &str = "refuse-connect code=0x88 from=3 count=2\n";
 
 const ALL: [(&str, u64); 4] = [("offered", 4), ("sent", 4), ("expected", 4), ("delivered", 4)];
 
-/// The books with nothing amiss but for these changes.
+/// The accounting without any fault except these changes.
 fn with(changes: &[(&'static str, u64)]) -> Vec<(&'static str, u64)> {
     let mut books: Vec<_> =
         ALL.into_iter().filter(|(name, _)| changes.iter().all(|(changed, _)| changed != name)).collect();

@@ -1,4 +1,5 @@
-//! Nothing is expected of a subscription that the broker refused, and each filter of a subscription has its own answer.
+//! Nothing is expected of a subscription that the broker refused, and each filter of a subscription has a separate
+//! result.
 
 use pubmark_testing::assert_count_eq;
 

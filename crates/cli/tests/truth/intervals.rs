@@ -12,16 +12,16 @@ use pubmark_testing::assert_count_eq;
 
 use crate::liar::{Liar, Truth};
 
-/// The broker forwards each message so much later.
+/// Additional delay of each message in the broker.
 const DELAY: &str = "delay 3ms";
 /// 20 devices, 50 msg/s each, for 2 s.
 const LOAD: [&str; 9] =
     ["fan-in", "--set", "publishers=20", "--set", "rate=50/s", "--duration", "2s", "--warmup", "0s"];
 const MESSAGES: u64 = 2_000;
-/// Runs of each kind. The bar of a thousand is made by hand (docs/explanation/latency-intervals.md).
+/// Number of runs of each kind. The bar of a thousand is run by hand (docs/explanation/latency-intervals.md).
 const RUNS: u64 = 2;
 
-/// How long the system had each message of the run, ns, ascending: at least, at most.
+/// Time that each message of the run was in the system, ns, ascending: lower and upper bounds.
 fn held(truth: &Truth) -> (Vec<u64>, Vec<u64>) {
     let journal = std::fs::read_to_string(&truth.journal).unwrap();
     let lines: Vec<Vec<&str>> = journal.lines().map(|line| line.split(' ').collect()).collect();
@@ -51,7 +51,7 @@ fn held(truth: &Truth) -> (Vec<u64>, Vec<u64>) {
     (least, most)
 }
 
-/// Demands that the truth lies between the bounds at each percentile, and at the largest.
+/// Requires that the true values are between the bounds at each percentile, and at the maximum.
 fn demand_truth_inside(truth: &Truth) {
     truth.demand_agreement();
     let (least, most) = held(truth);

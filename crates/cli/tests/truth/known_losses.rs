@@ -1,4 +1,5 @@
-//! What is said of losses while a run goes on: never more than the record says at the end, and what the broker dropped early enough.
+//! Losses that are reported during a run: never more than the record has at the end, and including messages that the
+//! broker dropped early enough.
 
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
@@ -14,7 +15,7 @@ subscribers:
   - {name: subscriber, filters: [steady/#], qos: 0}
 ";
 
-/// A run with its events, and what each line of progress says is lost.
+/// A run with its events, and the losses in each line of progress.
 fn run(script: &str) -> (Truth, Vec<u64>) {
     let liar = Liar::start(script);
     let (workload, events) = (liar.folder().join("workload.yaml"), liar.folder().join("events.jsonl"));
@@ -45,7 +46,8 @@ fn what_was_dropped_is_known_two_seconds_later_and_what_came_late_is_no_loss() {
 
 #[test]
 fn what_was_sent_into_an_absence_is_not_called_lost() {
-    // The third connection and the next five are refused: for more than a second nobody hears the device.
+    // The third connection and the next five are refused: for more than a second no subscriber receives from the
+    // device.
     let (truth, known) = run("refuse-connect code=0x88 from=3 count=5\ncut-subscriber how=close message=30");
     assert_count!(truth.count("absent") > 5, "{}", truth.record["delivery"]);
     assert_count_eq!(truth.count("lost"), 0);

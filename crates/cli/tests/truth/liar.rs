@@ -13,24 +13,24 @@ pub struct Liar {
     process: LiarProcess,
     /// `127.0.0.1:PORT`.
     pub address: String,
-    /// Where it writes its journal.
+    /// Path of its journal.
     pub journal: PathBuf,
     scheme: &'static str,
     folder: TempDir,
     _turn: Turn,
 }
 
-/// What is timed here must not wait for another test of ours; what only counts may run beside others.
+/// Tests that measure time must not run beside other tests of ours; tests that only count may.
 static TURN: RwLock<()> = RwLock::new(());
 
-/// A turn, given back when it is dropped.
+/// A turn, which is released when it is dropped.
 #[allow(dead_code, reason = "it is held, not used")]
 enum Turn {
     Beside(RwLockReadGuard<'static, ()>),
     Alone(RwLockWriteGuard<'static, ()>),
 }
 
-// A test that failed has left its turn in order: there is nothing in it to be broken.
+// A test that failed does not poison the lock: it protects no data.
 impl Turn {
     fn beside() -> Turn {
         Turn::Beside(TURN.read().unwrap_or_else(PoisonError::into_inner))
@@ -41,13 +41,13 @@ impl Turn {
     }
 }
 
-/// What came of a run against it.
+/// Result of a run against the broker.
 pub struct Truth {
     /// The record.
     pub record: Value,
     /// The run's folder.
     pub run: PathBuf,
-    /// The journal, closed.
+    /// The complete journal.
     pub journal: PathBuf,
     _folder: TempDir,
 }
@@ -58,12 +58,12 @@ fn pubmark() -> PathBuf {
 }
 
 impl Liar {
-    /// Starts one with a script, on a free port below those that the kernel gives away.
+    /// Starts a broker with a script, on a free port below the kernel's ephemeral range.
     pub fn start(script: &str) -> Liar {
         Liar::start_in(Turn::beside(), script, &[])
     }
 
-    /// The same where times are judged, with the options of encryption.
+    /// As [`Liar::start`], for tests that judge times, with the options of encryption.
     pub fn start_alone(script: &str, options: &[&str]) -> Liar {
         Liar::start_in(Turn::alone(), script, options)
     }
@@ -76,7 +76,7 @@ impl Liar {
         Liar { process, address, journal, scheme, folder, _turn: turn }
     }
 
-    /// The same with encryption, and the option that makes pubmark trust it.
+    /// As [`Liar::start_alone`] with encryption, and the option that makes pubmark trust the broker.
     pub fn start_encrypted_alone(script: &str) -> (Liar, [String; 2]) {
         let folder = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
@@ -104,20 +104,20 @@ impl Liar {
         command
     }
 
-    /// A run of a workload written here.
+    /// Runs a workload that is given as text.
     pub fn run_workload(self, workload: &str, arguments: &[&str]) -> Truth {
         let path = self.folder().join("workload.yaml");
         std::fs::write(&path, workload).unwrap();
         self.run(&[&[path.to_str().unwrap()], arguments].concat())
     }
 
-    /// A run to its end; then the journal is closed.
+    /// Executes a run; then the journal is complete.
     pub fn run(self, arguments: &[&str]) -> Truth {
         let output = self.command(arguments).output().unwrap();
         self.truth(&output)
     }
 
-    /// What came of a run that has ended.
+    /// The result of a run that has ended.
     pub fn truth(mut self, output: &Output) -> Truth {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(matches!(output.status.code(), Some(0 | 5)), "{:?}\n{errors}", output.status);
@@ -129,26 +129,26 @@ impl Liar {
     }
 }
 
-/// Runs the comparing script.
+/// Executes the comparing script.
 pub fn compare(journal: &Path, record: &Path) -> Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/truth/compare.py");
     Command::new("python3").arg(script).arg(journal).arg(record).output().expect("python3 is installed")
 }
 
 impl Truth {
-    /// Demands that journal and record agree.
+    /// Requires that journal and record agree.
     pub fn demand_agreement(&self) {
         let output = compare(&self.journal, &self.run.join("record.json"));
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// A figure of the books.
+    /// A count of the message accounting.
     pub fn count(&self, field: &str) -> u64 {
         self.record["delivery"][field].as_u64().unwrap_or_else(|| panic!("no `{field}` in {}", self.record["delivery"]))
     }
 
-    /// Demands these figures of the books and 0 for all others.
+    /// Requires these counts in the message accounting and 0 for all others.
     pub fn demand_only(&self, expected: &[(&str, u64)]) {
         let delivery = self.record["delivery"].as_object().unwrap();
         for (field, value) in delivery.iter().filter(|(_, value)| value.is_u64()) {

@@ -1,5 +1,5 @@
-//! Truth tests: a broker that lies on purpose and keeps a journal of what it did, against what pubmark says of it. The journal
-//! is compared by a script that shares no line of code with pubmark (`tests/truth/compare.py`).
+//! Truth tests: a broker that lies on purpose and writes a journal of its actions, compared with pubmark's record. The
+//! comparison is a script that shares no code with pubmark (`tests/truth/compare.py`).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

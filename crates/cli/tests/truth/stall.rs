@@ -1,11 +1,11 @@
-//! A broker that stands still for a second shows in what it should, and in nothing else.
+//! A stall of the broker for one second is visible in the figures that it concerns, and in no others.
 
 use crate::liar::{Liar, Truth};
 use crate::machine;
 
 const STALL: &str = "stall at=2s for=1s";
 
-/// 1,000 msg/s of 100 B for 5 s: what comes up during the stall fits into the socket's buffers.
+/// 1,000 msg/s of 100 B for 5 s: messages that become due during the stall fit into the socket's buffers.
 fn run(qos: &str, window: Option<&str>) -> Truth {
     let mut workload = "name: stall
 devices:
@@ -22,7 +22,7 @@ subscribers:
     truth
 }
 
-/// Messages above a time, and how much longer than the median they took on average, ms.
+/// Number of messages above a time, and how much longer than the median they took on average, ms.
 fn affected(truth: &Truth, name: &str, above_ms: u64) -> (u64, f64) {
     let times = truth.histogram(name);
     let median_ms = times.value_at_quantile(0.5) as f64 / 1e6;
@@ -35,7 +35,7 @@ fn affected(truth: &Truth, name: &str, above_ms: u64) -> (u64, f64) {
     (count, sum_ms / count as f64)
 }
 
-/// Demands that something is below a limit.
+/// Requires that a value is below a limit.
 fn demand_below(name: &str, value: f64, limit: f64) -> Result<(), String> {
     if value < limit { Ok(()) } else { Err(format!("{name}: {value}, not below {limit}")) }
 }
@@ -69,7 +69,7 @@ fn demand_it_in(truth: &Truth, name: &str, due: u64, least_s: f64) {
     assert!(sum_ms / 1e3 >= least_s, "{name}: {} s together above 20 ms, {least_s} s at least", sum_ms / 1e3);
 }
 
-/// The stall is not ours, whatever the machine's neighbours do.
+/// The stall is not attributed to pubmark, however busy the machine is.
 fn demand_little_lag(truth: &Truth) -> Result<(), String> {
     demand_below("scheduler lag, ms", truth.record["latency"]["scheduler_lag"]["max_us"].as_f64().unwrap() / 1e3, 200.0)
 }

@@ -1,5 +1,5 @@
-//! What is offered is a property of the schedule, not of our punctuality: a generator that stands still over the end of its window
-//! offers what was due all the same.
+//! Offered messages are a property of the schedule, not of our punctuality: a generator that is stopped over the end of
+//! its window nevertheless offers what was due.
 
 use std::fs;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use crate::liar::Liar;
 const DEVICES: u64 = 10;
 const WINDOW_MS: u64 = 3_000;
 
-/// Connections to a port of this machine that are up, by `/proc/net/tcp` (state 01).
+/// Established connections to a port of this machine, from `/proc/net/tcp` (state 01).
 fn connected_to(port: u16) -> usize {
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let remote = format!(":{port:04X}");
@@ -39,7 +39,7 @@ fn a_generator_that_stands_still_over_the_end_offers_what_was_due() {
         assert!(Instant::now() < limit, "devices and subscriber never connected");
         thread::sleep(Duration::from_millis(5));
     }
-    // The schedule begins a tenth of a second later; the stop lies over the window's end.
+    // The schedule begins a tenth of a second later; the stop covers the window's end.
     thread::sleep(Duration::from_millis(WINDOW_MS - 500));
     let pid = child.id() as i32;
     // SAFETY: signals to a child that has not been waited for.

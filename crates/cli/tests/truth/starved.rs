@@ -1,5 +1,5 @@
-//! Who was too slow: ourselves or the system? Ten runs with a generator that is starved on purpose, ten with a slow broker; all
-//! twenty are called right. And a reader alone that stands still for 20 ms.
+//! Whether pubmark or the system was too slow: ten runs with a generator that is starved on purpose, ten with a slow
+//! broker; all twenty are attributed correctly. And only a reader that is stopped for 20 ms.
 
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -13,7 +13,7 @@ use crate::machine;
 
 const RUNS: usize = 10;
 
-/// Is a reason of the verdict that our side was too slow?
+/// Whether a reason of the verdict says that the generator was too slow.
 fn blames_generator(record: &Value) -> bool {
     let reasons = record["verdict"]["reasons"].as_array().unwrap();
     reasons.iter().any(|reason| reason["text"].as_str().unwrap().starts_with("generator-limited"))
@@ -83,7 +83,7 @@ fn a_slow_broker_at_qos_2_is_not_blamed_on_the_generator() {
     judge(
         || Liar::start_alone("slow 2ms", &[]).run(&[&load[..], &times[..]].concat()),
         |record| {
-            // A busy machine makes the broker slower still.
+            // A busy machine makes the broker even slower.
             let waited_us = record["latency"]["backpressure"]["max_us"].as_f64().unwrap();
             assert!(waited_us > 200_000.0, "back-pressure of {waited_us} µs at most");
         },
@@ -91,7 +91,7 @@ fn a_slow_broker_at_qos_2_is_not_blamed_on_the_generator() {
     );
 }
 
-/// Threads of a process by name.
+/// The thread of a process with this name.
 fn thread_named(process: u32, name: &str) -> Option<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let named = |task: &PathBuf| std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name);

@@ -34,7 +34,7 @@ fn a_journal_with_any_one_line_changed_does_not_agree() {
     }
 }
 
-/// Another last digit of the time: the least that can be changed.
+/// Changes the last digit of the time: the smallest possible change.
 fn change(line: &str) -> String {
     let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     let time: u64 = words[1].parse().unwrap();

@@ -1,4 +1,4 @@
-//! Devices that renew their tokens on open connections, at a broker that takes them or refuses some.
+//! Devices that renew their tokens on open connections, at a broker that accepts them or refuses some.
 
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;

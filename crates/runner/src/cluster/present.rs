@@ -143,7 +143,7 @@ impl JoinedNodes {
         }
     }
 
-    /// Have as many nodes joined as a run needs? The run uses the first of them.
+    /// Whether as many nodes have joined as a run needs. The run uses the first of them.
     pub(crate) fn has(&self, wanted: &Nodes) -> bool {
         usize::from(wanted.nodes.unwrap_or(0)) <= self.wanted.nodes
     }
@@ -218,7 +218,7 @@ impl JoinedNodes {
         nodes.filter_map(|(number, node)| Some(format!("`{}`: {}", node.name, self.cluster.lost(number)?))).collect()
     }
 
-    /// Are there nodes with clients?
+    /// Whether there are nodes with clients.
     pub(crate) fn drives(&self) -> bool {
         self.wanted.nodes > 0
     }

@@ -1,4 +1,4 @@
-//! What a program of a metric prints: a JSON object with the metric's name.
+//! The output of a metric's program: a JSON object with the metric's name.
 //!
 //! ```json
 //! {"jitter": 0.12}

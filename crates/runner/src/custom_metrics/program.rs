@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Longest wait for a pipe before the next check.
 const PIPE_LOOK_MS: i32 = 50;
 
-/// What a program reads.
+/// Input of a program.
 pub struct ProgramInput<'a> {
     /// The message log.
     pub log: &'a MessageLog,
@@ -41,7 +41,7 @@ pub struct ProgramInput<'a> {
 pub struct ProgramOutcome {
     /// Duration of its run; `None` where it was not started.
     pub seconds: Option<f64>,
-    /// What it printed; the error is the reason why it is not usable.
+    /// Standard output of the program; the error is the reason why it is not usable.
     pub printed: Result<Vec<u8>, String>,
 }
 
@@ -205,7 +205,7 @@ fn without_blocking(pipe: i32) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits a short time for a pipe. Is it ready, or closed?
+/// Waits a short time for a pipe, and returns whether it is ready or closed.
 fn is_ready(pipe: i32, events: i16) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd: pipe, events, revents: 0 };
     // SAFETY: the pointer and the count describe one descriptor.
@@ -216,7 +216,7 @@ fn is_ready(pipe: i32, events: i16) -> io::Result<bool> {
     }
 }
 
-/// Writes to a pipe until its reader is gone.
+/// Writes to a pipe until its reader has closed it.
 struct PollingWriter<'a, P> {
     pipe: P,
     over: &'a AtomicBool,

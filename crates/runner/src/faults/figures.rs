@@ -94,7 +94,7 @@ fn used(levels: &[LevelBooks]) -> Vec<LevelBooks> {
     summed([levels])
 }
 
-/// Do all sessions above QoS 0 outlive their connections?
+/// Whether all sessions above QoS 0 survive their connections.
 fn keeps_sessions(workload: &Workload) -> bool {
     let devices = workload.devices.iter().map(|group| (group.qos, group.session));
     let mut all = devices.chain(workload.subscribers.iter().map(|group| (group.qos, group.session)));

@@ -1,5 +1,5 @@
-//! A folder in which the binary is called as a user would, with a folder for temporary files of its own, and a turn: few
-//! tests load the machine at a time.
+//! A folder in which the binary is called as by a user, with a separate folder for temporary files, and a turn: few
+//! tests load the machine at the same time.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Tests that may have runs under way at once.
+/// Number of tests that may load the machine at the same time.
 const TURNS: usize = 4;
-/// Longest call: far above what any test needs, so that a call that hangs fails instead.
+/// Longest duration of a call: far above what any test needs, so that a call that hangs fails.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Time between two looks at a call under way.
+/// Time between two checks of a running call.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The binary under test.
@@ -45,7 +45,7 @@ impl Drop for Turn {
     }
 }
 
-/// What a call printed and answered, and how long it took.
+/// Output and exit status of a call, and its duration.
 #[derive(Debug)]
 pub struct Called {
     /// How it ended.
@@ -59,25 +59,25 @@ pub struct Called {
 }
 
 impl Called {
-    /// The exit code; fails for an end by a signal.
+    /// The exit code; panics if the call was ended by a signal.
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| panic!("ended by a signal: {self:?}"))
     }
 
-    /// The printed JSON document, which must be all that was printed.
+    /// The printed JSON document, which must be the complete output.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.printed).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-/// A folder of its own.
+/// A separate folder.
 pub struct Place {
     folder: TempDir,
     _turn: Turn,
 }
 
 impl Place {
-    /// Waits for a turn and makes the folder.
+    /// Waits for a turn and creates the folder.
     pub fn new() -> Place {
         let turn = Turn::take();
         let folder = TempDir::with_prefix("pubmark-e2e-").unwrap();
@@ -85,17 +85,17 @@ impl Place {
         Place { folder, _turn: turn }
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The folder for temporary files that calls get.
+    /// The folder for temporary files of calls.
     pub fn temporary(&self) -> PathBuf {
         self.path().join("temporary")
     }
 
-    /// Puts a file there.
+    /// Writes a file into the folder.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.path().join(name), content).unwrap();
     }
@@ -105,14 +105,14 @@ impl Place {
         self.start_by(Command::new(PUBMARK), arguments)
     }
 
-    /// Starts the binary by a command that ends with it.
+    /// Starts the binary with a command that the binary's path completes.
     pub fn start_by(&self, mut command: Command, arguments: &[&str]) -> Call {
         command.args(arguments).current_dir(self.path()).env("TMPDIR", self.temporary());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Call::new(command.spawn().unwrap())
     }
 
-    /// Calls the binary to its end.
+    /// Calls the binary and waits for its end.
     pub fn call(&self, arguments: &[&str]) -> Called {
         let began = Instant::now();
         let mut called = self.start(arguments).wait();
@@ -120,7 +120,7 @@ impl Place {
         called
     }
 
-    /// Does a run to its end and gives its record. The run may be invalid (exit code 5), nothing else.
+    /// Executes a run and returns its record. The run may be invalid (exit code 5); any other failure panics.
     pub fn record(&self, arguments: &[&str]) -> Value {
         let called = self.call(&[&["run"], arguments, &["--json", "--quiet"]].concat());
         assert!(matches!(called.code(), 0 | 5), "{arguments:?}: {called:?}");
@@ -128,7 +128,7 @@ impl Place {
         called.json()
     }
 
-    /// The record that a call with `--json` printed whose clients reached nobody: nothing of it is on the disk.
+    /// The record that a call with `--json` printed whose clients could not connect: it is not stored on disk.
     pub fn record_of_nobody(&self, called: &Called) -> Value {
         assert!(self.runs().is_empty(), "a run that never connected left a folder: {:?}", self.runs());
         assert!(std::fs::symlink_metadata(self.path().join("runs/latest")).is_err(), "it became the latest");
@@ -149,7 +149,7 @@ impl Place {
         folders.into_iter().map(read).collect()
     }
 
-    /// The record of the one run in `runs`.
+    /// The record of the only run in `runs`.
     pub fn only_record(&self) -> Value {
         let mut runs = self.runs();
         assert_eq!(runs.len(), 1, "runs: {:?}", runs.iter().map(|run| &run.0).collect::<Vec<_>>());
@@ -157,7 +157,7 @@ impl Place {
     }
 }
 
-/// A call under way; killed if the test gives it up.
+/// A running call; it is killed if the test drops it.
 pub struct Call {
     child: Child,
     readers: Option<[Reader; 2]>,
@@ -179,13 +179,13 @@ impl Call {
         super::processes::signal(self.pid(), signal);
     }
 
-    /// Has it written these words to its errors?
+    /// Whether it has written these words to standard error.
     pub fn has_said(&self, words: &str) -> bool {
         let [_, errors] = self.readers.as_ref().unwrap();
         String::from_utf8_lossy(&errors.bytes.lock().unwrap()).contains(words)
     }
 
-    /// Has it ended?
+    /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
@@ -210,14 +210,14 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if self.readers.is_some() {
-            // It may have ended already, which is what is wanted.
+            // It may have ended already, which is the goal.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 }
 
-/// Takes what a program writes while it runs, so that it never waits.
+/// Reads the output of a program while it runs, so that the program never blocks.
 struct Reader {
     bytes: Arc<Mutex<Vec<u8>>>,
     thread: std::thread::JoinHandle<()>,
@@ -240,7 +240,7 @@ impl Reader {
         Reader { bytes, thread }
     }
 
-    /// All that was written, when the program has ended.
+    /// The complete output, after the program has ended.
     fn end(self) -> String {
         self.thread.join().unwrap();
         String::from_utf8(std::mem::take(&mut *self.bytes.lock().unwrap())).unwrap()

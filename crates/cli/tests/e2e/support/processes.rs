@@ -1,9 +1,9 @@
-//! Other processes of this machine: who runs, and signals to them.
+//! Processes of this machine: lists of them, and signals to them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Sends a signal to a process that is ours.
+/// Sends a signal to one of our processes.
 pub fn signal(pid: u32, signal: libc::c_int) {
     // SAFETY: a plain system call that touches no memory.
     assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0, "process {pid} takes no signal {signal}");
@@ -21,7 +21,8 @@ pub fn with_files_in(folder: &Path) -> Vec<u32> {
     all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(uses_folder).collect()
 }
 
-/// Processes that know a folder by their environment: a call that has it for its temporary files, and whatever that started.
+/// Processes whose environment names a folder: a call that uses it for its temporary files, and all processes that the
+/// call started.
 pub fn with_environment_of(folder: &Path) -> Vec<u32> {
     let wanted = folder.as_os_str().as_encoded_bytes();
     let knows_folder = |pid: &u32| {
@@ -32,7 +33,7 @@ pub fn with_environment_of(folder: &Path) -> Vec<u32> {
     all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(knows_folder).collect()
 }
 
-/// Processes that a process started and that run.
+/// Running child processes of a process.
 pub fn children_of(parent: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap();
     all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -40,7 +41,7 @@ pub fn children_of(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-/// A process, what it started, and what these started.
+/// A process, its children, and their descendants.
 pub fn family_of(parent: u32) -> Vec<u32> {
     let mut found = vec![parent];
     let mut next = 0;
@@ -51,12 +52,12 @@ pub fn family_of(parent: u32) -> Vec<u32> {
     found
 }
 
-/// Does it run, or can it still?
+/// Whether the process exists and is not a zombie.
 pub fn is_there(pid: u32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
 }
 
-/// Of proc_pid_stat(5).
+/// State and parent, from proc_pid_stat(5).
 fn state_and_parent(pid: u32) -> Option<(char, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
@@ -75,7 +76,7 @@ pub fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
-/// Waits until something holds; fails if it does not come within `limit`.
+/// Waits until a condition holds; fails if that takes longer than `limit`.
 pub fn wait_for(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {

@@ -1,4 +1,5 @@
-//! A wire to cut: forwards TCP connections to a broker, knows each by what its client said first, breaks them on demand.
+//! A TCP proxy in front of a broker: identifies each connection by the first bytes of its client, and cuts connections
+//! on demand.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -45,19 +46,19 @@ impl Proxy {
         self.is_closed.store(closed, Ordering::SeqCst);
     }
 
-    /// Where clients connect.
+    /// Address where clients connect.
     pub fn endpoint(&self) -> String {
         format!("mqtt://{}", self.address)
     }
 
-    /// Breaks all connections for whose first bytes `chosen` holds; says how many.
+    /// Cuts all connections whose first bytes `chosen` selects; returns their number.
     pub fn cut(&self, chosen: impl Fn(&[u8]) -> bool) -> usize {
         let mut connections = self.connections.lock().unwrap();
         let (cut, kept): (Vec<_>, Vec<_>) = connections.drain(..).partition(|connection| chosen(&connection.opening));
         *connections = kept;
         for connection in &cut {
             for end in &connection.ends {
-                // An end that is closed already is cut.
+                // An end that is already closed counts as cut.
                 let _ = end.shutdown(Shutdown::Both);
             }
         }
@@ -65,7 +66,7 @@ impl Proxy {
     }
 }
 
-/// Is this the CONNECT of a subscriber? Client identifiers are `pm`, six digits, `s` or `p`, a number.
+/// Whether these bytes are the CONNECT of a subscriber. Client identifiers are `pm`, six digits, `s` or `p`, a number.
 pub fn is_subscriber(opening: &[u8]) -> bool {
     let name =
         opening.windows(9).find(|bytes| bytes.starts_with(b"pm") && bytes[2..8].iter().all(u8::is_ascii_hexdigit));
@@ -92,7 +93,7 @@ fn forward(mut client: TcpStream, port: u16, known: &Mutex<Vec<Connection>>) {
 
 /// Copies until either end is closed, and closes the other.
 fn copy(mut from: TcpStream, mut to: TcpStream) {
-    // A connection that breaks has ended, which is all there is to say.
+    // A connection that fails has ended; the error does not matter.
     let _ = std::io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Both);
 }

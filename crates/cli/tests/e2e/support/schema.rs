@@ -1,5 +1,6 @@
-//! Does a record agree with its published JSON Schema? A small check that knows the keywords our schema uses and fails on
-//! any other; stricter than the schema in one thing: a record has no key that the schema does not describe.
+//! Checks that a record agrees with its published JSON Schema. The check implements the keywords that our schema uses
+//! and fails on any other; it is stricter than the schema in one point: a record must not have a key that the schema
+//! does not describe.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ const RECORD: &str = include_str!("../../../../../docs/reference/record.schema.j
 /// The same of `choice.json`.
 const CHOICE: &str = include_str!("../../../../../docs/reference/choice.schema.json");
 
-/// Fails with every place in which `record` differs from the schema.
+/// Fails with every position at which `record` differs from the schema.
 pub fn assert_agrees(record: &Value) {
     assert_agrees_with(RECORD, record);
 }
@@ -74,14 +75,15 @@ fn problems_of(root: &Value, part: &Value, keyword: &str, rule: &Value, value: &
             };
             value.as_object().into_iter().flatten().flat_map(described).collect()
         }
-        // Keys beside `properties` are found there.
+        // Keys beside `properties` are checked with `properties`.
         "additionalProperties" if rule == false => vec![],
         "additionalProperties" => {
             assert!(part.get("properties").is_none(), "this check knows it only for maps");
             let items = value.as_object().into_iter().flatten();
             items.flat_map(|(key, item)| problems(root, rule, item, &format!("{place}.{key}"))).collect()
         }
-        // `default` says what an older record without the field means; `format` narrows numbers to Rust's types, which `minimum` and `type` say as well.
+        // `default` is the meaning of a missing field in an older record; `format` limits numbers to Rust's types, as
+        // `minimum` and `type` also do.
         "$schema" | "$defs" | "title" | "description" | "default" | "format" => vec![],
         other => panic!("the schema uses `{other}`, which this check does not know"),
     }
