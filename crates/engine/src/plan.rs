@@ -129,15 +129,10 @@ pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
 /// its host stopped). Time limits that passed meanwhile are no evidence about the system.
 pub const STALL: Duration = Duration::from_millis(500);
 
-/// A shard that receives polls its sockets at least at this interval while messages are on their way. What a poll finds had
-/// not arrived at the poll before. Receive lateness is therefore known to within two intervals, even if a system that was
-/// paused sends many messages at once, of which only the last has a kernel timestamp. The cost:
-/// docs/explanation/generator-health.md.
+/// A shard that receives polls its sockets at least at this interval. What a poll finds had not arrived at the poll
+/// before. Receive lateness is therefore known to within two intervals, even if a system that was paused sends many
+/// messages at once, of which only the last has a kernel timestamp. The cost: docs/explanation/generator-health.md.
 pub const READER_BEAT: Duration = Duration::from_millis(1);
-
-/// The same while no message is on its way: how long it takes until a shard notices that another one has sent something
-/// that does not arrive.
-pub const IDLE_READER_BEAT: Duration = Duration::from_millis(5);
 
 /// Largest number of deliveries of followed messages that a shard records: 48 B each.
 pub const FOLLOWED_LIMIT: usize = 400_000;

@@ -274,17 +274,6 @@ impl Progress {
         self.run_clock().mapping().is_some()
     }
 
-    /// As many messages were delivered as should have been, and no request waits for its reply: nothing is on its way. Other
-    /// machines' counters are not current in the window, so this is false with them.
-    pub fn has_all_delivered(&self) -> bool {
-        let awaited = self.shards().iter().fold(0_u64, |awaited, shard| {
-            // One counter may be ahead of another for a moment; then something is on its way.
-            let expected = shard.expected.load(Relaxed).wrapping_add(shard.in_flight.load(Relaxed));
-            awaited.wrapping_add(expected.wrapping_sub(shard.delivered.load(Relaxed)))
-        });
-        awaited == 0 && !self.is_apart()
-    }
-
     /// The sums over all shards.
     pub fn totals(&self) -> Totals {
         let sum = |field: fn(&ShardProgress) -> &AtomicU64| {

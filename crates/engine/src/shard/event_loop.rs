@@ -15,7 +15,7 @@ use super::timers::Task;
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::pacing::{Pacing, Turns};
-use crate::plan::{IDLE_READER_BEAT, READER_BEAT, REALTIME_LEAD};
+use crate::plan::{READER_BEAT, REALTIME_LEAD};
 use crate::realtime::Realtime;
 use crate::shard_outcome::ShardOutcome;
 use crate::spent::Spent;
@@ -186,16 +186,10 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         if !self.receives {
             return until_ns;
         }
-        let now_ns = self.clock.now_ns();
-        let after = |beat: Duration| {
-            // Turns that only poll do not count as dense turns.
-            let beat_ns = now_ns + (beat.as_nanos() as u64).max(2 * self.turns.quantum_ns());
-            until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns))
-        };
-        let short_ns = after(READER_BEAT);
-        // The counters of other shards are read only where it matters.
-        let is_idle = until_ns != Some(short_ns) && self.shard.awaits_nothing();
-        Some(if is_idle { after(IDLE_READER_BEAT) } else { short_ns })
+        // Turns that only poll do not count as dense turns.
+        let beat_ns = (READER_BEAT.as_nanos() as u64).max(2 * self.turns.quantum_ns());
+        let beat_ns = self.clock.now_ns() + beat_ns;
+        Some(until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns)))
     }
 
     /// Executes the tasks that are due, up to the limit per turn. Each task gets the time at which the loop reached it,

@@ -149,11 +149,6 @@ impl Shard {
         self.progress.0.typical_ns()
     }
 
-    /// Every message that was sent has arrived, as far as the shards of this machine know. With other machines nobody knows.
-    fn awaits_nothing(&self) -> bool {
-        self.progress.0.has_all_delivered()
-    }
-
     /// When the loop must continue even if nothing arrives; a time in the past if there is work now.
     fn next_ns(&self) -> Option<u64> {
         let works = !self.sessions.writable.is_empty()
