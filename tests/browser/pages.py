@@ -31,6 +31,7 @@ SCHEMES = ["light", "dark"]
 # What axe-core calls it when somebody cannot use a part of a page, or only with great effort.
 SERIOUS = {"serious", "critical"}
 EXPERIMENT, SEARCH = "20260201-090507-experiment", "20260202-090507-capacity"
+CHOICE = "20260203-090507-choose-smart-home"
 HARM = "20260101-090507-<img src=x onerror=document.title='broken'>"
 ONE, SLOW, OTHER = "20260301-090507-one", "20260302-090507-slow", "20260303-090507-other"
 
@@ -123,7 +124,7 @@ def signs_in(pages):
     look_at(pages, "login")
     pages.find("#token").send_keys(pathlib.Path(TOKEN_FILE).read_text().strip() + Keys.ENTER)
     pages.find(".results")
-    assert pages.names() == [OTHER, SLOW, ONE, SEARCH, EXPERIMENT, HARM], pages.names()
+    assert pages.names() == [OTHER, SLOW, ONE, CHOICE, SEARCH, EXPERIMENT, HARM], pages.names()
     assert not pages.driver.get_cookies()
     # A page makes two requests: the second one may have been refused after the look above.
     pages.no_faults("401")
@@ -444,11 +445,12 @@ def checks_one_experiment_against_another(pages):
 
 
 def shows_other_kinds(pages):
-    for name in [EXPERIMENT, SEARCH]:
+    for name in [EXPERIMENT, SEARCH, CHOICE]:
         pages.open("/runs/" + name)
         pages.find("h2")
-        # Made up: there is no folder of a run, and so no link to one.
-        assert not pages.driver.find_elements(By.CSS_SELECTOR, "a[href$='/report.html']")
+        # Made up: only the choice has folders of runs, and so links to them.
+        links = pages.driver.find_elements(By.CSS_SELECTOR, "a[href$='/report.html']")
+        assert bool(links) == (name == CHOICE), f"{name}: {len(links)} links to reports"
         look_at(pages, name.split("-")[-1])
         pages.no_faults()
 

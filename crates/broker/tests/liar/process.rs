@@ -37,7 +37,7 @@ fn the_program_says_where_it_listens_and_ends_its_journal_on_sigterm() {
     assert!(process.wait().unwrap().success());
     let text = std::fs::read_to_string(&journal).unwrap();
     let last: Vec<&str> = text.lines().last().unwrap().split(' ').collect();
-    assert_eq!(last[2..15].join(" "), "end 1 0 0 1 0 0 0 0 0 0 0 1");
+    assert_eq!(last[2..16].join(" "), "end 1 0 0 1 0 0 0 0 0 0 0 0 1");
 }
 
 #[test]

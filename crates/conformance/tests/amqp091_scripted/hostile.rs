@@ -90,7 +90,7 @@ fn a_message_before_its_consumer_or_for_nobody_is_refused() {
     let (id, mut script) = meeting.log_in(subscriber("early", "a", Qos::BestEffort));
     script.open_plain(&mut meeting.peer);
     script.say(&message(1, 1));
-    assert!(matches!(meeting.end_of(id), Cause::Protocol(words) if words.contains("a consumer that there is none of")));
+    assert!(matches!(meeting.end_of(id), Cause::Protocol(words) if words.contains("a consumer that does not exist")));
     let (id, mut script) = meeting.log_in(session("deaf"));
     script.open_plain(&mut meeting.peer);
     script.say(&message(1, 1));

@@ -92,7 +92,7 @@ fn changes_are_read_where_there_is_a_baseline() {
     let bounds: Vec<Bound> = found.clauses().iter().map(|clause| clause.bound).collect();
     assert_eq!(bounds, [Bound::Change(0.1), Bound::Change(-0.05), Bound::Value(0.001)]);
     assert!(found.need_baseline() && !Conditions::parse("loss>0").unwrap().need_baseline());
-    assert!(Objectives::parse("p99<+10%").unwrap_err().message.contains("nothing that it could start from"));
+    assert!(Objectives::parse("p99<+10%").unwrap_err().message.contains("no baseline to compare with"));
 }
 
 /// Text, the position as underlined, words of the message.

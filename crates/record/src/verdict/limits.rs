@@ -64,3 +64,14 @@ pub(super) fn p99_or_max(summary: &Summary) -> (f64, &'static str) {
         None => (summary.max, "max (too few samples for p99)"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_for_suspect_follows_the_window_between_its_bounds() {
+        let suspect_us = |window_s: f64| Limits::of_lateness(window_s).suspect_us;
+        assert_eq!([0.5, 1.0, 5.0, 10.0, 60.0].map(suspect_us), [10_000.0, 10_000.0, 50_000.0, 100_000.0, 100_000.0]);
+    }
+}
