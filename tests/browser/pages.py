@@ -448,9 +448,11 @@ def shows_other_kinds(pages):
     for name in [EXPERIMENT, SEARCH, CHOICE]:
         pages.open("/runs/" + name)
         pages.find("h2")
-        # Made up: only the choice has folders of runs, and so links to them.
-        links = pages.driver.find_elements(By.CSS_SELECTOR, "a[href$='/report.html']")
-        assert bool(links) == (name == CHOICE), f"{name}: {len(links)} links to reports"
+        # Made up: only the choice has the folder of a run. A link leads to a file of the server, or is none.
+        links = lambda kind: pages.driver.find_elements(By.CSS_SELECTOR, f"a[href{kind}")
+        pages.wait(lambda _: not links("^='runs/']") and not links("^='trials/']"), f"the links of {name} to be resolved")
+        reports = links("$='/report.html']")
+        assert bool(reports) == (name == CHOICE), f"{name}: {len(reports)} links to reports"
         look_at(pages, name.split("-")[-1])
         pages.no_faults()
 
