@@ -50,7 +50,7 @@ image-full: ## the same with all protocols, also DDS and Zenoh: pubmark:VERSION-
 	cp containers/Dockerfile target/image-full/
 	$(ENGINE) build -t pubmark:$$(target/demo/pubmark --version | cut -d' ' -f2)-full target/image-full
 
-bench: ## measure what docs/results/cost.md shows; on a quiet machine, about a quarter of an hour
+bench: ## measure what docs/results/cost.md shows; on a quiet machine, up to half an hour
 	@.ci/install-perf-test
 	$(CARGO) build --profile demo -p pubmark-bench
 	target/demo/pubmark-bench --csv target/cost.csv $(BENCH)

@@ -1,4 +1,4 @@
-//! The folder of a choice: what was required, and a journal of its runs, from which the same call goes on after an interruption.
+//! The folder of a choice: its requirements, and a journal of its runs, with which the same call continues an interrupted choice.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::requirements::{REQUIREMENTS_FILE, Requirements};
 pub struct ChoiceFolder {
     /// The folder.
     pub folder: RunFolder,
-    /// What was done in it. Nobody else can go on with it meanwhile.
+    /// Journal of the finished runs. It is locked, so that no other process continues the choice at the same time.
     pub journal: Journal,
 }
 
@@ -59,7 +59,7 @@ impl ChoiceFolder {
         candidates: &[Candidate],
     ) -> Result<Option<ChoiceFolder>, RunError> {
         let required = requirements.to_yaml(&secret_parameters(candidates))?;
-        // Where nothing can be listed there is nothing to go on with; a new folder says why it cannot be made.
+        // If `out` cannot be listed, there is no choice to continue; creating a folder in it reports the reason.
         let names = past_runs::newest_first(out).unwrap_or_default();
         let is_same = |path: &Path| fs::read_to_string(path.join(REQUIREMENTS_FILE)).is_ok_and(|text| text == required);
         let newest = names.iter().map(|name| out.join(name)).find(|path| is_same(path));
@@ -92,7 +92,7 @@ impl ChoiceFolder {
     }
 }
 
-/// A choice that did not come to its end, of this pubmark and of these candidates; one that somebody else goes on with is none.
+/// Opens an unfinished choice of this version of pubmark and of these candidates; `None` if another process has it open.
 fn goes_on(path: &Path, candidates: &[Candidate]) -> Option<ChoiceFolder> {
     if store::load_as::<Choice>(path).is_ok_and(|choice| choice.status == Status::Complete) {
         return None;

@@ -70,7 +70,7 @@ impl Race<'_> {
         evidence::limits(self.objectives)
     }
 
-    /// Makes the race in a folder, or goes on with it, and writes its record there; why that could not be done stands beside it.
+    /// Runs the race in a folder, or continues it, and writes its record there; returns the reason beside it if that failed.
     /// [`Host::stop`] ends it in order, with what is known then.
     ///
     /// # Errors

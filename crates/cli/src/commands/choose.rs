@@ -224,7 +224,7 @@ impl Choose {
         stream.ends(run_folder.path(), choice.status);
         self.events.show(self.json, (&choice, run_folder.path()), pubmark_choose::summary, printer)?;
         if choice.status == Status::Interrupted {
-            printer.note("stopped before its end; the same call goes on with the runs that were made");
+            printer.note("interrupted; the same call continues with the runs already made");
         }
         let conclusion = choice.conclusion(self.require.as_deref(), self.undecided);
         unwritten.map_or_else(|| Ok(conclusion.into()), |error| Err(error.into()))
@@ -287,11 +287,11 @@ impl Choose {
     }
 }
 
-/// Says that an interrupted choice goes on.
+/// Reports that an interrupted choice is continued.
 fn goes_on(earlier: ChoiceFolder, stream: &EventStream, printer: &Printer) -> ChoiceFolder {
     let runs = counted(earlier.runs() as u64, "run", "runs");
     let text = format!(
-        "goes on with `{}`, begun {}: {runs} made (`--fresh` begins anew)",
+        "continues `{}`, started {}: {runs} made (`--fresh` starts again)",
         earlier.folder.path().display(),
         earlier.started_at()
     );

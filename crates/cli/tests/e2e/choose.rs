@@ -171,14 +171,14 @@ fn the_same_call_goes_on_after_an_interruption_and_after_a_kill_with_the_runs_th
     let record = |name: &str| std::fs::read_to_string(folder(&place).join("runs").join(name).join("record.json"));
     let kept = record("1-builtin-screening-1").unwrap();
     let plan = place.call(&[&arguments[..], &["--dry-run"]].concat());
-    assert!(plan.code() == 0 && plan.printed.contains("goes on"), "{plan:?}");
+    assert!(plan.code() == 0 && plan.printed.contains("continues "), "{plan:?}");
     until(first.len() + 1, libc::SIGKILL);
     let second = ended(&place);
     assert!(second.len() > first.len() && second.starts_with(&first), "{first:?}, {second:?}");
 
     let last = place.call(&[&arguments[..], &["--json"]].concat());
     let choice = choice(&place, &last);
-    assert!(last.errors.contains("goes on with `runs/"), "{last:?}");
+    assert!(last.errors.contains("continues `runs/"), "{last:?}");
     assert_eq!((choice["status"].as_str(), folders(&place)), (Some("complete"), 1));
     let all = ended(&place);
     assert!(all.starts_with(&second), "{all:?}");

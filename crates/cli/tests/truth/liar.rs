@@ -20,7 +20,7 @@ pub struct Liar {
     _turn: Turn,
 }
 
-/// Tests that measure time must not run beside other tests of ours; tests that only count may.
+/// A test that measures times holds this lock alone. Tests that only count messages share it.
 static TURN: RwLock<()> = RwLock::new(());
 
 /// A turn, which is released when it is dropped.

@@ -26,7 +26,7 @@ const LONGEST_LINE: u64 = 4 << 10;
 const STORED_LINES: usize = 12;
 /// Number of those lines that an error message shows, the last ones.
 const SHOWN_LINES: usize = 2;
-/// Capacity of the queue of unread lines for pubmark; no host prints so many.
+/// Capacity of the queue of lines that pubmark has not read yet; no host prints this many lines.
 const WAITING_LINES: usize = 64;
 /// Interval at which the end of `ssh` is checked.
 const LOOK: Duration = Duration::from_millis(20);

@@ -75,7 +75,7 @@ pub fn text(
     }
     if let Some((folder, made)) = earlier {
         let made = counted(made as u64, "run", "runs");
-        field("goes on", &format!("with `{}` ({made} made); `--fresh` begins anew", folder.display()));
+        field("continues", &format!("`{}` ({made} made); `--fresh` starts again", folder.display()));
     }
     text
 }

@@ -220,7 +220,7 @@ impl Objectives {
             .collect()
     }
 
-    /// Whether all limits are kept.
+    /// Whether every limit is met.
     pub fn hold(&self, record: &Record) -> bool {
         self.judge(record).iter().all(|judged| judged.answer == ClauseOutcome::True)
     }
