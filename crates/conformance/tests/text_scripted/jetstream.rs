@@ -50,13 +50,13 @@ fn a_stream_that_is_refused_is_a_session_that_is_refused() {
 }
 
 #[test]
-fn a_server_without_jetstream_is_told_as_such() {
+fn a_server_without_jetstream_is_reported_as_such() {
     let (mut meeting, id, mut script, reason) = asked(publisher("off", "level/a", Qos::AtLeastOnce));
     let reply = reason.split_whitespace().find(|word| word.contains(".s.")).unwrap();
     script.say(format!("HMSG {reply} 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n").as_bytes());
     meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
     let causes = meeting.peer.record.causes(id);
-    assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("JetStream is off")), "{causes:?}");
+    assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("JetStream is disabled")), "{causes:?}");
 }
 
 #[test]
