@@ -19,6 +19,7 @@ use pubmark_model::metric::MetricProgram;
 use pubmark_model::placement::{GroupNodes, Labels, NodeLabels};
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload::Workload;
+use pubmark_protocol::clients::OpenError;
 use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
 use pubmark_record::threshold::Objectives;
@@ -283,7 +284,10 @@ impl PreparedRun {
                 failure.hint("the node's own output says what ended it; run again with all nodes")
             }
             (EngineError::Open(open), _) if certificates::hint(open).is_some() => certificates::unusable(open),
-            (EngineError::Unsupported(_), _) => RunError::from_error(ErrorKind::Input, &error),
+            // A program that could describe itself before, and was ended or broke since.
+            (EngineError::Open(OpenError::Program { .. }), _) | (EngineError::Unsupported(_), _) => {
+                RunError::from_error(ErrorKind::Input, &error)
+            }
             _ => RunError::from_error(ErrorKind::Internal, &error),
         }
     }

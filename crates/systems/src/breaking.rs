@@ -4,6 +4,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::container;
 use crate::error::SystemError;
 use crate::launch::Contained;
@@ -11,6 +12,8 @@ use crate::process::Stopped;
 use crate::running::{RunningSystem, log_tail};
 use crate::supervisor::messages::Work;
 use crate::supervisor::supervised::{End, Supervised};
+
+const NO_SERVER: &str = "there is no such server";
 
 impl RunningSystem {
     /// Kills a server (numbered from 0), or all, at once (SIGKILL), and waits until they have ended.
@@ -32,6 +35,7 @@ impl RunningSystem {
                 Stopped::Asked(_) | Stopped::Killed => Ok(()),
             }
         })
+        .map(drop)
     }
 
     /// Requests a server, or all, to end, and waits for the time in the definition. All servers get the request before
@@ -54,6 +58,7 @@ impl RunningSystem {
             }
             Stopped::Asked(_) | Stopped::Before(_) => Ok(()),
         })
+        .map(drop)
     }
 
     /// Starts a server that was killed or ended, or all, in the same way as at first. They may not listen yet when this
@@ -77,22 +82,25 @@ impl RunningSystem {
         });
         let programs = self.places.iter_mut().zip(&self.brokers).filter(|(_, broker)| broker.container.is_none());
         programs.for_each(|(place, broker)| place.pid = broker.held.pid());
-        started
+        started.map(drop)
     }
 
-    /// Pauses a server, or all (SIGSTOP; a container by its engine), or resumes them.
+    /// Pauses a server, or all (SIGSTOP; a container by its engine), or resumes them. Returns when the last of them paused or
+    /// the first of them was about to resume, ns of `CLOCK_MONOTONIC`: between the two none of them ran, however late this
+    /// call learned of it.
     ///
     /// # Errors
     /// A server has ended, or the engine cannot pause it.
-    pub fn pause(&mut self, server: Option<usize>, pause: bool) -> Result<(), String> {
-        self.each(server, |number, broker| match &mut broker.container {
+    pub fn pause(&mut self, server: Option<usize>, pause: bool) -> Result<u64, String> {
+        let stamps = self.each(server, |number, broker| match &mut broker.container {
             Some(contained) => contained.pause(pause),
             None => match broker.held.pause(pause) {
-                Ok(0) => Err(format!("server {} has ended", number + 1)),
-                Ok(_) => Ok(()),
+                Ok(at_ns) => at_ns.ok_or_else(|| format!("server {} has ended", number + 1)),
                 Err(error) => Err(error.to_string()),
             },
-        })
+        })?;
+        let chosen = if pause { stamps.into_iter().max() } else { stamps.into_iter().min() };
+        chosen.ok_or_else(|| NO_SERVER.to_owned())
     }
 
     /// Resumes paused containers, because they are about to be ended.
@@ -103,26 +111,28 @@ impl RunningSystem {
         paused.for_each(|contained| drop(contained.pause(false)));
     }
 
-    /// Applies an action to one server, or to all; returns the first failure after all were tried.
-    fn each(
+    /// Applies an action to one server, or to all; returns what each gave, or the first failure after all were tried.
+    fn each<T>(
         &mut self,
         server: Option<usize>,
-        mut act: impl FnMut(usize, &mut crate::launch::Broker) -> Result<(), String>,
-    ) -> Result<(), String> {
+        mut act: impl FnMut(usize, &mut crate::launch::Broker) -> Result<T, String>,
+    ) -> Result<Vec<T>, String> {
         let chosen = self.brokers.iter_mut().enumerate().filter(|(number, _)| server.is_none_or(|one| one == *number));
-        let outcomes: Vec<Result<(), String>> = chosen.map(|(number, broker)| act(number, broker)).collect();
+        let outcomes: Vec<Result<T, String>> = chosen.map(|(number, broker)| act(number, broker)).collect();
         if outcomes.is_empty() {
-            return Err("there is no such server".to_owned());
+            return Err(NO_SERVER.to_owned());
         }
         outcomes.into_iter().collect()
     }
 }
 
 impl Contained {
-    fn pause(&mut self, pause: bool) -> Result<(), String> {
+    /// As [`RunningSystem::pause`], for this container.
+    fn pause(&mut self, pause: bool) -> Result<u64, String> {
+        let asked_ns = clock::monotonic_ns();
         self.engine.pause(&self.name, pause).map_err(|error| error.to_string())?;
         self.is_paused = pause;
-        Ok(())
+        Ok(if pause { clock::monotonic_ns() } else { asked_ns })
     }
 }
 

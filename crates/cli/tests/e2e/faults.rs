@@ -127,7 +127,8 @@ fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
     assert_count_eq!([of_connections(&record, "lost"), connections(&record, "dropped")], [0, 0]);
     assert_eq!(fault(&record, 0)["connections"]["first_noticed_s"], Value::Null);
     assert_count_eq!(count(&record, "delivered"), count(&record, "offered"), "{}", record["delivery"]);
-    // Each device is due every 25 ms. On a busy machine a fault begins late, and the pause is shorter by that.
+    // Each device sends every 25 ms. On a busy machine a fault begins late, and the pause is shorter by that: the record has the time
+    // in which no process of the system ran.
     let paused_us = (seconds(&record, "ended_at_s") - seconds(&record, "done_at_s")) * 1e6;
     let latency = &record["latency"]["total"]["upper"];
     assert!(paused_us > 500_000.0, "{}", fault(&record, 0));

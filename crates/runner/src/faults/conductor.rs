@@ -107,12 +107,14 @@ impl Breaker<'_> {
                 break;
             }
             done.done_ns = Some(clock::monotonic_ns());
-            if let Err(failure) = self.break_it(fault) {
-                done.failure = Some(failure);
+            match self.break_it(fault) {
+                Ok(since_ns) => done.done_ns = since_ns.or(done.done_ns),
+                Err(failure) => done.failure = Some(failure),
             }
             let waited = self.wait(start_ns.saturating_add(occurrence.end_ns()));
             match self.mend(fault) {
-                Ok(()) => done.ended_ns = Some(clock::monotonic_ns()).filter(|_| waited == Waited::Till),
+                Ok(until_ns) if waited == Waited::Till => done.ended_ns = until_ns.or(Some(clock::monotonic_ns())),
+                Ok(_) => {}
                 Err(failure) => drop(done.failure.get_or_insert(failure)),
             }
             if waited == Waited::Over {
@@ -136,25 +138,29 @@ impl Breaker<'_> {
         }
     }
 
-    fn break_it(&mut self, fault: &Fault) -> Result<(), String> {
+    /// Injects a fault; returns since when it is in effect, ns of `CLOCK_MONOTONIC`, where that is known better than by this call.
+    fn break_it(&mut self, fault: &Fault) -> Result<Option<u64>, String> {
         let server = fault.server.map(|number| number as usize - 1);
         match fault.kind {
-            FaultKind::Kill => self.system()?.kill(server),
-            FaultKind::Restart => self.system()?.end(server),
-            FaultKind::Pause => self.system()?.pause(server, true),
-            FaultKind::Partition | FaultKind::LinkDown => self.cut(fault, true),
-            FaultKind::Reset | FaultKind::Cut => Ok(()),
+            FaultKind::Kill => self.system()?.kill(server)?,
+            FaultKind::Restart => self.system()?.end(server)?,
+            FaultKind::Pause => return self.system()?.pause(server, true).map(Some),
+            FaultKind::Partition | FaultKind::LinkDown => self.cut(fault, true)?,
+            FaultKind::Reset | FaultKind::Cut => {}
         }
+        Ok(None)
     }
 
-    fn mend(&mut self, fault: &Fault) -> Result<(), String> {
+    /// Ends a fault; returns until when it was in effect, as [`Breaker::break_it`].
+    fn mend(&mut self, fault: &Fault) -> Result<Option<u64>, String> {
         let server = fault.server.map(|number| number as usize - 1);
         match fault.kind {
-            FaultKind::Kill | FaultKind::Restart => self.system()?.start_again(server),
-            FaultKind::Pause => self.system()?.pause(server, false),
-            FaultKind::Partition | FaultKind::LinkDown => self.cut(fault, false),
-            FaultKind::Reset | FaultKind::Cut => Ok(()),
+            FaultKind::Kill | FaultKind::Restart => self.system()?.start_again(server)?,
+            FaultKind::Pause => return self.system()?.pause(server, false).map(Some),
+            FaultKind::Partition | FaultKind::LinkDown => self.cut(fault, false)?,
+            FaultKind::Reset | FaultKind::Cut => {}
         }
+        Ok(None)
     }
 
     fn system(&mut self) -> Result<&mut RunningSystem, String> {

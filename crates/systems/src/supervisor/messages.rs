@@ -85,6 +85,9 @@ pub enum Report {
     Signalled {
         /// Number of processes.
         processes: u32,
+        /// When the last of them was paused, or when the first was about to be resumed, ns of `CLOCK_MONOTONIC`: between the two
+        /// none of them ran.
+        at_ns: u64,
     },
     /// The program could not be started.
     Failed {

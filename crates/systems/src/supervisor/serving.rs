@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::supervisor::NAME;
 use crate::supervisor::messages::{Holdings, Report, Request, Work};
 use crate::supervisor::starting::NotStarted;
@@ -191,12 +192,14 @@ impl Supervisor {
     fn signal(&self, signal: libc::c_int) {
         let deadline = Instant::now() + KILL_WITHIN;
         let mut told = BTreeSet::new();
+        let began_ns = clock::monotonic_ns();
         loop {
             let mut all = tree::below(std::process::id());
             all.extend(releasing::members(&self.holdings.cgroups));
             let fresh: Vec<u32> = all.into_iter().filter(|pid| told.insert(*pid)).collect();
             if fresh.is_empty() || Instant::now() >= deadline {
-                report(&Report::Signalled { processes: told.len() as u32 });
+                let at_ns = if signal == libc::SIGCONT { began_ns } else { clock::monotonic_ns() };
+                report(&Report::Signalled { processes: told.len() as u32, at_ns });
                 return;
             }
             releasing::signal_all(&fresh, signal);

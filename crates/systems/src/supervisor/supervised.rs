@@ -194,15 +194,16 @@ impl Supervised {
         self.wait_for_end(Duration::ZERO)
     }
 
-    /// Pauses the program and all its descendants, or resumes them; returns the number of processes.
+    /// Pauses the program and all its descendants, or resumes them. Returns when the pause took effect or ended, ns of
+    /// `CLOCK_MONOTONIC`; `None` if no process is left.
     ///
     /// # Errors
     /// The supervisor has ended or does not report in time.
-    pub fn pause(&mut self, pause: bool) -> Result<u32, SystemError> {
+    pub fn pause(&mut self, pause: bool) -> Result<Option<u64>, SystemError> {
         self.ask(&Request::Pause { pause })?;
         loop {
             match self.answer()? {
-                Report::Signalled { processes } => return Ok(processes),
+                Report::Signalled { processes, at_ns } => return Ok((processes > 0).then_some(at_ns)),
                 // The program ended meanwhile.
                 other => self.note(&other),
             }
