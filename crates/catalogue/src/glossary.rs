@@ -33,13 +33,13 @@ const WORDS: &[Entry] = &[
     (
         "delivery",
         &["message accounting"],
-        "What became of each message. Every message is in one category, and the categories add up: offered = sent + skipped + refused + unsent, expected = delivered + lost + unknown.",
+        "The outcome of each message. Every message is in one category, and the categories add up: offered = sent + skipped + refused + unsent, expected = delivered + lost + unknown.",
     ),
     ("offered", &[], "Messages that were due by the schedule in the measured window, sent or not."),
     (
         "expected",
         &[],
-        "Deliveries that should have come: a sent message counts once for each subscription that had a session.",
+        "Deliveries that the sent messages should cause: a message counts once for each subscription that had a session.",
     ),
     (
         "due",
@@ -60,7 +60,7 @@ const WORDS: &[Entry] = &[
     (
         "receive lateness",
         &[],
-        "Upper bound of the time that a delivery waited in our socket until it was read: the generator's own delay.",
+        "Upper bound of the time that a delivery waited in the socket of pubmark until it was read: the generator's own delay.",
     ),
     (
         "back-pressure",
@@ -80,17 +80,17 @@ const WORDS: &[Entry] = &[
     (
         "schedule",
         &["schedule hash"],
-        "A hash over who sends what and when. Runs with the same one have the same load and can be compared.",
+        "A hash over all messages of a run: client, time, topic, size. Runs with the same hash have the same load and can be compared.",
     ),
     (
         "corrected",
         &["published", "reading", "variant"],
-        "A published workload has two readings: published, as the paper's figures were made, and corrected, as its text means it. `--variant` chooses.",
+        "A published workload has two readings: published, as the paper's figures were made, and corrected, as the text of the paper describes it. `--variant` chooses.",
     ),
     (
         "best-effort",
         &["qos 0", "at-least-once", "qos 1", "exactly-once", "qos 2", "qos", "delivery level"],
-        "Delivery levels: 0 best-effort (may be lost), 1 at-least-once (may come twice), 2 exactly-once. `pubmark list protocols NAME` says how a protocol keeps each.",
+        "Delivery levels: 0 best-effort (may be lost), 1 at-least-once (may come twice), 2 exactly-once. `pubmark list protocols NAME` says how a protocol implements each.",
     ),
     (
         "profile",
@@ -100,7 +100,7 @@ const WORDS: &[Entry] = &[
     (
         "deviation",
         &["deviations"],
-        "A setting that is not the system's or the workload's own; the report names each with its reason.",
+        "A setting that differs from the default of the system or from the workload; the report names each with its reason.",
     ),
     (
         "ranked",
@@ -110,25 +110,29 @@ const WORDS: &[Entry] = &[
     (
         "external",
         &[],
-        "A system that ran before the run (`--endpoint`): pubmark did not start it and cannot see what it uses.",
+        "A system that ran before the run (`--endpoint`): pubmark did not start it and cannot measure its CPU time and memory.",
     ),
     (
         "cost",
         &["cpu/m", "generator", "system"],
-        "CPU time and memory of the system and of pubmark (the generator). CPU/M is CPU seconds a million deliveries.",
+        "CPU time and memory of the system and of pubmark (the generator). CPU/M is CPU seconds per million deliveries.",
     ),
-    ("run-queue wait", &["starved"], "Time in which a thread was ready and had no CPU, because others used it."),
+    (
+        "run-queue wait",
+        &["starved"],
+        "Time in which a thread was ready to run and did not run, because other threads used the CPU.",
+    ),
     (
         "payload over bytes",
         &["efficiency", "protocol efficiency", "payload over bytes sent"],
-        "Share of payload in the bytes that crossed the network, counted with Ethernet or IP headers. 1 would be payload alone.",
+        "Share of payload in the bytes that crossed the network, counted with Ethernet or IP headers. 1 means that only payload was sent.",
     ),
     (
         "steady",
         &["not steady"],
-        "Latency stays the same during the window. Where it does not, percentiles depend on the window.",
+        "Latency stays the same during the window. If it does not, percentiles depend on the window.",
     ),
-    ("cell", &["cells"], "One combination of what an experiment varies; each is repeated."),
+    ("cell", &["cells"], "One combination of the values that an experiment varies; each is repeated."),
     (
         "repetition",
         &["repetitions", "counted", "runs count"],
@@ -167,7 +171,7 @@ const WORDS: &[Entry] = &[
         &["sites", "label", "labels", "placement"],
         "The nodes with one value of a label, such as `site=edge-1` (`pubmark node --label`). A placement says at which sites the groups of a workload run.",
     ),
-    ("interrupted", &[], "The run was stopped before its end; the record holds what was measured until then."),
+    ("interrupted", &[], "The run was stopped before its end; the record contains what was measured until then."),
 ];
 
 /// The meaning of a term that pubmark prints; `None` for any other word.

@@ -281,7 +281,7 @@ impl PreparedRun {
             (EngineError::Lost(_) | EngineError::Launch { .. }, Some(joined)) => {
                 let mut failure = RunError::from_error(ErrorKind::NodeLost, &error);
                 failure.chain.extend(joined.lost(self.spec.node_count()));
-                failure.hint("the node's own output says what ended it; run again with all nodes")
+                failure.hint("the output of the lost node contains the reason for its end; run again with all nodes")
             }
             (EngineError::Open(open), _) if certificates::hint(open).is_some() => certificates::unusable(open),
             // A program that could describe itself before, and was ended or broke since.

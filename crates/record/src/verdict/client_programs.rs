@@ -8,7 +8,7 @@ use crate::record::{CheckUnit, VerdictStatus};
 const MESSAGES_A_MISREPORT: u64 = 1_000;
 
 /// Rule V29.
-pub(super) fn reported_the_truth(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn reported_correctly(input: &VerdictInput) -> Option<Finding> {
     let programs = input.connections.client_programs.as_ref()?;
     if let Some(ended) = &programs.ended {
         let hint = "run the program by hand: it must send its hello and read frames until its input ends";
@@ -40,13 +40,13 @@ mod tests {
         let mut programs = ClientPrograms { library: "paho".to_owned(), ..ClientPrograms::default() };
         change(&mut programs);
         record.connections.client_programs = Some(programs);
-        let finding = reported_the_truth(&VerdictInput::of(&record))?;
+        let finding = reported_correctly(&VerdictInput::of(&record))?;
         Some((finding.status, finding.text))
     }
 
     #[test]
     fn a_program_is_judged_by_what_it_said_and_how_it_ended() {
-        assert!(reported_the_truth(&VerdictInput::of(&sample::record())).is_none(), "there is no program");
+        assert!(reported_correctly(&VerdictInput::of(&sample::record())).is_none(), "there is no program");
         assert_eq!(found(|_| {}).unwrap().0, VerdictStatus::Valid);
         let offered = sample::record().delivery.messages.offered;
         assert!(offered >= MESSAGES_A_MISREPORT);

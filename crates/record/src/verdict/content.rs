@@ -6,12 +6,13 @@ use crate::quantity::count;
 use crate::record::{CheckUnit, VerdictStatus};
 
 /// Rule V30; `None` if no subscriber has a predicate.
-pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn filters_consistent(input: &VerdictInput) -> Option<Finding> {
     let rows = input.content;
     let matched: u64 = rows.first().map(|_| rows.iter().map(|row| row.matched).sum())?;
     let compared: Option<Vec<(u64, &ContentRow)>> = rows.iter().map(|row| Some((difference(row)?, row))).collect();
     let Some(compared) = compared else {
-        let text = "which messages should match is not known of all: a cap was reached, or a part of the run is lost";
+        let text =
+            "the expected matches are not known for all messages: a cap was reached, or a part of the run is lost";
         let hint = "a shorter run, or fewer messages: publishers note half a billion with each thread";
         return Some(Finding::new(VerdictStatus::Suspect, text.to_owned(), hint));
     };
@@ -36,14 +37,14 @@ pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
         count(row.should_match.unwrap_or_default())
     );
     let hint =
-        "find out what the system does to payloads; if it changes none, this is an error in pubmark: please report it";
+        "find out how the system changes payloads; if it changes none, this is an error in pubmark: please report it";
     Some(Finding::new(VerdictStatus::Invalid, text, hint).of(measure))
 }
 
 /// The broker did not filter by the predicate, or filtered by another one.
 fn let_through(row: &ContentRow) -> Finding {
     let text = format!(
-        "subscribers `{}`: {} messages arrived for which their predicate does not hold, and the system accepted the filter",
+        "subscribers `{}`: {} messages arrived that do not match their predicate, although the system accepted the filter",
         row.group,
         count(row.filtered)
     );

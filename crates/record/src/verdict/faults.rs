@@ -31,8 +31,12 @@ pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::valid(text).of(measure));
     }
     Some(
-        Finding::new(VerdictStatus::Invalid, wrong.join("; "), "run again; the system's log says why it did not start")
-            .of(measure),
+        Finding::new(
+            VerdictStatus::Invalid,
+            wrong.join("; "),
+            "run again; see the system's log for the reason why it did not start",
+        )
+        .of(measure),
     )
 }
 
@@ -46,7 +50,7 @@ fn wrong(fault: &FaultRow) -> Option<String> {
     }
     let Some(done_at_s) = fault.done_at_s else { return Some("was not done".to_owned()) };
     if done_at_s - fault.asked_at_s > LATE_S {
-        return Some(format!("was done {:.1} s late", done_at_s - fault.asked_at_s));
+        return Some(format!("was injected {:.1} s late", done_at_s - fault.asked_at_s));
     }
     (fault.asked_for_s.is_some() && fault.ended_at_s.is_none()).then(|| "did not end".to_owned())
 }
@@ -85,7 +89,7 @@ mod tests {
         for (change, expected) in [
             ((|fault| fault.failure = Some("no".to_owned())) as fn(&mut FaultRow), "at 30.0 s failed: no"),
             (|fault| fault.done_at_s = None, "was not done"),
-            (|fault| fault.done_at_s = Some(31.0), "was done 1.0 s late"),
+            (|fault| fault.done_at_s = Some(31.0), "was injected 1.0 s late"),
             (|fault| fault.ended_at_s = None, "did not end"),
         ] {
             let (found, words) = status(change);

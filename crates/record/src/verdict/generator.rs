@@ -32,11 +32,11 @@ pub(super) fn load_as_scheduled(input: &VerdictInput) -> Option<Finding> {
 }
 
 /// Rule V02.
-pub(super) fn read_as_it_came(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn read_in_time(input: &VerdictInput) -> Option<Finding> {
     let hint = "give the receivers more threads with `--shards`, or a machine with free cores, and run again";
     let books = input.delivery;
     if input.reads_by_library && input.receive_lateness.is_none() && books.delivered > 0 && !input.settings.flood {
-        let text = "the client library reads its sockets itself: how late is not known, and lower bounds are 0";
+        let text = "the client library reads its sockets itself: receive lateness is unknown, and lower bounds are 0";
         return Some(Finding::valid(text.to_owned()));
     }
     let replies: Own =
@@ -47,7 +47,7 @@ pub(super) fn read_as_it_came(input: &VerdictInput) -> Option<Finding> {
     let missing = books.lost + books.unknown;
     if missing > 0 && found.status == VerdictStatus::Suspect {
         let text = format!(
-            "{}; the system may have dropped some of the {} missing messages for that",
+            "{}; the system may have dropped some of the {} missing messages because of it",
             found.text,
             count(missing)
         );
@@ -83,11 +83,15 @@ fn of_most(own: &Summary) -> (f64, &'static str) {
 }
 
 /// Rule V04.
-pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn threads_not_saturated(input: &VerdictInput) -> Option<Finding> {
     let hint = "spread the load over more threads with `--shards`, or lower the rate";
     let measured = input.threads.iter().filter_map(|shard| Some((shard, shard.cores?)));
     let Some((busiest, cores)) = measured.max_by(|(_, a), (_, b)| a.total_cmp(b)) else {
-        return Some(Finding::new(VerdictStatus::Suspect, "CPU of our threads was not measured".to_string(), hint));
+        return Some(Finding::new(
+            VerdictStatus::Suspect,
+            "CPU time of pubmark's threads was not measured".to_string(),
+            hint,
+        ));
     };
     let text = format!("busiest thread `{}` used {} of a core", busiest.name, percent(cores));
     // With a schedule, the lateness of a busy thread is measured. In a flood it sends and reads as fast as it can.
@@ -127,7 +131,7 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
     let Some(usage) = input.generator_usage else {
         return Some(Finding::new(
             VerdictStatus::Suspect,
-            "CPU of pubmark was not measured, and it ran before all others".to_string(),
+            "CPU time of pubmark was not measured, although it ran with real-time priority".to_string(),
             hint,
         ));
     };
@@ -149,6 +153,6 @@ pub(super) fn cpu_not_stolen(input: &VerdictInput) -> Option<Finding> {
     let status = if steal > STEAL_SUSPECT { VerdictStatus::Suspect } else { VerdictStatus::Valid };
     let finding =
         format!("hypervisor took {} of the CPU time: suspect above {}", percent(steal), percent(STEAL_SUSPECT));
-    let hint = "run again when the host is quieter, or on a machine of your own";
+    let hint = "run again when the host is less busy, or on a dedicated machine";
     Some(Finding::new(status, finding, hint).of(Measure::suspect_above(steal, STEAL_SUSPECT, CheckUnit::Share)))
 }

@@ -18,7 +18,7 @@ pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
         .map(|(group, direction, check)| {
             let (name, link) = (&group.group, &group.link);
             format!(
-                "{} of `{link}` {direction} ({name}): asked {}, measured {}",
+                "{} of `{link}` {direction} ({name}): configured {}, measured {}",
                 check.name, check.asked, check.measured
             )
         })
@@ -36,7 +36,7 @@ pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
         Finding::new(
             VerdictStatus::Suspect,
             broken.join("; "),
-            "run again, on a machine with free cores if it comes back",
+            "run again; if it happens again, use a machine with free cores",
         )
         .of(measure),
     )
@@ -51,7 +51,7 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     }
     let unasked = links.unasked_drops();
     if unasked > 0 {
-        let finding = format!("{unasked} packets were dropped that no link was asked to lose");
+        let finding = format!("{unasked} packets were dropped that no link was configured to lose");
         let hint = "fewer messages, or a machine with free cores";
         let measure = Measure::none_allowed(unasked, CheckUnit::Packets);
         return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
@@ -59,7 +59,7 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let Some(lateness) = &links.lateness else {
         let finding = match links.cpu_s {
             Some(_) => "no packet went through a link",
-            None => "the kernel emulated the links; how late it was is not known",
+            None => "the kernel emulated the links; its delays were not measured",
         };
         return Some(Finding::valid(finding.to_owned()));
     };
@@ -104,7 +104,7 @@ mod tests {
         assert!(words.ends_with("; and 2 more of 6 measured, in the table of links"), "{words}");
         let (found, words) = status("V17", |links| links.groups[0].down.checks.push(check(Some(false))));
         assert_eq!(found, VerdictStatus::Suspect);
-        assert_eq!(words, "delay of `gprs` down (meters): asked 10 ms, measured 12 ms");
+        assert_eq!(words, "delay of `gprs` down (meters): configured 10 ms, measured 12 ms");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::quantity::micros;
 use crate::record::{CheckUnit, VerdictStatus};
 
 /// Rule V21.
-pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn all_present(input: &VerdictInput) -> Option<Finding> {
     if !input.lost_workers.is_empty() {
         let lost: Vec<String> =
             input.lost_workers.iter().map(|lost| format!("{} ({})", lost.worker, lost.why)).collect();
@@ -25,13 +25,13 @@ pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
         input.nodes.iter().filter_map(|node| Some(format!("{} ({})", node.name, node.lost.as_ref()?))).collect();
     let measure = Measure::none_allowed(lost.len() as u64, CheckUnit::Nodes);
     if lost.is_empty() {
-        return Some(Finding::valid(format!("{} there to the end", input.nodes.len())).of(measure));
+        return Some(Finding::valid(format!("{} present to the end", input.nodes.len())).of(measure));
     }
     Some(
         Finding::new(
             VerdictStatus::Invalid,
             format!("node lost: {}; its part is missing", lost.join(", ")),
-            "the node's own output says what ended it; run again with all nodes",
+            "the output of the lost node contains the reason for its end; run again with all nodes",
         )
         .of(measure),
     )
@@ -44,7 +44,7 @@ pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::new(
             VerdictStatus::Invalid,
             format!("a clock jumped: latencies from {from} to {to} have no bound"),
-            "nothing may set `CLOCK_MONOTONIC_RAW` back during a run: no suspended or migrated machines",
+            "nothing may set `CLOCK_MONOTONIC_RAW` back during a run: do not suspend or migrate the machines",
         ));
     }
     let bounds = input.by_pair.iter().filter_map(|row| row.clock_bound_us.filter(|bound| *bound > 0.0));
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_lost_node_makes_a_run_invalid_and_is_named() {
-        assert_eq!(found("V21", |_| {}).unwrap(), (VerdictStatus::Valid, "2 there to the end".to_owned()));
+        assert_eq!(found("V21", |_| {}).unwrap(), (VerdictStatus::Valid, "2 present to the end".to_owned()));
         let (status, text) = found("V21", |record| record.tables.nodes[1].lost = Some("killed".to_owned())).unwrap();
         assert_eq!(status, VerdictStatus::Invalid);
         assert!(text.contains("west (killed)"), "{text}");

@@ -49,55 +49,56 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V01",
         name: "load as scheduled",
-        meaning: "Scheduler lag is the time from a message's due time until pubmark got to it. The lower bound of the latency \
-                  leaves it out, so it makes intervals wider and no figure wrong. But what is sent late is sent in a burst, \
-                  which no device sends, and what the burst costs the system is in both bounds. If 99 % of the messages were \
-                  reached within 10 ms, the load was what was scheduled; if not, the run is suspect, and beyond 1 % of the \
-                  measured window, or 100 ms, it is invalid: the generator was the limit. A responder's lag (its reply was \
-                  due, and pubmark had not got to it) has the same limits. With too few samples for a p99, p95 or p90 stands \
-                  in, or the largest sample. A full in-flight window or a full socket is back-pressure of the system and never counts \
-                  here. Until 0.1 this rule was called `schedule kept`, and more than 0.5 ms or 50 % of the latency's p99 made \
-                  a run invalid.",
-        remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. \
-                 `pubmark doctor` shows what the machine is like.",
+        meaning: "Scheduler lag is the time from a message's due time until pubmark processes it. The lower bound of the \
+                  latency excludes it, so lag widens intervals and makes no figure wrong. But late messages are sent in a \
+                  burst, which real devices do not send, and the cost of the burst is part of both bounds. If 99 % of the \
+                  messages were processed within 10 ms, the load was as scheduled. Otherwise the run is suspect. Above 1 % of \
+                  the measured window, or above 100 ms, it is invalid: the generator was the limit. The lag of a responder (the \
+                  time by which pubmark sent a reply late) has the same limits. With too few samples for a p99, the rule uses \
+                  p95, p90 or the largest sample. A full in-flight window or a full socket is back-pressure of the system and \
+                  never counts here. Until 0.1 this rule was called `schedule kept`, and more than 0.5 ms or 50 % of the \
+                  latency's p99 made a run invalid.",
+        remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. `pubmark \
+                 doctor` checks the machine.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: generator::load_as_scheduled,
     },
     Rule {
         code: "V02",
-        name: "read as it came",
-        meaning: "Receive lateness is an upper bound of the time a message lay in our socket before we read it: our read \
-                  minus the latest of: the previous read that left the socket empty, the due time, and the kernel's \
-                  receive stamp where it is this message's own. The lower bound of the latency leaves it out. But a message that \
-                  is read late counts in another moment of the window, and a socket that is full makes the system wait or drop. \
-                  The limits are those of V01: 10 ms for 99 % of the messages, beyond 1 % of the window or 100 ms the run is \
-                  invalid. Where a client library reads the sockets, it is not known, and lower bounds are 0. Until 0.1 this \
-                  rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's p99 made a run invalid.",
+        name: "messages read in time",
+        meaning: "Receive lateness is an upper bound of the time that a message lay in the socket of pubmark before it was \
+                  read: the time of the read minus the latest of the previous read that emptied the socket, the due time, and \
+                  the kernel's receive time stamp if it belongs to this message. The lower bound of the latency excludes it. \
+                  But a message that is read late is counted in a later part of the window, and a full socket makes the system \
+                  wait or drop messages. The limits are those of V01: 10 ms for 99 % of the messages; above 1 % of the window \
+                  or 100 ms the run is invalid. If a client library reads the sockets, receive lateness is unknown, and lower \
+                  bounds are 0. Until 0.1 this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's \
+                  p99 made a run invalid.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
-        judge: generator::read_as_it_came,
+        judge: generator::read_in_time,
     },
     Rule {
         code: "V04",
-        name: "threads have time to spare",
-        meaning: "In a flood, a thread of pubmark that is always busy measures itself. Its CPU time over the measured window may be \
-                  80 % of a core; up to 95 % the run is suspect, beyond that it is invalid. Where messages have due times, V01 and \
-                  V02 see how late a busy thread is; above 95 % of a core the run is suspect.",
+        name: "threads not saturated",
+        meaning: "In a flood, a thread of pubmark that is always busy measures its own speed. Its CPU time over the measured \
+                  window may be 80 % of a core; up to 95 % the run is suspect, above that it is invalid. If messages have due \
+                  times, V01 and V02 measure the delays that a busy thread causes; above 95 % of a core the run is suspect.",
         remedy: "Spread the load over more threads with `--shards`, or lower the rate.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
-        judge: generator::threads_have_time,
+        judge: generator::threads_not_saturated,
     },
     Rule {
         code: "V05",
         name: "real-time scheduling leaves room",
-        meaning: "With `--realtime` pubmark's threads run before all others (SCHED_FIFO). On up to 4 cores they have a budget: in \
-                  each 10 ms they take half a core together; a thread that has used up its part has ordinary priority \
-                  until the next 10 ms (`cost.threads[].ordinary_share`). Threads that are pinned to some of the cores (`--pin`) \
-                  need none. Whether the system had the CPU it wanted is V28's to say. In records made before there was a \
-                  budget, more than half a core on up to 4 cores is suspect.",
+        meaning: "With `--realtime` the threads of pubmark run before all others (SCHED_FIFO). On machines with up to 4 cores \
+                  they have a budget: together half a core in each period of 10 ms. A thread that has used its part of the \
+                  budget runs with ordinary priority until the next period (`cost.threads[].ordinary_share`). Threads that are \
+                  pinned to some of the cores (`--pin`) have no budget. V28 checks whether the system had enough CPU. In \
+                  records from before the budget existed, more than half a core on up to 4 cores is suspect.",
         remedy: "Run without `--realtime`, at a lower rate, or on a machine with more cores.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
@@ -106,9 +107,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V06",
         name: "CPU not stolen",
-        meaning: "On a virtual machine the hypervisor may give the processor to others. Above 5 % of the CPU time during \
-                  the run, both the system and pubmark were slowed by something that is not in the figures: suspect.",
-        remedy: "Run again when the host is quieter, or on a machine of your own.",
+        meaning: "On a virtual machine the hypervisor may run other guests on the processor (steal time). Above 5 % of the CPU \
+                  time during the run, the figures of the system and of pubmark contain delays that neither of them caused: \
+                  suspect.",
+        remedy: "Run again when the host is less busy, or on a dedicated machine.",
         blames: Blame::Machine,
         spoils: Spoils::Everything,
         judge: generator::cpu_not_stolen,
@@ -116,9 +118,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V07",
         name: "accounting of sending closes",
-        meaning: "Every message due in the measured window was sent, skipped because its device was planned offline, \
-                  skipped because its connection was lost, refused, or still waiting at the end. If these do not add up \
-                  to what was offered, the run is invalid.",
+        meaning: "Every message due in the measured window was sent, skipped because its device was planned to be offline, \
+                  skipped because its connection was lost, refused, or still waiting at the end. If these counts do not add up \
+                  to the offered messages, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -127,9 +129,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V08",
         name: "accounting of delivery closes",
-        meaning: "Every message sent was expected once for each subscription that held a session then, and was delivered, \
-                  lost, or unknown (its connection died before the acknowledgement). If these do not add up to what was \
-                  expected, the run is invalid.",
+        meaning: "Every message sent was expected once for each subscription that held a session at that time, and was \
+                  delivered, lost, or unknown (its connection ended before the acknowledgement). If these counts do not add up \
+                  to the expected messages, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -147,9 +149,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V10",
         name: "accounting exact",
-        meaning: "Missing messages are kept as ranges, and memory for them is capped. Past the cap a late message can no \
-                  longer be told from a second copy, so the counts of lost, late and duplicated may be off: suspect.",
-        remedy: "Lower the rate or the number of streams until fewer messages go missing.",
+        meaning: "Missing messages are stored as ranges, and the memory for them is limited. Beyond the limit a late message \
+                  cannot be distinguished from a duplicate, so the counts of lost, late and duplicated messages may be wrong: \
+                  suspect.",
+        remedy: "Lower the rate or the number of streams until fewer messages are missing.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: books::exact,
@@ -157,8 +160,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V11",
         name: "clocks agree",
-        meaning: "A latency below zero cannot be: the clocks behind it disagree. Such samples are counted as 0 and never \
-                  dropped. Any makes the run suspect, more than 1 % make it invalid.",
+        meaning: "A latency below zero is impossible: the clocks that it was computed from disagree. Such samples are counted \
+                  as 0 and never dropped. One of them makes the run suspect, more than 1 % make it invalid.",
         remedy: "Check the clocks of the machines with `pubmark doctor`.",
         blames: Blame::Run,
         spoils: Spoils::Times,
@@ -167,8 +170,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V12",
         name: "samples fit",
-        meaning: "Samples above a histogram's range (1 h) are counted as its largest value, so what is printed as an upper \
-                  bound is none: invalid. Until 0.1 such a run was suspect.",
+        meaning: "Samples above the range of a histogram (1 h) are counted as its largest value, so the printed upper bound \
+                  would be wrong: invalid. Until 0.1 such a run was suspect.",
         remedy: "Lower the rate, or find out why messages take longer than an hour.",
         blames: Blame::Run,
         spoils: Spoils::Times,
@@ -177,9 +180,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V13",
         name: "something was measured",
-        meaning: "A run without messages due, sent or expected measured nothing and is invalid. Messages that arrived \
-                  without a latency make it suspect. Few samples alone do not: a percentile that rests on fewer than 10 \
-                  samples is not printed, and the largest sample stands in for it in V01 and V02.",
+        meaning: "A run in which no message was due, sent or expected measured nothing and is invalid. Messages that arrived \
+                  without a latency make it suspect. Few samples alone do not: a percentile with fewer than 10 samples beyond \
+                  it is not printed, and V01 and V02 use the largest sample instead.",
         remedy: "Run longer with `--duration`, and look at the causes of refused connections and subscriptions.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -188,9 +191,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V14",
         name: "ran to its end",
-        meaning: "An interrupted run holds what was measured until then. Its window is shorter than asked for and its \
-                  drain may be cut: suspect.",
-        remedy: "Run again to the end.",
+        meaning: "The record of an interrupted run contains what was measured before the interruption. Its window is shorter \
+                  than requested, and its drain may be incomplete: suspect.",
+        remedy: "Run again without an interruption.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: samples::came_to_its_end,
@@ -198,9 +201,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V16",
         name: "accounting of requests closes",
-        meaning: "Every request sent was answered in time, answered late, given up, or unknown (its requester's connection \
-                  ended meanwhile, or the run did); every request that a responder received was answered, dropped, refused \
-                  or still there at the end. If these do not add up, the run is invalid; if its cap was \
+        meaning: "Every request sent was answered in time, answered late, given up, or unknown (the connection of its requester \
+                  or the run ended first). Every request that a responder received was answered, dropped, refused or still \
+                  waiting at the end. If these counts do not add up, the run is invalid; if the limit of their memory was \
                   reached, suspect.",
         remedy: "This is an error in pubmark: please report it with the record.",
         blames: Blame::Run,
@@ -211,9 +214,9 @@ pub const RULES: &[Rule] = &[
         code: "V17",
         name: "links as configured",
         meaning: "Before the run, probes measure each emulated link: the mean delay may differ by 2 % + 50 µs, the rate by 1 %, \
-                  and the loss has to lie in the 99 % interval of its binomial distribution. A link that is none of what was \
-                  asked makes the run suspect. What a probe cannot measure in its time is said in the record.",
-        remedy: "Run again; on a machine with free cores, if it comes back. `pubmark doctor` shows what the machine is like.",
+                  and the loss must lie in the 99 % interval of its binomial distribution. A link that differs more makes the \
+                  run suspect. The record names what a probe cannot measure in its time.",
+        remedy: "Run again. If it happens again, use a machine with free cores. `pubmark doctor` checks the machine.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: links::as_asked,
@@ -221,10 +224,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V18",
         name: "emulator kept up",
-        meaning: "A packet that the kernel dropped on its way to the emulator, or that the emulator had no room for, is a loss \
-                  that nobody asked for: any makes the run invalid. A packet that was handed on later than it was due adds to \
-                  the latency, as the generator's own lag does: p99 of that has the limits of V01.",
-        remedy: "Fewer messages or larger ones, a machine with free cores, root for real-time priority.",
+        meaning: "A packet that the kernel dropped on its way to the emulator, or that found a full queue of the emulator, is a \
+                  loss that the link does not have: one makes the run invalid. A packet that the emulator forwarded too late \
+                  adds to the latency, as the generator's own lag does; the p99 of this delay has the limits of V01.",
+        remedy: "Use fewer or larger messages, a machine with free cores, or root for real-time priority.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: links::kept_up,
@@ -232,11 +235,12 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V19",
         name: "lost, not late",
-        meaning: "A message that has not come when the drain is over is counted as lost. If bytes are then still on their way, in \
-                  our sockets or in the system's, TCP is sending them again, and some of those messages are late and not lost: \
-                  suspect. So are messages that a subscriber still processes (`processing`), and those in a system whose \
-                  threads waited for a CPU for more than a quarter of the drain: silence does not end the drain while they \
-                  wait. What the sockets of a system hold that this run did not start is not known.",
+        meaning: "A message that has not arrived at the end of the drain is counted as lost. If bytes are still in transit at \
+                  that time, in the sockets of pubmark or of the system, TCP is retransmitting them, and some of those messages \
+                  are late, not lost: suspect. The same applies to messages that a subscriber is still processing \
+                  (`processing`), and to a system whose threads waited for a CPU for more than a quarter of the drain: silence \
+                  does not end the drain while they wait. The sockets of a system that this run did not start cannot be \
+                  examined.",
         remedy: "Give late messages more time with `--drain`, or lower the rate.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -245,33 +249,33 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V20",
         name: "faults as configured",
-        meaning: "What was to be broken was broken, at most 0.5 s late, and put right again. A fault that failed, came later, or \
-                  did not end makes the run invalid: it is not the run that was asked for. Where connections had more events \
-                  than are recorded (1,048,576 a shard), their figures are too low and the run is suspect. What a fault does \
-                  to the system, its messages and its clients is the result, and no reason for a verdict.",
-        remedy: "Run again. If the system did not start again, its log says why.",
+        meaning: "Each fault was injected at most 0.5 s late and was ended. A fault that failed, came later, or did not end \
+                  makes the run invalid, because it is not the run that was requested. If connections had more events than are \
+                  recorded (1,048,576 for each shard), their figures are too low and the run is suspect. The effects of a fault \
+                  on the system, its messages and its clients are results, and never a reason for a verdict.",
+        remedy: "Run again. If the system did not start again, see its log.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: faults::done_as_asked,
     },
     Rule {
         code: "V21",
-        name: "nodes there",
-        meaning: "A node or a worker process that ended, froze or was cut off takes what it had measured with it, and what its devices \
-                  would have sent is missing from the load: the run is invalid. What the others measured until then is kept. A \
-                  worker counts as frozen when its heartbeat, which is a thread of its own, is silent for 3 s.",
-        remedy: "Run again with all nodes; the output of the lost one says what ended it.",
+        name: "all nodes present",
+        meaning: "The measurements of a node or worker process that ended, froze or was disconnected are lost with it, and the \
+                  messages of its devices are missing from the load: the run is invalid. The measurements of the others are \
+                  kept. A worker counts as frozen if its heartbeat, which has its own thread, is missing for 3 s.",
+        remedy: "Run again with all nodes. The output of the lost node contains the reason for its end.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
-        judge: nodes::all_there,
+        judge: nodes::all_present,
     },
     Rule {
         code: "V22",
         name: "clocks of nodes have a bound",
-        meaning: "A latency between two machines contains the error of their clocks. Its bound is measured, and both bounds of \
-                  the latency are widened by it. Where a clock jumped there is none, and the run is invalid. Until 0.1 this rule \
-                  was called `clocks of nodes` and compared the bound with the latency's p50.",
-        remedy: "Nothing may set `CLOCK_MONOTONIC_RAW` back during a run: no suspended or migrated machines.",
+        meaning: "A latency between two machines contains the error of their clocks. A bound of this error is measured, and \
+                  both bounds of the latency are widened by it. If a clock jumped there is no bound, and the run is invalid. \
+                  Until 0.1 this rule was called `clocks of nodes` and compared the bound with the latency's p50.",
+        remedy: "Nothing may set `CLOCK_MONOTONIC_RAW` back during a run: do not suspend or migrate the machines.",
         blames: Blame::Run,
         spoils: Spoils::Times,
         judge: nodes::clocks,
@@ -279,9 +283,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V23",
         name: "subscriptions granted",
-        meaning: "Nothing is expected of a filter that the system refused. If it refused some, fewer messages were delivered than the \
-                  workload asks for, and the run is suspect. If it refused all of them, nobody received anything: the run is \
-                  invalid. The reason is the system's own.",
+        meaning: "No message is expected for a filter that the system refused. If the system refused some filters, fewer \
+                  messages were delivered than the workload requires, and the run is suspect. If it refused all of them, \
+                  nothing was received: the run is invalid. The reason shown is the system's.",
         remedy: "Check the system's access rules, or the credentials of the subscribers (`--user`).",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -290,38 +294,39 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V24",
         name: "every pair met",
-        meaning: "Without a broker clients find each other by themselves, and a writer and a reader that never met look like a pair \
-                  whose messages were lost. A pair of which a message was expected (its writer had sent it, its reader was there) and \
-                  nothing arrived, in the warm-up neither, did not meet, unless loss as it was between the other pairs makes one such \
-                  pair in a hundred runs likely: the run is invalid; with faults, which may keep two apart, suspect.",
-        remedy: "A longer `--warmup`, for clients to find each other; on several machines, a network that lets them through, or \
-                 `pubmark node --address IP` with an address of the node that the others reach; or all on one machine.",
+        meaning: "Without a broker, clients discover each other. A writer and a reader that never matched look like a pair \
+                  whose messages were lost. A pair never met if a message was expected (the writer sent it while the reader was \
+                  present) and none arrived, not even in the warm-up, unless the loss between the other pairs makes one such \
+                  pair likely in a hundred runs. Such a pair makes the run invalid; in a run with faults, which may separate \
+                  two clients, suspect.",
+        remedy: "Use a longer `--warmup`, so that clients have time to discover each other. On several machines: a network that \
+                 lets their packets through, or `pubmark node --address IP` with an address that the other nodes can reach; or \
+                 run all clients on one machine.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: pairs::met,
     },
     Rule {
         code: "V25",
-        name: "system there to the end",
-        meaning: "A broker that ends by itself, by a signal or because it was OOM-killed takes its messages and connections along, and what \
-                  is measured after that is its absence: the run is invalid. The record says how it ended and when \
-                  (`system.ended`). A fault that was asked for is no such end. A system that this run did not start is taken for \
-                  ended when every connection was lost and none could be made again to the end; what else becomes of it is not \
-                  known.",
-        remedy: "Read the end of the system's log, which the run printed. If it was OOM-killed: a higher `--limit memory=`, or a lower \
-                 load.",
+        name: "system running to the end",
+        meaning: "If a broker exits, is ended by a signal or is OOM-killed, its messages and connections are lost, and later \
+                  figures measure its absence: the run is invalid. The record says how and when it ended (`system.ended`). \
+                  Planned faults do not count. A system that this run did not start counts as ended if every connection was \
+                  lost and none could be made again until the end; anything else that happens to it is unknown.",
+        remedy: "Read the end of the system's log, which the run printed. If it was OOM-killed, use a higher `--limit memory=` \
+                 or a lower load.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
-        judge: system::there_to_the_end,
+        judge: system::ran_to_the_end,
     },
     Rule {
         code: "V26",
         name: "samples are deliveries",
-        meaning: "Each latency belongs to one delivery in the account. A peer that sends messages which nobody published (a broker that \
-                  makes up sequence numbers) can add samples, and they cannot be taken out again: with more samples than \
-                  deliveries the run is invalid. Where publisher and subscriber run in one process, such a message is recognised \
-                  when it arrives, counted as foreign, and adds nothing.",
-        remedy: "Find out what else publishes to these topics, or what the system does to messages.",
+        meaning: "Each latency belongs to one delivery in the accounting. A peer that sends messages which no publisher sent (a \
+                  broker that invents sequence numbers) can add samples, and they cannot be removed later: with more samples \
+                  than deliveries the run is invalid. If publisher and subscriber run in one process, such a message is \
+                  recognised on arrival, counted as foreign, and adds no sample.",
+        remedy: "Find out what else publishes to these topics, or how the system changes messages.",
         blames: Blame::Run,
         spoils: Spoils::Times,
         judge: samples::are_deliveries,
@@ -329,10 +334,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V27",
         name: "offered as scheduled",
-        meaning: "What is offered is a property of the schedule, however late pubmark is: every message due in the window is \
-                  offered, and what was not sent is unsent. The messages of the window are counted a second time from the \
-                  schedule itself; if the two counts differ, the run is invalid. Reactions have no schedule and are left out, \
-                  and so are interrupted runs, runs that lost a node, and floods.",
+        meaning: "The offered messages are a property of the schedule, however late pubmark is: every message due in the window \
+                  is offered, and those that were not sent are unsent. The messages of the window are counted a second time \
+                  from the schedule itself; if the two counts differ, the run is invalid. The rule does not apply to reactions, \
+                  which have no schedule, to interrupted runs, to runs that lost a node, and to floods.",
         remedy: "This is an error in pubmark: please report it with the record.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -341,51 +346,50 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V28",
         name: "system had the CPU it wanted",
-        meaning: "A system that is kept from running shows nothing of what it can do. The kernel counts how long each thread was \
-                  ready to run and did not (run-queue wait). Some microseconds for each wake-up are ordinary and not \
-                  judged; in intervals of some 4 ms, half a millisecond or more above what is usual for the thread is a long wait. \
-                  Of long waits, what others can have caused is judged: at most what all others on the machine used, and without what a \
-                  limit that was asked for held the system back. Where that is at least 1 % of the window, so that p99 is touched, \
-                  and more than 10 % of the time in which the system was ready (wait / (wait + CPU time)), the run is suspect, \
-                  and invalid if messages are missing or were not sent. \
-                  Where every core of the machine was busy, short waits count, too: above 5 % of the window and a quarter of the \
-                  time in which the system was ready. Something is missing in any flood, which is suspect at most. \
-                  The finding names who had the CPU: other programs, pubmark, the hypervisor. Only a system that runs on this \
-                  machine, started by this run, or that a node observes, can be looked at. Until 0.1 this rule was called `system had \
-                  processors`, judged the sum of all waits, and needed missing messages.",
+        meaning: "A system that does not get the CPU does not show what it can do. The kernel counts how long each thread was \
+                  ready to run and did not run (run-queue wait). A few microseconds for each wake-up are ordinary and not \
+                  judged. A long wait is an interval of about 4 ms in which a thread waited at least half a millisecond more \
+                  than usual. Of the long waits, the rule counts what other programs can have caused: at most the CPU time of \
+                  all others on the machine, without the waits that a requested CPU limit caused. If this is at least 1 % of \
+                  the window, so that p99 is affected, and more than 10 % of the time in which the system was ready (wait / \
+                  (wait + CPU time)), the run is suspect; if messages are missing or were not sent, it is invalid. If every \
+                  core of the machine was busy, short waits count too: above 5 % of the window and a quarter of the time in \
+                  which the system was ready. A flood, in which messages are always missing, is suspect at most. The finding \
+                  names who used the CPU: other programs, pubmark, or the hypervisor. Only a system that runs on this machine, \
+                  started by this run or observed by a node, can be examined. Until 0.1 this rule was called `system had \
+                  processors`, judged the sum of all waits, and required missing messages.",
         remedy: "Stop other programs, give the system cores of its own (`--pin`), run without `--realtime`, lower the rate, or let \
                  another machine send (`--nodes`).",
         blames: Blame::Machine,
         spoils: Spoils::Everything,
-        judge: system::had_processors,
+        judge: system::had_the_cpu,
     },
     Rule {
         code: "V29",
-        name: "client program reported the truth",
-        meaning: "With `--client` a program of the user's is the client. If it ended, stalled for 10 s, or broke the client program \
-                  protocol, all its clients stayed disconnected from then on: the run is invalid. What it reported and cannot be \
-                  true (a message that it was never given, a stamp in the future) is counted by name and not used. If that is more \
-                  than one report in a thousand messages, the run is invalid, otherwise suspect.",
-        remedy: "See `connections.client_programs` in the record, and the client program protocol.",
+        name: "client program reported correctly",
+        meaning: "With `--client` a program of the user is the client. If it ended, stalled for 10 s, or violated the client \
+                  program protocol, all its clients were disconnected from then on: the run is invalid. Reports that cannot be \
+                  true (a message that the program never received from pubmark, a stamp in the future) are counted by name and \
+                  not used. If there are more of them than one in a thousand messages, the run is invalid, otherwise suspect.",
+        remedy: "See `connections.client_programs` in the record, and docs/reference/client-protocol.md.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
-        judge: client_programs::reported_the_truth,
+        judge: client_programs::reported_correctly,
     },
     Rule {
         code: "V30",
-        name: "matched as built",
-        meaning: "Subscribers with `where` ask their predicate of each message that they received. Publishers ask it of each \
-                  message that they build, and note the answers by sequence number. Of the messages that arrived, as many must \
-                  have matched as publishers say, and matched and filtered ones together must be all that arrived, for each \
-                  group and for each of its subscribers (`delivery.content[].differing_subscribers`). If not, the \
-                  system changed payloads, or pubmark is wrong: the run is invalid. Where the answers of publishers are not \
-                  known of all messages (more than half a billion on a thread, approximate message accounting), the run is \
-                  suspect. So is a run whose system accepted a filter (`at: broker`) and let messages through for which it does \
-                  not hold.",
-        remedy: "Find out what the system does to payloads. If it changes none, please report it with the record.",
+        name: "content filters consistent",
+        meaning: "Subscribers with `where` evaluate their predicate for each message that they receive. Publishers evaluate it \
+                  for each message that they build, and store the result by sequence number. For each group and each of its \
+                  subscribers (`delivery.content[].differing_subscribers`), the number of matching messages must be that of the \
+                  publishers, and matching and filtered messages together must be all messages that arrived. If not, the system \
+                  changed payloads, or pubmark is wrong: the run is invalid. If the results of the publishers are not known for \
+                  all messages (more than half a billion on a thread, approximate message accounting), the run is suspect. A \
+                  run whose system accepted a filter (`at: broker`) and delivered messages that do not match it is suspect too.",
+        remedy: "Find out how the system changes payloads. If it changes none, please report it with the record.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
-        judge: content::matched_as_built,
+        judge: content::filters_consistent,
     },
 ];
 

@@ -94,7 +94,7 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
         Finding::new(
             VerdictStatus::Invalid,
             format!("{counts}: messages arrived that no publisher sent"),
-            "find out what else publishes to these topics, or what the system does to messages",
+            "find out what else publishes to these topics, or how the system changes messages",
         )
         .of(measure),
     )
@@ -120,8 +120,8 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
         }
         if books.filtered_out + books.unmatched > 0 {
             return invalid(
-                "the predicates of the subscribers held for no message, so delivery was not measured",
-                "run longer with `--duration`, or with a `where` that holds more often",
+                "the predicates of the subscribers matched no message, so delivery was not measured",
+                "run longer with `--duration`, or with a `where` that matches more often",
             );
         }
         return invalid(

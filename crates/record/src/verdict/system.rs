@@ -21,7 +21,7 @@ const CROWDED_SHARE: f64 = 0.25;
 const CROWDED_FLOOR: f64 = 0.05;
 
 /// Rule V25; `None` if no end of the system is known.
-pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn ran_to_the_end(input: &VerdictInput) -> Option<Finding> {
     let end = input.system.ended.as_ref()?;
     let when = match end.at_s {
         Some(at_s) if at_s < 0.0 => format!("{:.1} s before the measured window", -at_s),
@@ -34,7 +34,7 @@ pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(
         VerdictStatus::Invalid,
         format!("the system ended {when}: {}", end.how),
-        "the system's log says why; correct that, and run again",
+        "see the system's log for the reason; correct it, and run again",
     ))
 }
 
@@ -96,11 +96,12 @@ fn holders(input: &VerdictInput) -> String {
     .collect();
     holders.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let words: Vec<String> = holders.iter().map(|(name, cores)| format!("{name} {cores:.2} cores")).collect();
-    if words.is_empty() { "who had them is not known".to_string() } else { format!("{} had them", words.join(", ")) }
+    let named = if words.is_empty() { "unknown".to_owned() } else { words.join(", ") };
+    format!("users of these processors: {named}")
 }
 
 /// Rule V28; `None` where the wait was not measured.
-pub(super) fn had_processors(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn had_the_cpu(input: &VerdictInput) -> Option<Finding> {
     let wait = Wait::of(input)?;
     let (measure, mut text) = judged_wait(&wait, input.settings.duration_s.max(f64::MIN_POSITIVE));
     let is_starved = measure.value > measure.limits.valid;
@@ -292,13 +293,13 @@ mod tests {
         };
         let text = waited(4.0, 4.5, 2.0, busy).1;
         assert!(text.contains("other programs 1.50 cores, pubmark 0.09 cores"), "{text}");
-        assert!(text.ends_with("had them; 3 messages are missing or were not sent"), "{text}");
+        assert!(text.ends_with("cores; 3 messages are missing or were not sent"), "{text}");
         let realtime = |record: &mut Record| {
             record.settings.realtime = true;
             record.cost.generator.as_mut().unwrap().cores = 0.8;
         };
         assert!(waited(4.0, 4.5, 1.2, realtime).1.contains("real-time pubmark 0.80 cores"));
         let unknown = |record: &mut Record| (record.cost.generator, record.environment.steal) = (None, None);
-        assert!(waited(4.0, 4.5, 2.0, unknown).1.ends_with("who had them is not known"));
+        assert!(waited(4.0, 4.5, 2.0, unknown).1.ends_with("users of these processors: unknown"));
     }
 }

@@ -101,7 +101,7 @@ fn a_reader_that_was_late_may_be_why_messages_are_missing() {
     });
     assert_eq!(codes(&verdict), ["V02"]);
     assert!(
-        verdict.reasons[0].text.ends_with("some of the 1 missing messages for that"),
+        verdict.reasons[0].text.ends_with("some of the 1 missing messages because of it"),
         "{}",
         verdict.reasons[0].text
     );

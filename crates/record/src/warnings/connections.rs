@@ -10,7 +10,7 @@ pub(super) fn granted_lower(record: &Record) -> Option<TextAndHint> {
             "{} subscriptions granted a lower level than requested",
             count(record.connections.granted_qos_lower)
         );
-        (text, "check the system's configuration, or ask for that level with `--qos`".to_string())
+        (text, "check the system's configuration, or request that level with `--qos`".to_string())
     })
 }
 
@@ -35,7 +35,7 @@ pub(super) fn failed(record: &Record) -> Option<TextAndHint> {
         text.push_str(&format!(" (mostly: {})", first.cause));
     }
     let hint = if connections.log_in_ended > 0 {
-        "the system ended connections whose log-in held no longer: give tokens a longer lifetime, or let clients sign new ones"
+        "the system closed connections whose credentials had expired: give tokens a longer lifetime, or let clients sign new ones"
     } else if connections.auth_failed > 0 {
         "check `--user` and `--password-env` or `--password-file`"
     } else {

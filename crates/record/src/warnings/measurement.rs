@@ -72,11 +72,11 @@ pub(super) fn sent_together(record: &Record) -> Option<TextAndHint> {
     let quanta_us = record.cost.threads.iter().filter_map(|thread| thread.quantum_us);
     let longest_us = quanta_us.reduce(f64::max)?;
     let text = format!(
-        "messages were sent together within up to {} (`--pace {}`): the system may take less CPU than for one at a time",
+        "messages were sent together within up to {} (`--pace {}`): the system may use less CPU than for single messages",
         micros(longest_us),
         record.settings.pace
     );
-    Some((text, "`--pace exact` if the system's CPU matters".to_string()))
+    Some((text, "`--pace exact` if the CPU usage of the system matters".to_string()))
 }
 
 pub(super) fn flood(record: &Record) -> Option<TextAndHint> {
@@ -91,7 +91,7 @@ pub(super) fn flood(record: &Record) -> Option<TextAndHint> {
 pub(super) fn not_steady(record: &Record) -> Option<TextAndHint> {
     let found = unsteady(record)?;
     let medians = found.p50_us.map(micros).join(", ");
-    let lower = "lower the rate, or look by `pubmark capacity` for what it sustains".to_string();
+    let lower = "lower the rate, or find the highest sustainable rate with `pubmark capacity`".to_string();
     let (what, hint) = match found.trend {
         Trend::Behind => ("the system was behind when the window ended", lower),
         Trend::Grew => ("latency grew through the window", lower),

@@ -73,7 +73,7 @@ pub(super) fn promise_broken(record: &Record) -> Option<TextAndHint> {
 pub(super) fn foreign(record: &Record) -> Option<TextAndHint> {
     (record.delivery.messages.foreign > 0).then(|| {
         let text = format!("{} messages of another run or client arrived", count(record.delivery.messages.foreign));
-        (text, "stop the other client, or start the system afresh".to_string())
+        (text, "stop the other client, or start the system with empty queues".to_string())
     })
 }
 
@@ -81,17 +81,21 @@ pub(super) fn truncated(record: &Record) -> Option<TextAndHint> {
     (record.delivery.messages.truncated > 0).then(|| {
         let text =
             format!("{} messages arrived shorter than they were sent", count(record.delivery.messages.truncated));
-        (text, "see the system's limits of a message's size; report it to its authors with the record".to_string())
+        (text, "check the system's limits of the message size; report it to its authors with the record".to_string())
     })
 }
 
 pub(super) fn corrupt(record: &Record) -> Option<TextAndHint> {
     (record.delivery.messages.corrupt > 0).then(|| {
         let text = format!(
-            "{} messages arrived changed: subscribers could not undo `transform`",
+            "{} messages arrived changed: subscribers could not decompress, decrypt or verify them (`transform`)",
             count(record.delivery.messages.corrupt)
         );
-        (text, "see what changes messages on the way; report it to the system's authors with the record".to_string())
+        (
+            text,
+            "find out what changes messages on their way; report it to the system's authors with the record"
+                .to_string(),
+        )
     })
 }
 
@@ -106,7 +110,7 @@ pub(super) fn left_in_sockets(record: &Record) -> Option<TextAndHint> {
 pub(super) fn delivered_after_refusal(record: &Record) -> Option<TextAndHint> {
     (record.delivery.messages.delivered_after_refusal > 0).then(|| {
         let text = format!(
-            "{} refused messages were delivered all the same",
+            "{} refused messages were delivered nevertheless",
             count(record.delivery.messages.delivered_after_refusal)
         );
         (text, "report it to the system's authors with the record".to_string())

@@ -208,7 +208,7 @@ impl JoinedNodes {
             ClusterError::Address { name, .. } => RunError::from_error(ErrorKind::Input, &error)
                 .hint(format!("`pubmark node --address IP` on `{name}`, with an address of its machine")),
             _ => RunError::from_error(ErrorKind::NodeLost, &error)
-                .hint("the node's own output says what ended it; run again with all nodes"),
+                .hint("the output of the lost node contains the reason for its end; run again with all nodes"),
         })
     }
 
