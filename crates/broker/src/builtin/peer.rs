@@ -2,6 +2,7 @@
 
 use pubmark_wire::mqtt::Version;
 
+use super::authenticate::Authentication;
 use crate::net::{Connection, Key};
 
 /// One connection.
@@ -11,6 +12,8 @@ pub(crate) struct Peer {
     /// Its session, once CONNECT was accepted.
     pub(crate) session: Option<Key>,
     pub(crate) version: Version,
+    /// Present if the broker requires tokens and the client has named a method or sent one.
+    pub(crate) authentication: Option<Box<Authentication>>,
     /// Time without a packet that ends the connection, ns; 0 for no limit.
     pub(crate) silence_limit_ns: u64,
     pub(crate) last_heard_ns: u64,
