@@ -6,38 +6,13 @@ use pubmark_wire::mqtt::{decode, decode_connect, encode_auth, reason};
 
 use super::broker::Broker;
 use super::connect::{Refusal, return_code};
-use super::peer::Farewell;
+use super::peer::{Authentication, Farewell};
 use crate::net::Key;
 use crate::settings::Login;
 use crate::tokens::TOKEN_METHOD;
 
 /// Largest CONNECT that is stored while its client is asked for a token, bytes.
 const LARGEST_STORED_BYTES: usize = 64 * 1024;
-
-/// The state of a client's authentication, at a broker that requires tokens.
-#[derive(Debug)]
-pub(crate) struct Authentication {
-    /// The client named the method in its CONNECT, so it may send AUTH.
-    by_method: bool,
-    /// The broker has asked for a token.
-    is_asked: bool,
-    /// When the token expires, ns of `CLOCK_MONOTONIC`.
-    until_ns: u64,
-    /// The body of a CONNECT that waits for the token.
-    connect: Option<Box<[u8]>>,
-}
-
-impl Authentication {
-    /// Has the client's token expired?
-    pub(crate) fn has_expired(&self, now_ns: u64) -> bool {
-        self.connect.is_none() && self.until_ns <= now_ns
-    }
-
-    /// Does a CONNECT wait for a token?
-    pub(crate) fn is_open(&self) -> bool {
-        self.connect.is_some()
-    }
-}
 
 impl Broker {
     /// Checks the log-in of a CONNECT. `false` if it waits until the client has sent a token.

@@ -2,7 +2,6 @@
 
 use pubmark_wire::mqtt::Version;
 
-use super::authenticate::Authentication;
 use crate::net::{Connection, Key};
 
 /// One connection.
@@ -21,6 +20,31 @@ pub(crate) struct Peer {
     pub(crate) maximum_packet_bytes: usize,
     /// Is in the list of those to be flushed.
     pub(crate) is_dirty: bool,
+}
+
+/// The state of a client's authentication, at a broker that requires tokens.
+#[derive(Debug)]
+pub(crate) struct Authentication {
+    /// The client named the method in its CONNECT, so it may send AUTH.
+    pub(super) by_method: bool,
+    /// The broker has asked for a token.
+    pub(super) is_asked: bool,
+    /// When the token expires, ns of `CLOCK_MONOTONIC`.
+    pub(super) until_ns: u64,
+    /// The body of a CONNECT that waits for the token.
+    pub(super) connect: Option<Box<[u8]>>,
+}
+
+impl Authentication {
+    /// Has the client's token expired?
+    pub(crate) fn has_expired(&self, now_ns: u64) -> bool {
+        self.connect.is_none() && self.until_ns <= now_ns
+    }
+
+    /// Does a CONNECT wait for a token?
+    pub(crate) fn is_open(&self) -> bool {
+        self.connect.is_some()
+    }
 }
 
 /// Why a connection ends.

@@ -107,7 +107,8 @@ proptest! {
     fn what_is_left_out_follows_from_what_was_received_and_when(
         times in proptest::collection::btree_set(0u64..9_000, 0..6),
         (interval_ms, length_ms) in (101u64..2_000, 1u64..4_000),
-        (delay_ns, answer_ns) in (1_000u64..500_000_000, 1_000u64..250_000_000),
+        // The longest waits end within the drain.
+        (delay_ns, answer_ns) in (1_000u64..500_000_000, 1_000u64..190_000_000),
     ) {
         let times: Vec<u64> = times.into_iter().chain([9_500]).collect();
         let simulation = simulation(&times, &format!("every: {interval_ms}ms"), length_ms);

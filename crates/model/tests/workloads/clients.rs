@@ -100,7 +100,7 @@ fn lower_rates_after_a_message_are_checked() {
         ("receives: 'a/+'", "receives: 'a/#/b'", BadFilter, "a/#/b"),
         ("receives: 'a/+'", "receives: 'a/{index%metre}'", UnknownName, "did you mean `meter`"),
         ("'a/+', rate: 1/s", "'a/+', rate: 5/s", ImpossibleValue, "is not below the rate"),
-        ("'a/+', rate: 1/s", "'a/+', rate: 9/s", ImpossibleValue, "`arrival: {reaction_to: \"a/+\", for: 3s}`"),
+        ("'a/+', rate: 1/s", "'a/+', rate: 9/s", ImpossibleValue, "add a group with the same `client`"),
         ("'a/+', rate: 1/s", "'a/+', rate: -1/s", BadUnit, "-1/s"),
         ("'a/+', rate: 1/s", "'a/+', every: 100ms", ImpossibleValue, "is not below the rate"),
         ("'a/+', rate: 1/s", "'a/+', rate: 1/s, every: 1s", Conflict, "say the same thing twice"),
