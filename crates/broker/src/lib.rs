@@ -13,6 +13,7 @@ mod outgoing;
 mod process;
 mod settings;
 mod statistics;
+mod tokens;
 mod topic_tree;
 
 pub use builtin::Broker;
@@ -21,3 +22,4 @@ pub use net::{ServerTls, TlsError};
 pub use process::{OPTIONS, ProcessError, serve_process};
 pub use settings::{Login, Settings};
 pub use statistics::Statistics;
+pub use tokens::{TOKEN_METHOD, TokenKey};

@@ -6,13 +6,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pubmark_model::token::SHORTEST_SECRET_BYTES;
+
 use crate::builtin::Broker;
 use crate::error::BrokerError;
 use crate::net::ServerTls;
 use crate::settings::{Login, Settings};
+use crate::tokens::TokenKey;
 
 /// The options that [`serve_process`] accepts.
-pub const OPTIONS: &str = "--listen ADDRESS:PORT [--tls-certificate FILE --tls-key FILE] [--user NAME --password WORD] \
+pub const OPTIONS: &str = "--listen ADDRESS:PORT [--tls-certificate FILE --tls-key FILE] [--user NAME --password WORD] [--tokens FILE] \
 [--maximum-packet-bytes N] [--in-flight-window N] [--maximum-queued-bytes N] [--maximum-queued-messages N] [--most-messages-per-s N]";
 
 /// Why a broker process failed.
@@ -41,6 +44,23 @@ pub enum ProcessError {
         given: &'static str,
         /// The one that is missing.
         missing: &'static str,
+    },
+    /// The secret of tokens cannot be read.
+    #[error("failed to read the secret of tokens in `{path}`")]
+    Secret {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The secret of tokens is too short.
+    #[error(
+        "the secret of tokens in `{path}` is too short for HS256: {SHORTEST_SECRET_BYTES} B or more (RFC 7518 §3.2)"
+    )]
+    ShortSecret {
+        /// The file.
+        path: PathBuf,
     },
     /// The broker failed.
     #[error(transparent)]
@@ -102,6 +122,7 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<Settings,
             "--tls-key" => key = Some(PathBuf::from(value()?)),
             "--user" => user = Some(value()?),
             "--password" => password = Some(value()?),
+            "--tokens" => settings.tokens = Some(token_key(PathBuf::from(value()?))?),
             "--maximum-packet-bytes" => settings.maximum_packet_bytes = number(&option, value()?)?,
             "--in-flight-window" => settings.in_flight_window = number(&option, value()?)?,
             "--maximum-queued-bytes" => settings.maximum_queued_bytes = number(&option, value()?)?,
@@ -129,6 +150,17 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<Settings,
         (None, Some(_)) => return Err(ProcessError::Half { given: "--password", missing: "--user" }),
     };
     Ok(settings)
+}
+
+/// The secret in a file, without the end of its line.
+fn token_key(path: PathBuf) -> Result<TokenKey, ProcessError> {
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            let line_end = bytes.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
+            TokenKey::new(&bytes[..line_end]).ok_or(ProcessError::ShortSecret { path })
+        }
+        Err(source) => Err(ProcessError::Secret { path, source }),
+    }
 }
 
 pub(crate) fn number<T: std::str::FromStr>(option: &str, value: String) -> Result<T, ProcessError> {

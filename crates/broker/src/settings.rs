@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::net::ServerTls;
+use crate::tokens::TokenKey;
 
 /// User name and password that every client must send.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,6 +29,9 @@ pub struct Settings {
     pub tls: Option<ServerTls>,
     /// Refuse clients that do not send it.
     pub login: Option<Login>,
+    /// Refuse clients without a token of this key, unless they send the `login`: as the data of the authentication method
+    /// [`TOKEN_METHOD`](crate::TOKEN_METHOD), or as a password. A connection ends when its token expires.
+    pub tokens: Option<TokenKey>,
     /// Largest accepted packet, bytes; announced to 5.0 clients.
     pub maximum_packet_bytes: u32,
     /// Most messages at QoS 2 that a client may have in flight towards the broker; announced to 5.0 clients.
@@ -55,6 +59,7 @@ impl Settings {
             listen,
             tls: None,
             login: None,
+            tokens: None,
             maximum_packet_bytes: 16 * 1024 * 1024,
             receive_maximum: 1_024,
             in_flight_window: 1_024,

@@ -9,12 +9,16 @@ pub struct Statistics {
     pub connections: u64,
     /// Sessions accepted.
     pub sessions: u64,
-    /// Clients refused with a CONNACK.
+    /// Clients refused with a CONNACK, and new tokens refused on open connections.
     pub refused: u64,
     /// Connections ended because the client violated the protocol.
     pub protocol_errors: u64,
     /// Connections ended because nothing was received for one and a half keep-alive intervals.
     pub silent: u64,
+    /// New tokens accepted on open connections.
+    pub tokens_renewed: u64,
+    /// Connections ended because their token had expired.
+    pub tokens_expired: u64,
     /// Connections ended because another one took over the session.
     pub taken_over: u64,
     /// Messages received, without repetitions of QoS 2.

@@ -129,6 +129,7 @@ pub(crate) fn add(total: &mut Delivery, part: &Delivery) {
     total.offered += part.offered;
     total.sent += part.sent;
     total.skipped_planned += part.skipped_planned;
+    total.slowed += part.slowed;
     total.skipped_disconnected += part.skipped_disconnected;
     total.refused += part.refused;
     total.unsent += part.unsent;
@@ -186,6 +187,7 @@ impl<'a> Exempt<'a> {
         let refused_later = book.refused.len() as u64;
         delivery.offered += book.offered;
         delivery.skipped_planned += book.skipped_planned;
+        delivery.slowed += book.slowed;
         delivery.skipped_disconnected += book.skipped_disconnected + book.broken.len() as u64 - self.broken_arrived;
         delivery.refused += book.too_large + refused_later;
         delivery.unsent += book.unsent + book.stuck.len() as u64 - self.stuck_arrived;

@@ -42,6 +42,7 @@ use crate::shard::receiver::{Audience, Receiver};
 use crate::shard::requester::Requester;
 use crate::shard::responder::Responder;
 use crate::shard::setup::{SessionSetup, Setup};
+use crate::shard::slowing::Slowing;
 use crate::shared_connections::SharedConnections;
 use crate::shares::{self, IsolationDomains, NodeOfClient, Share, Side};
 use crate::transform::{PublisherSteps, Undoing};
@@ -83,7 +84,7 @@ struct Common<'a> {
     shared_connections: SharedConnections<'a>,
     /// The shared connections by group.
     connection_groups: ConnectionGroups,
-    /// By publisher that reacts: numbers of the publishers that trigger it.
+    /// By publisher that reacts or sends less: numbers of the publishers that trigger it.
     triggers: HashMap<u32, Vec<u32>>,
     /// Settings of publishers' shards and of subscribers' shards.
     configs: [ShardConfig; 2],
@@ -111,14 +112,18 @@ pub fn online_at_start(plan: &RunPlan) -> u64 {
     SharedConnections::new(&plan.workload, &plan.fleet).sending().filter(online).count() as u64
 }
 
-/// By publisher that reacts, only the twin for measured roots: numbers of the publishers that trigger it, both twins of
-/// each.
+/// By publisher that reacts (only the twin for measured roots) or sends less: numbers of the publishers that trigger it,
+/// both twins of each.
 fn triggers(plan: &RunPlan) -> HashMap<u32, Vec<u32>> {
     let mut triggers: HashMap<u32, Vec<u32>> = HashMap::new();
     for link in plan.fleet.links() {
         let group = plan.fleet.devices()[link.trigger as usize].group;
         let twins = 1 + u32::from(plan.workload.devices[usize::from(group)].reaction().is_some());
         triggers.entry(link.reacts).or_default().extend((0..twins).map(|twin| link.trigger + twin));
+    }
+    // Twins have links of their own here.
+    for link in plan.fleet.slowdowns() {
+        triggers.entry(link.reacts).or_default().push(link.trigger);
     }
     triggers
 }
@@ -301,6 +306,7 @@ impl Common<'_> {
             let acknowledged = group.qos > Qos::BestEffort;
             let mut publisher = Publisher::new(device, rules, session, acknowledged, fan_out, group.churn.is_some());
             publisher.publication = u16::try_from(publications.len()).expect("`Fleet::limits` was asked for");
+            publisher.slowing = group.slowdown.as_ref().map(|slowdown| Box::new(Slowing::new(slowdown)));
             publisher.book.leads = self.plan.fleet.leads(device.publisher);
             self.add_matching(&mut publisher, device, side);
             let steps = self.bodies.transformed(group, device, &config.body_pool, transformer);

@@ -38,8 +38,10 @@ pub struct PublisherBook {
     pub offered: u64,
     /// Due while planned online.
     pub planned_online: u64,
-    /// Due while planned offline, so not sent.
+    /// Due while planned offline, or left out because the device sent less after a received message.
     pub skipped_planned: u64,
+    /// Of `skipped_planned`, left out because the device sent less.
+    pub slowed: u64,
     /// Due after an unplanned loss of the connection, so not sent.
     pub skipped_disconnected: u64,
     /// Larger than the system accepts, so not sent.

@@ -100,6 +100,7 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
         link: None,
         isolate: false,
         requests: None,
+        slowdown: None,
     }
 }
 

@@ -130,12 +130,20 @@ impl Fleet {
         if workload.has_reactions() {
             reactions::resolve(&mut fleet, workload, all().filter(reacts));
         }
+        if workload.has_slowdowns() {
+            reactions::resolve_slowdowns(&mut fleet, workload);
+        }
         fleet
     }
 
     /// Pairs of triggering and reacting publisher, in the order of the chains from their beginnings.
     pub fn links(&self) -> &[Link] {
         &self.chains.links
+    }
+
+    /// Pairs of a publisher and one that sends less after its messages, ascending.
+    pub fn slowdowns(&self) -> &[Link] {
+        &self.chains.slowdowns
     }
 
     /// A group that reacts to itself through a chain of reactions; a validated workload has none.

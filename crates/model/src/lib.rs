@@ -30,6 +30,7 @@ pub mod reaction;
 pub mod requests;
 pub mod schedule;
 pub mod secret;
+pub mod slowdown;
 pub mod states;
 pub mod template;
 pub mod token;

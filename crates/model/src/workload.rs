@@ -21,6 +21,7 @@ use crate::reaction::Reaction;
 use crate::requests::{Requests, Responds};
 use crate::schedule::{FULL_HEADER_BYTES, SMALLEST_PAYLOAD_BYTES, SMALLEST_REACTION_BYTES};
 use crate::secret::Secret;
+use crate::slowdown::Slowdown;
 use crate::topic::{TopicFilter, TopicTemplate};
 use crate::transform::{self, Step};
 
@@ -145,6 +146,8 @@ pub struct DeviceGroup {
     pub isolate: bool,
     /// The messages are requests: this is a group of requesters.
     pub requests: Option<Requests>,
+    /// Received messages after which the devices send less for some time.
+    pub slowdown: Option<Slowdown>,
 }
 
 impl DeviceGroup {
@@ -343,6 +346,11 @@ impl Workload {
         };
         let all = self.links.iter().map(|link| (link, behind(link)));
         all.filter(|(_, groups): &(_, Vec<&str>)| !groups.is_empty()).collect()
+    }
+
+    /// Whether any device sends less after it received a message.
+    pub fn has_slowdowns(&self) -> bool {
+        self.devices.iter().any(|group| group.slowdown.is_some())
     }
 
     /// Whether any device reacts to messages.

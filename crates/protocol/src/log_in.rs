@@ -36,8 +36,8 @@ impl<'a> From<&'a Credentials> for LogIn<'a> {
 impl SessionToken {
     /// A token signed now. Without one, as on a machine without random numbers, it is empty and the system refuses it, which is counted.
     pub fn sign(&self) -> String {
-        let now_s = clock::realtime_ns() / 1_000_000_000;
-        self.signer.as_ref().and_then(|signer| signer.sign(&self.client.claims, now_s)).unwrap_or_default()
+        let now_ns = clock::realtime_ns();
+        self.signer.as_ref().and_then(|signer| signer.sign(&self.client.claims, now_ns)).unwrap_or_default()
     }
 
     /// A log-in with a token signed now.

@@ -11,6 +11,8 @@ use ring::{error::Unspecified, hmac};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// Signs the tokens of a group of clients.
 pub struct TokenSigner {
     key: Key,
@@ -52,12 +54,14 @@ impl TokenSigner {
         Ok(signer)
     }
 
-    /// A token with these claims, a JSON object, signed at a time of the wall clock, s since 1970. It expires its rules'
-    /// lifetime after that second. `None` if the machine has no random numbers, which RSA and ECDSA need.
-    pub fn sign(&self, claims: &str, now_s: u64) -> Option<String> {
+    /// A token with these claims, a JSON object, signed at a time of the wall clock, ns since 1970. It expires at the first
+    /// whole second that is its rules' lifetime later, never earlier: a client that renews it some time before must not be
+    /// late because seconds are whole. `None` if the machine has no random numbers, which RSA and ECDSA need.
+    pub fn sign(&self, claims: &str, now_ns: u64) -> Option<String> {
         let given = claims.trim_end().strip_suffix('}').unwrap_or(claims);
         let comma = if given.trim_end().ends_with('{') { "" } else { "," };
-        let claims = format!("{given}{comma}\"iat\":{now_s},\"exp\":{}}}", now_s + self.lifetime_s);
+        let (issued_s, expires_s) = (now_ns / SECOND_NS, now_ns.div_ceil(SECOND_NS) + self.lifetime_s);
+        let claims = format!("{given}{comma}\"iat\":{issued_s},\"exp\":{expires_s}}}");
         let mut token = format!("{}.{}", self.header, BASE64URL_NOPAD.encode(claims.as_bytes()));
         let signature = self.key.sign(&self.random, token.as_bytes()).ok()?;
         token.push('.');
@@ -157,10 +161,12 @@ mod tests {
             ..rules(TokenAlgorithm::Hs256, "0123456789abcdef0123456789abcdef")
         })
         .unwrap();
-        let token = signer.sign(r#"{"sub":"a"}"#, 1_000).unwrap();
+        let token = signer.sign(r#"{"sub":"a"}"#, 1_000 * SECOND_NS).unwrap();
         assert_eq!(part(&token, 0), r#"{"alg":"HS256","kid":"k\"1","typ":"JWT"}"#);
         assert_eq!(part(&token, 1), r#"{"sub":"a","iat":1000,"exp":1060}"#);
-        assert_eq!(part(&signer.sign("{}", 5).unwrap(), 1), r#"{"iat":5,"exp":65}"#);
+        assert_eq!(part(&signer.sign("{}", 5 * SECOND_NS).unwrap(), 1), r#"{"iat":5,"exp":65}"#);
+        let within_a_second = signer.sign("{}", 5 * SECOND_NS + 1).unwrap();
+        assert_eq!(part(&within_a_second, 1), r#"{"iat":5,"exp":66}"#, "never shorter than its lifetime");
         assert!(!format!("{signer:?}").contains("0123"));
     }
 

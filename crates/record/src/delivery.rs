@@ -40,8 +40,11 @@ pub struct Delivery {
     pub offered: u64,
     /// Messages that the system accepted.
     pub sent: u64,
-    /// Not sent because the device was planned to be offline.
+    /// Not sent because the device was planned to be offline, or sent less after a received message (`when`).
     pub skipped_planned: u64,
+    /// Of `skipped_planned`, not sent because the device sent less after a received message.
+    #[serde(default)]
+    pub slowed: u64,
     /// Not sent, or sent only in part, because the connection was lost unplanned.
     pub skipped_disconnected: u64,
     /// Refused by the system or because of its limits.

@@ -130,13 +130,18 @@ pub struct Outcome {
 
 /// Outcomes of the messages offered; they add up to `offered`.
 pub fn sending_outcomes(books: &Delivery) -> Vec<Outcome> {
-    vec![
+    let planned_offline = books.skipped_planned.saturating_sub(books.slowed);
+    let mut outcomes = vec![
         outcome("sent", "handed to the system", books.sent),
-        outcome("planned offline", "their device was planned offline", books.skipped_planned),
+        outcome("planned offline", "their device was planned offline", planned_offline),
         outcome("disconnected", "their device had lost its connection", books.skipped_disconnected),
         outcome("refused", "refused by the system or its limits", books.refused),
         outcome("unsent", "still waiting when the run ended", books.unsent),
-    ]
+    ];
+    if books.slowed > 0 {
+        outcomes.push(outcome("slowed", "left out: their device sent less after a message (`when`)", books.slowed));
+    }
+    outcomes
 }
 
 /// Outcomes of the messages expected; they add up to `expected`.

@@ -210,5 +210,6 @@ mod tests {
         }
         let error = hello(&spec, &["echo".to_owned(), "nonsense".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("its first frame is no hello"), "{error}");
+        assert!(error.contains("it begins with the text `nons`, and standard output is for frames"), "{error}");
     }
 }

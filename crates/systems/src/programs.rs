@@ -51,6 +51,15 @@ pub fn variable_of(program: &str) -> String {
     PROGRAM_VARIABLE.chars().chain(words).collect()
 }
 
+/// Whether a program can be started by this word: the path of a program, or its name in `PATH`.
+pub fn can_be_started(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match program.contains('/') {
+        true => is_executable(Path::new(program)),
+        false => std::env::split_paths(&path).any(|folder| is_executable(&folder.join(program))),
+    }
+}
+
 /// Finds a program by its environment variable, by its path, in the back end's folders, or in `PATH`.
 pub fn find_program(program: &str, back_end: &ProcessBackEnd) -> Result<PathBuf, SystemError> {
     if program == SELF {

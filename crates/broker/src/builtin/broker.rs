@@ -152,6 +152,7 @@ impl Broker {
                         connection,
                         session: None,
                         version: Version::V311,
+                        authentication: None,
                         silence_limit_ns: u64::from(self.settings.connect_timeout_s) * 1_000_000_000,
                         last_heard_ns: self.now_ns,
                         maximum_packet_bytes: usize::MAX,
@@ -192,7 +193,8 @@ impl Broker {
     fn read_packets(&mut self, key: Key, bytes: &[u8]) {
         let limit = self.settings.maximum_packet_bytes as usize;
         let mut rest = bytes;
-        let is_stranger = self.peers.get(key).is_some_and(|peer| peer.session.is_none());
+        let is_stranger =
+            self.peers.get(key).is_some_and(|peer| peer.session.is_none() && peer.authentication.is_none());
         if is_stranger && PacketType::of(rest[0]) != Some(PacketType::Connect) {
             // Not a CONNECT: the end of the packet is not waited for.
             self.statistics.protocol_errors += 1;
@@ -220,7 +222,10 @@ impl Broker {
         let Some(peer) = self.peers.get(key) else { return Err(Farewell::Lost) };
         let version = peer.version;
         let Some(session) = peer.session else {
-            return self.connect(key, packet);
+            return match &peer.authentication {
+                Some(_) => self.continue_connect(key, packet),
+                None => self.connect(key, packet),
+            };
         };
         match packet.packet_type() {
             Some(PacketType::Publish) => self.publish(key, session, version, packet),
@@ -297,6 +302,7 @@ impl Broker {
             self.poll.add_listener(self.listener.descriptor())?;
         }
         self.end_silent();
+        self.end_expired();
         self.expire();
         Ok(())
     }
@@ -310,6 +316,20 @@ impl Broker {
         for key in silent {
             self.statistics.silent += 1;
             self.end(key, Farewell::Ours(reason::KEEP_ALIVE_TIMEOUT));
+        }
+    }
+
+    /// Ends connections whose token has expired (MQTT 5.0 §4.12.1 leaves it to the broker).
+    fn end_expired(&mut self) {
+        if self.settings.tokens.is_none() {
+            return;
+        }
+        let now_ns = self.now_ns;
+        let has_expired = |peer: &Peer| peer.authentication.as_ref().is_some_and(|found| found.has_expired(now_ns));
+        let expired: Vec<Key> = self.peers.iter().filter(|(_, peer)| has_expired(peer)).map(|(key, _)| key).collect();
+        for key in expired {
+            self.statistics.tokens_expired += 1;
+            self.end(key, Farewell::Ours(reason::NOT_AUTHORIZED));
         }
     }
 

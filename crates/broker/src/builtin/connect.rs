@@ -1,4 +1,4 @@
-//! CONNECT: authentication, and the state of an earlier session.
+//! CONNECT: who may connect, and the state of an earlier session.
 
 use std::rc::Rc;
 
@@ -12,15 +12,15 @@ use super::session::{Session, Will};
 use crate::net::Key;
 
 /// Return codes of MQTT 3.1.1 (§3.2.2.3).
-mod return_code {
-    pub(super) const UNACCEPTABLE_PROTOCOL_VERSION: u8 = 1;
-    pub(super) const IDENTIFIER_REJECTED: u8 = 2;
-    pub(super) const SERVER_UNAVAILABLE: u8 = 3;
-    pub(super) const BAD_USER_NAME_OR_PASSWORD: u8 = 4;
+pub(super) mod return_code {
+    pub(in crate::builtin) const UNACCEPTABLE_PROTOCOL_VERSION: u8 = 1;
+    pub(in crate::builtin) const IDENTIFIER_REJECTED: u8 = 2;
+    pub(in crate::builtin) const SERVER_UNAVAILABLE: u8 = 3;
+    pub(in crate::builtin) const BAD_USER_NAME_OR_PASSWORD: u8 = 4;
 }
 
 /// Codes of a refusal in both versions: 5.0, 3.1.1.
-struct Refusal(u8, u8);
+pub(super) struct Refusal(pub(super) u8, pub(super) u8);
 
 impl Broker {
     pub(super) fn connect(&mut self, key: Key, packet: &Frame<'_>) -> Result<(), Farewell> {
@@ -40,22 +40,22 @@ impl Broker {
                 return Err(Farewell::Lost);
             }
         };
-        if let Some(refusal) = self.refusal(&connect) {
-            return Err(self.refuse(key, connect.version, &refusal));
+        match self.log_in(key, packet, &connect) {
+            Ok(true) => self.open_session(key, &connect),
+            Ok(false) => Ok(()),
+            Err(refusal) => Err(self.refuse(key, connect.version, &refusal)),
         }
-        self.accept_session(key, &connect)
+    }
+
+    /// Opens the session of a client that has logged in, or refuses it.
+    pub(super) fn open_session(&mut self, key: Key, connect: &Connect<'_>) -> Result<(), Farewell> {
+        match self.refusal(connect) {
+            Some(refusal) => Err(self.refuse(key, connect.version, &refusal)),
+            None => self.accept_session(key, connect),
+        }
     }
 
     fn refusal(&self, connect: &Connect<'_>) -> Option<Refusal> {
-        if connect.properties.authentication_method().is_some() {
-            return Some(Refusal(reason::BAD_AUTHENTICATION_METHOD, return_code::SERVER_UNAVAILABLE));
-        }
-        if let Some(login) = &self.settings.login
-            && (connect.user != Some(login.user.as_str()) || connect.password != Some(login.password.as_slice()))
-        {
-            let code = return_code::BAD_USER_NAME_OR_PASSWORD;
-            return Some(Refusal(reason::BAD_USER_NAME_OR_PASSWORD, code));
-        }
         if connect.client_id.is_empty() && !connect.clean_start && connect.version == Version::V311 {
             return Some(Refusal(reason::CLIENT_IDENTIFIER_NOT_VALID, return_code::IDENTIFIER_REJECTED));
         }
@@ -67,7 +67,7 @@ impl Broker {
     }
 
     /// Sends a CONNACK with a refusal; the connection is closed after it.
-    fn refuse(&mut self, key: Key, version: Version, refusal: &Refusal) -> Farewell {
+    pub(super) fn refuse(&mut self, key: Key, version: Version, refusal: &Refusal) -> Farewell {
         self.statistics.refused += 1;
         let code = if version == Version::V5 { refusal.0 } else { refusal.1 };
         let connack = Connack { session_present: false, code, properties: Properties::NONE };
@@ -98,7 +98,8 @@ impl Broker {
         session.will = will;
         session.will_due_ns = None;
 
-        let list = self.announced(assigned.as_deref());
+        let mut list = self.announced(assigned.as_deref());
+        list.extend(self.agreed_method(key));
         let connack = Connack { session_present, code: reason::SUCCESS, properties: Properties::new(&list) };
         let Some(peer) = self.peers.get_mut(key) else { return Err(Farewell::Lost) };
         peer.session = Some(session_key);

@@ -2,6 +2,7 @@
 //!
 //! [`broker`] has the state and the loop; each of the other files is one kind of request of a client.
 
+mod authenticate;
 mod broker;
 mod connect;
 mod deliver;

@@ -11,6 +11,8 @@ pub(crate) struct Peer {
     /// Its session, once CONNECT was accepted.
     pub(crate) session: Option<Key>,
     pub(crate) version: Version,
+    /// Present if the broker requires tokens and the client has named a method or sent one.
+    pub(crate) authentication: Option<Box<Authentication>>,
     /// Time without a packet that ends the connection, ns; 0 for no limit.
     pub(crate) silence_limit_ns: u64,
     pub(crate) last_heard_ns: u64,
@@ -18,6 +20,31 @@ pub(crate) struct Peer {
     pub(crate) maximum_packet_bytes: usize,
     /// Is in the list of those to be flushed.
     pub(crate) is_dirty: bool,
+}
+
+/// The state of a client's authentication, at a broker that requires tokens.
+#[derive(Debug)]
+pub(crate) struct Authentication {
+    /// The client named the method in its CONNECT, so it may send AUTH.
+    pub(super) by_method: bool,
+    /// The broker has asked for a token.
+    pub(super) is_asked: bool,
+    /// When the token expires, ns of `CLOCK_MONOTONIC`.
+    pub(super) until_ns: u64,
+    /// The body of a CONNECT that waits for the token.
+    pub(super) connect: Option<Box<[u8]>>,
+}
+
+impl Authentication {
+    /// Has the client's token expired?
+    pub(crate) fn has_expired(&self, now_ns: u64) -> bool {
+        self.connect.is_none() && self.until_ns <= now_ns
+    }
+
+    /// Does a CONNECT wait for a token?
+    pub(crate) fn is_open(&self) -> bool {
+        self.connect.is_some()
+    }
 }
 
 /// Why a connection ends.

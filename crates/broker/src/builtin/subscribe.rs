@@ -46,7 +46,8 @@ impl Broker {
                 Ok(())
             }
             Packet::Disconnect(disconnect) => Err(self.goodbye_of(session, &disconnect)),
-            // A second CONNECT, AUTH without a method agreed on, or a packet that only servers send.
+            Packet::Auth(auth) => self.reauthenticate(key, &auth),
+            // A second CONNECT, or a packet that only servers send.
             _ => Err(self.violation(reason::PROTOCOL_ERROR)),
         }
     }

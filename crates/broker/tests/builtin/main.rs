@@ -3,5 +3,6 @@
 
 mod client;
 mod server;
+mod tokens;
 mod with_mosquitto;
 mod with_packets;

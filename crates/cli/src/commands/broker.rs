@@ -22,6 +22,14 @@ pub struct Broker {
     #[arg(long, num_args = 2, value_names = ["CERTIFICATE", "KEY"])]
     pub tls: Option<Vec<PathBuf>>,
 
+    /// Require JSON Web Tokens (HS256) signed with the secret in this file; MQTT only
+    ///
+    /// A client sends its token as the data of the MQTT 5 authentication method `JWT`, or as its password. The broker
+    /// checks the signature and `exp`, and ends a connection whose token has expired. With the method, a client can send a
+    /// new token on the open connection (re-authentication).
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
+
     /// Accept at most this many messages a second: a broker of known capacity; MQTT only
     #[arg(long, value_name = "RATE")]
     pub at_most: Option<f64>,
@@ -47,20 +55,23 @@ impl Broker {
             options.extend(["--tls-certificate".to_owned(), certificate.display().to_string()]);
             options.extend(["--tls-key".to_owned(), key.display().to_string()]);
         }
+        if let Some(file) = self.tokens {
+            options.extend(["--tokens".to_owned(), file.display().to_string()]);
+        }
         if let Some(rate) = self.at_most {
             options.extend(["--most-messages-per-s".to_owned(), rate.to_string()]);
         }
         match pubmark_broker::serve_process(options, &mut std::io::stdout()) {
             Ok(()) => Ok(ExitCode::Ok),
             Err(error) => Err(Failure::from_error(ExitCode::SystemFailed, &error)
-                .hint("`--listen 127.0.0.1:0` takes a free port; `--tls` wants PEM files")),
+                .hint("`--listen 127.0.0.1:0` takes a free port; `--tls` wants PEM files, `--tokens` a secret of 32 B or more")),
         }
     }
 
     fn serve_coap(self) -> Outcome {
-        if self.tls.is_some() || self.at_most.is_some() {
-            return Err(Failure::usage("`--tls` and `--at-most` are for `--protocol mqtt`".to_owned())
-                .hint("the CoAP broker neither encrypts nor holds back: leave them out"));
+        if self.tls.is_some() || self.tokens.is_some() || self.at_most.is_some() {
+            return Err(Failure::usage("`--tls`, `--tokens` and `--at-most` are for `--protocol mqtt`".to_owned())
+                .hint("the CoAP broker neither encrypts, nor checks clients, nor holds back: leave them out"));
         }
         let options = ["--listen".to_owned(), self.listen];
         match pubmark_broker::coap::serve_process(options, &mut std::io::stdout()) {

@@ -2,6 +2,7 @@
 //! and comparisons, and an error in them affects only their value.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -135,7 +136,7 @@ fn whatever_a_program_does_wrong_is_named_and_costs_its_value_alone() {
 devices: [{{name: sensor, count: 5, every: 20ms, payload: 60B, topic: 't/{{index}}'}}]
 subscribers: [{{name: all, filters: ['t/#']}}]
 metrics:
-  - {{name: absent, command: [/nonexistent/program]}}
+  - {{name: broken, command: [./broken]}}
   - {{name: fails, command: [sh, -c, 'echo \"no module named x\" >&2; exit 3']}}
   - {{name: killed, command: [sh, -c, 'kill -9 $$']}}
   - {{name: endless, command: [sh, -c, 'sleep {mark} & sleep {mark}'], within: 500ms}}
@@ -148,6 +149,9 @@ metrics:
 "
         ),
     );
+    // Its interpreter does not exist, which is seen only when it is started.
+    place.write("broken", "#!/nonexistent/interpreter\n");
+    std::fs::set_permissions(place.path().join("broken"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let called =
         place.call(&[&["run", "wrong.yaml", "--json", "--quiet", "--slo", "custom.fails<1"][..], &TIMES].concat());
     assert_eq!(called.code(), 3, "{called:?}");
@@ -158,7 +162,7 @@ metrics:
         found.unwrap_or_else(|| panic!("no {name}")).clone()
     };
     for (name, words) in [
-        ("absent", "failed to start `/nonexistent/program`: No such file"),
+        ("broken", "failed to start `./broken`: No such file"),
         ("fails", "it ended with exit status 3; it printed: no module named x"),
         ("killed", "it ended with signal 9"),
         ("endless", "it was stopped: it took longer than 0.5 s"),
@@ -171,6 +175,10 @@ metrics:
         assert!(metric["failure"].as_str().unwrap().contains(words), "{name}: {metric}");
         assert_eq!((&metric["lower"], &metric["upper"]), (&Value::Null, &Value::Null), "{metric}");
     }
+    let page = place.call(&["report", place.runs()[0].0.to_str().unwrap()]).printed;
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reason = "other no value: it printed a value of `another`, and its metric is called `other`";
+    assert!(words.contains(reason), "{page}");
     assert_eq!(of("early")["upper"], 1.0, "a program need not read the log");
     assert_eq!(record["objectives"][0]["outcome"], "not-measured");
     // `setsid` intentionally leaves the process group and is not killed with it; all other processes have ended.
@@ -197,6 +205,11 @@ metrics:
         (&["run", "smart-home", "--metric", "9=true"], "is no name of a metric"),
         (&["run", "smart-home", "--metric", "a:ms per s=true"], "is no unit"),
         (&["run", "smart-home", "--metric", "a=sh 'b"], "cannot be read"),
+        (
+            &["run", "smart-home", "--metric", "a=no-such-program b"],
+            "metric `a`: there is no program `no-such-program`",
+        ),
+        (&["run", "smart-home", "--metric", "a=./twice.yaml"], "there is no program `./twice.yaml`"),
         (&["run", "smart-home", "--slo", "custom.jitter<2ms"], "there is no metric `jitter`"),
         (&["run", "smart-home", "--metric", "a:ms=true", "--slo", "custom.a<2kB"], "counts in ms"),
         (&["run", "smart-home", "--metric", "a=true", "--nodes", "2"], "`--nodes` has none"),

@@ -58,6 +58,7 @@ mod supermarket;
 mod support;
 mod system_node;
 mod tls;
+mod tokens;
 mod transform;
 mod websocket;
 mod wills;

@@ -76,3 +76,41 @@ fn a_dry_run_counts_the_part_of_the_day_and_names_the_peak() {
         called.printed
     );
 }
+
+const METERS: &str = "\
+name: meters
+devices:
+  - {name: controller, arrival: {trace: [2s]}, payload: 40B, topic: 'busy', qos: 1}
+  - name: meter
+    count: 5
+    client: meter
+    rate: 10/s
+    payload: 80B
+    qos: 1
+    topic: 'readings/{index}'
+    when: {receives: 'busy', rate: 1/s, for: 2s}
+subscribers:
+  - {name: meter, count: 5, client: meter, filters: ['busy'], qos: 1}
+  - {name: centre, filters: ['readings/#'], qos: 1}
+";
+
+#[test]
+fn devices_that_received_a_message_send_less_and_every_report_says_so() {
+    let place = Place::new();
+    place.write("meters.yaml", METERS);
+    // The trace begins with the warm-up.
+    let run = ["meters.yaml", "--duration", "4s", "--warmup", "1s", "--system=builtin"];
+    let record = place.record(&run);
+    assert_closed(&record);
+    assert_count_eq!(count(&record, "offered"), 5 * 40 + 1);
+    // From 1 s to 3 s of the window, 2 of each meter's 20 messages, give or take one at each end.
+    assert_count!(count(&record, "slowed").abs_diff(5 * 18) <= 10, "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "skipped_planned"), count(&record, "slowed"));
+    assert_count_eq!(count(&record, "delivered"), count(&record, "expected"));
+    assert_eq!(check(&record, "V27"), "valid");
+    let folder = place.runs().remove(0).0;
+    let page = place.call(&["report", folder.to_str().unwrap()]);
+    assert!(page.printed.contains(&format!("slowed {}", count(&record, "slowed"))), "{page:?}");
+    let again = place.record(&[&run[..], &["--shards", "4"]].concat());
+    assert_eq!(record["workload"]["schedule_hash"], again["workload"]["schedule_hash"]);
+}

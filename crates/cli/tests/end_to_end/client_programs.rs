@@ -148,11 +148,11 @@ fn client_libraries_are_compared_over_one_broker_with_what_each_costs() {
     let cells = result["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 3, "{result}");
     for cell in cells {
-        // On a busy machine runs are invalid: these are failures, and may be repeated.
+        // On a busy machine runs are invalid: these are failures, and a further repetition stands in for each.
         let [runs, failures] = ["runs", "failures"].map(|part| cell[part].as_array().unwrap());
         let repetitions: BTreeSet<u64> =
             runs.iter().chain(failures).map(|one| one["repetition"].as_u64().unwrap()).collect();
-        assert_eq!(repetitions, BTreeSet::from([1, 2]), "every repetition is accounted for: {cell}");
+        assert!(repetitions.is_superset(&BTreeSet::from([1, 2])), "every repetition is accounted for: {cell}");
         let own = cell["settings"]["client"] == "pubmark";
         let figures = cell["figures"].as_array().unwrap();
         let of_program = figures.iter().find(|figure| figure["figure"] == "client CPU a million");

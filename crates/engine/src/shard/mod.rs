@@ -29,6 +29,7 @@ mod session;
 mod sessions;
 mod settling;
 pub mod setup;
+pub mod slowing;
 mod spending;
 mod streams;
 mod subscribing;

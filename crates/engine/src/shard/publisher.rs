@@ -11,6 +11,7 @@ use pubmark_protocol::header;
 use pubmark_protocol::timing::Timing;
 
 use super::requester::Requester;
+use super::slowing::Slowing;
 use super::timetable::Timetable;
 use super::totals::Totals;
 use super::wait::Wait;
@@ -104,6 +105,8 @@ pub struct Publisher {
     pub epochs_limit: usize,
     /// Its state as a requester, if its messages are requests.
     pub requester: Option<Box<Requester>>,
+    /// When it sends less, if received messages make it do so.
+    pub slowing: Option<Box<Slowing>>,
     /// The predicates of subscribers that receive its messages.
     pub matching: Option<Box<Matching>>,
     /// The steps of `transform` that are applied to its payloads.
@@ -137,6 +140,7 @@ impl Publisher {
             book: PublisherBook { publisher: device.publisher, group: device.group, ..PublisherBook::default() },
             epochs_limit: usize::MAX,
             requester: None,
+            slowing: None,
             matching: None,
             steps: None,
         }
@@ -165,6 +169,27 @@ impl Publisher {
     pub fn may_send(&self) -> bool {
         // The largest sequence number is never used, because it has no successor.
         self.next_sequence < u32::MAX && self.requester.as_ref().is_none_or(|requester| requester.has_room())
+    }
+
+    /// Its client received a message that makes it send less.
+    pub fn slow_down(&mut self, at_ns: i64) {
+        let waiting_ns = self.behind.as_ref().map(|behind| behind.cursor.peek_ns());
+        let next_due_ns = waiting_ns.unwrap_or_else(|| self.schedule.peek_ns());
+        if let Some(slowing) = &mut self.slowing {
+            slowing.begin(at_ns, next_due_ns);
+        }
+    }
+
+    /// Does it leave out a message because it sends less at that time?
+    pub fn leaves_out(&self, due: &Due) -> bool {
+        due.planned_online && self.slowing.as_ref().is_some_and(|slowing| slowing.leaves_out(due.due_ns))
+    }
+
+    /// A message was sent, or failed: in a slow period, the next one is due later.
+    pub fn note_turn(&mut self, due: &Due) {
+        if let Some(slowing) = &mut self.slowing {
+            slowing.note(due.due_ns);
+        }
     }
 
     /// Is it planned to be online when the schedule begins?

@@ -1,4 +1,4 @@
-//! Reactions: a device of this shard publishes because its client received a message.
+//! Reactions: a device of this shard publishes, or sends less, because its client received a message.
 
 use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::{Clients, SessionId};
@@ -14,7 +14,7 @@ use super::totals::Totals;
 use crate::message_log::row::RowKind;
 
 impl Publishing {
-    /// A session received the first copy of a message. Plans the reactions that the message triggers.
+    /// A session received the first copy of a message. Plans the reactions that the message triggers, and slows devices down.
     #[inline]
     pub fn react_to(
         &mut self,
@@ -32,6 +32,11 @@ impl Publishing {
         let twin = u32::from(!timetable.window.measures(root_ns));
         for link in links {
             let link = self.reactions.link(link);
+            let slowed = &mut self.publishers[link.publisher as usize];
+            if slowed.slowing.is_some() {
+                slowed.slow_down(timetable.window.relative(delivery.at_ns));
+                continue;
+            }
             let publisher = link.publisher + twin;
             let rules = timetable.rules(self.publishers[publisher as usize].book.group);
             let Some(answer) = rules.reaction(link.key, header.sequence, link.device_bytes) else { continue };

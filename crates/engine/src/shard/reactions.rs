@@ -15,11 +15,11 @@ use super::wait::Wait;
 /// Largest number of reactions of one shard that are in their thinking time or wait for their session: 80 MB.
 pub const KEPT_LIMIT: usize = 1 << 20;
 
-/// A reaction that a publisher's message triggers on a session.
+/// A reaction that a publisher's message triggers on a session, or a device that sends less after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// Index on this shard of the publisher for messages with a measured root. The next index is its twin for the
-    /// warm-up.
+    /// Index on this shard of the publisher that sends less, or that reacts to messages with a measured root; then the next
+    /// index is its twin for the warm-up.
     pub publisher: u32,
     /// Key of its random draws.
     pub key: u64,

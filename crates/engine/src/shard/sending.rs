@@ -145,15 +145,18 @@ impl Publishing {
         let Sending { clients, sessions, requests, timetable, totals, now_ns } = sending;
         let measured = is_measured(&due, root.map(|root| root.due_ns), timetable);
         let publisher = &mut self.publishers[index as usize];
-        if !due.planned_online {
+        let is_left_out = publisher.leaves_out(&due);
+        if !due.planned_online || is_left_out {
             if measured {
                 publisher.book.skipped_planned += 1;
+                publisher.book.slowed += u64::from(is_left_out);
                 publisher.note_unsent(RowKind::SkippedPlanned, &due, timetable, totals);
             }
             return Step::Settled;
         }
         let session = &sessions[publisher.session];
         if session.lost {
+            publisher.note_turn(&due);
             if measured {
                 publisher.book.skipped_disconnected += 1;
                 publisher.note_unsent(RowKind::SkippedDisconnected, &due, timetable, totals);
@@ -181,6 +184,7 @@ impl Publishing {
         });
         match clients.send(SessionId(publisher.session), message) {
             SendOutcome::Accepted => {
+                publisher.note_turn(&due);
                 let (epoch, segment) = (timetable.epoch(*now_ns), sessions.segment());
                 let sequence = publisher.use_sequence(measured, epoch, segment);
                 let mut kept_back = 0;
@@ -205,6 +209,7 @@ impl Publishing {
             }
             SendOutcome::WouldBlock => Step::Waits,
             SendOutcome::TooLarge(_) => {
+                publisher.note_turn(&due);
                 if measured {
                     publisher.book.too_large += 1;
                     publisher.note_unsent(RowKind::TooLarge, &due, timetable, totals);

@@ -176,10 +176,17 @@ fn take_offered(publisher: &mut Publisher, timetable: &Timetable) -> Option<Due>
 
 /// Counts a message that was never passed to the adapter, if it is measured.
 fn count_unsent(publisher: &mut Publisher, due: &Due, timetable: &Timetable, totals: &mut Totals) {
-    let (count, kind) = match (due.due_ns >= 0, due.planned_online) {
-        (false, _) => return,
-        (true, true) => (&mut publisher.book.unsent, RowKind::Unsent),
-        (true, false) => (&mut publisher.book.skipped_planned, RowKind::SkippedPlanned),
+    let is_left_out = publisher.leaves_out(due);
+    if !is_left_out && due.planned_online {
+        publisher.note_turn(due);
+    }
+    if due.due_ns < 0 {
+        return;
+    }
+    publisher.book.slowed += u64::from(is_left_out);
+    let (count, kind) = match due.planned_online && !is_left_out {
+        true => (&mut publisher.book.unsent, RowKind::Unsent),
+        false => (&mut publisher.book.skipped_planned, RowKind::SkippedPlanned),
     };
     *count += 1;
     publisher.note_unsent(kind, due, timetable, totals);

@@ -11,6 +11,7 @@ mod model;
 mod pacing;
 mod probing;
 mod refusing;
+mod slowing;
 mod subscribers;
 
 use std::cell::RefCell;

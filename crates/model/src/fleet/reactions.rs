@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, HashMap};
 use super::limits::{MOST_PUBLISHERS, MOST_REACTIONS, TooLarge};
 use super::{Device, Fleet, Subscriber};
 use crate::topic::TopicFilter;
-use crate::workload::Workload;
+use crate::workload::{DeviceGroup, Workload};
 
-/// A message of one publisher triggers a message of another publisher.
+/// A message of one publisher triggers a message of another publisher, or makes it send less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
     /// Number of the triggering publisher.
     pub trigger: u32,
-    /// Number of the publisher that reacts to messages with a measured root; the next number is the same publisher for the
-    /// warm-up.
+    /// Number of the publisher that sends less, or that reacts to messages with a measured root; then the next number is the
+    /// same publisher for the warm-up.
     pub reacts: u32,
 }
 
@@ -27,6 +27,8 @@ pub struct Link {
 pub(super) struct Chains {
     /// Links in the order of the chains, from their beginnings.
     pub links: Vec<Link>,
+    /// Publishers and those that send less after their messages, ascending.
+    pub slowdowns: Vec<Link>,
     /// A group that reacts to itself through a chain of reactions, if there is one.
     pub circle: Option<u16>,
     /// Set if there are more publishers or reactions than can be numbered; then `links` is empty and only scheduled
@@ -53,7 +55,13 @@ struct Instances {
 }
 
 impl Instances {
-    fn new(fleet: &Fleet, workload: &Workload, devices: impl Iterator<Item = Device>) -> Instances {
+    /// `to` is the filter of a group for the messages that trigger its devices.
+    fn new(
+        fleet: &Fleet,
+        workload: &Workload,
+        devices: impl Iterator<Item = Device>,
+        to: impl Fn(&DeviceGroup) -> Option<&TopicFilter>,
+    ) -> Instances {
         let listeners: HashMap<(u32, &str, u32), &Subscriber> = fleet
             .subscribers
             .iter()
@@ -65,11 +73,11 @@ impl Instances {
         let mut instances = Instances { all: Vec::new(), exact: HashMap::new(), wild: Vec::new() };
         for device in devices {
             let group = &workload.devices[usize::from(device.group)];
-            let (Some(reaction), Some(client)) = (group.reaction(), group.client.as_deref()) else { continue };
+            let (Some(to), Some(client)) = (to(group), group.client.as_deref()) else { continue };
             let Some(listener) = listeners.get(&(device.copy, client, device.index)) else { continue };
             let heard = fleet.filters(workload, listener).into_iter().map(TopicFilter).collect();
             let number = instances.all.len();
-            let to = fleet.fill_for(&reaction.to.0, workload, &device);
+            let to = fleet.fill_for(&to.0, workload, &device);
             match to.contains(['+', '#']) {
                 true => instances.wild.push((TopicFilter(to), number)),
                 false => instances.exact.entry(to).or_default().push(number),
@@ -104,7 +112,7 @@ fn resolve_within(
     workload: &Workload,
     reacting: impl Iterator<Item = Device>,
 ) {
-    let instances = Instances::new(fleet, workload, reacting);
+    let instances = Instances::new(fleet, workload, reacting, |group| Some(&group.reaction()?.to));
     let mut known: BTreeMap<(u32, u16, u32, u32), Device> =
         fleet.devices.iter().map(|device| (place(device), *device)).collect();
     let mut waiting: Vec<Device> = fleet.devices.clone();
@@ -141,6 +149,26 @@ fn resolve_within(
     fleet.chains = in_order(links.collect(), &fleet.devices);
 }
 
+/// Finds the publishers whose messages make others send less. The publishers have their numbers already.
+pub(super) fn resolve_slowdowns(fleet: &mut Fleet, workload: &Workload) {
+    if fleet.chains.too_large.is_some() {
+        return;
+    }
+    let devices = fleet.devices.iter().copied();
+    let instances = Instances::new(fleet, workload, devices, |group| Some(&group.slowdown.as_ref()?.on));
+    let mut links = Vec::new();
+    for trigger in &fleet.devices {
+        let slowed = instances.triggered_by(&fleet.topic(workload, trigger));
+        links.extend(slowed.iter().map(|slowed| Link { trigger: trigger.publisher, reacts: slowed.device.publisher }));
+        if links.len() > MOST_REACTIONS {
+            fleet.chains.too_large = Some(TooLarge::Reactions);
+            return;
+        }
+    }
+    links.sort_unstable();
+    fleet.chains.slowdowns = links;
+}
+
 /// Orders links so that a publisher triggers only after all that trigger it (Kahn's algorithm).
 fn in_order(mut links: Vec<Link>, devices: &[Device]) -> Chains {
     links.sort_unstable();
@@ -163,7 +191,7 @@ fn in_order(mut links: Vec<Link>, devices: &[Device]) -> Chains {
         }
     }
     let circle = open.iter().position(|open| *open > 0).map(|publisher| devices[publisher].group);
-    Chains { links: ordered, circle, too_large: None }
+    Chains { links: ordered, circle, ..Chains::default() }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Validates groups that share clients, and reactions, when all groups are known and the fleet is built.
+//! Validates groups that share clients, reactions and slowdowns, when all groups are known and the fleet is built.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::workload::{DeviceGroup, SubscriberGroup, Workload};
 pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
     check_moduli(workload, raw)?;
     check_clients(workload, raw)?;
-    if workload.has_reactions() {
+    if workload.has_reactions() || workload.has_slowdowns() {
         check_reactions(workload, raw)?;
     }
     Ok(())
@@ -25,12 +25,13 @@ fn check_moduli(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
         Some(Form::Full(full)) => full.value.reaction_to.clone(),
         _ => None,
     };
+    let slows = |group: &RawGroup| group.when.as_ref().map(|when| when.value.receives.clone());
     let devices = raw.devices.iter().flat_map(|group| {
         let will = match &group.will {
             Some(Form::Full(will)) => Some(will.value.topic.clone()),
             _ => None,
         };
-        [group.topic.clone(), reaction(group), will].into_iter().flatten()
+        [group.topic.clone(), reaction(group), slows(group), will].into_iter().flatten()
     });
     let filters = raw.subscribers.iter().flat_map(|group| group.filters.value.0.iter().cloned());
     let filters = filters.chain(raw.responders.iter().flat_map(|group| group.filters.value.0.iter().cloned()));
@@ -162,7 +163,7 @@ fn check_subscriber(group: &SubscriberGroup, span: Span) -> Result<(), Problem> 
     }
 }
 
-/// Every reaction must have clients that receive a trigger, and no chain of reactions may be circular.
+/// Every reaction and every slowdown must have clients that receive a trigger, and no chain of reactions may be circular.
 fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
     for (group, raw) in workload.devices.iter().zip(&raw.devices) {
         let reacts = group.reaction().is_some();
@@ -173,6 +174,12 @@ fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem
             )
             .at(place(raw), "this group has no `client`")
             .help("name a `client` here and in a group of subscribers that receives the triggers"));
+        }
+        if let Some(when) = raw.when.as_ref().filter(|_| group.client.is_none()) {
+            let message = format!("`{}` has `when` and no subscription of its own", group.name);
+            return Err(Problem::new(ProblemKind::MissingKey, message)
+                .at(when.span, "this group has no `client`")
+                .help("name a `client` here and in a group of subscribers that receives the messages"));
         }
         let asks = group.topic.0.contains("{trigger");
         if asks && !reacts {
@@ -185,7 +192,8 @@ fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem
         }
     }
     let fleet = Fleet::checked(workload, 1).map_err(|too_large| {
-        let reacting = workload.devices.iter().position(|group| group.reaction().is_some()).unwrap_or_default();
+        let is_triggered = |group: &DeviceGroup| group.reaction().is_some() || group.slowdown.is_some();
+        let reacting = workload.devices.iter().position(is_triggered).unwrap_or_default();
         Problem::new(ProblemKind::TooLarge, too_large.to_string())
             .at(place(&raw.devices[reacting]), "the first group that reacts")
             .help(too_large.hint())
@@ -197,7 +205,7 @@ fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem
             .help("let the last message of a chain have a topic that nothing reacts to"));
     }
     let mut triggered = vec![false; workload.devices.len()];
-    for link in fleet.links() {
+    for link in fleet.links().iter().chain(fleet.slowdowns()) {
         triggered[usize::from(fleet.devices()[link.reacts as usize].group)] = true;
     }
     for ((group, raw), triggered) in workload.devices.iter().zip(&raw.devices).zip(triggered) {
@@ -206,6 +214,13 @@ fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem
             return Err(conflict(format!("nothing triggers `{}`", group.name))
                 .at(place(raw), format!("no device sends to `{}` what `{client}` subscribes to", reaction.to.0))
                 .help(format!("check `reaction_to`, and the filters of the subscribers with `client: {client}`")));
+        }
+        if let (Some(when), false) = (&raw.when, triggered) {
+            let client = group.client.as_deref().unwrap_or_default();
+            let topics = &when.value.receives;
+            return Err(conflict(format!("nothing slows `{}` down", group.name))
+                .at(topics.span, format!("no device sends to `{}` what `{client}` subscribes to", topics.value))
+                .help(format!("check `receives`, and the filters of the subscribers with `client: {client}`")));
         }
     }
     Ok(())

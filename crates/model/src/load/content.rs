@@ -53,7 +53,9 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
     for ((group, raw), heard) in workload.subscribers.iter().zip(&raw.subscribers).zip(heard) {
         let (Some(predicate), Some(filter)) = (&group.predicate, &raw.r#where) else { continue };
         let text = text_of(filter);
-        let reacts = |device: &&DeviceGroup| device.reaction().is_some() && device.client == group.client;
+        let reacts = |device: &&DeviceGroup| {
+            (device.reaction().is_some() || device.slowdown.is_some()) && device.client == group.client
+        };
         if let Some(device) = workload.devices.iter().find(reacts) {
             let conflict = "a client that reacts to messages filters none of them";
             return Err(Problem::new(ProblemKind::Conflict, conflict)

@@ -8,7 +8,7 @@ use super::files::Files;
 use super::names::check_name;
 use super::raw::{ChecksWord, LeaveWord, RawChurn, RawGroup, SessionWord, is_isolated};
 use super::shape::{Form, Word};
-use super::{arrival, links, options, payload, topics, transform, value};
+use super::{arrival, links, options, payload, policies, topics, transform, value};
 use crate::churn::{CheckPhase, Churn, Leave};
 use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
@@ -45,11 +45,11 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span, files: &Files) -> R
     let window = |count| value::count(count, "`in_flight_window`", 1, u32::from(u16::MAX));
     let window = raw.in_flight_window.as_ref().map(window).transpose()?;
     let session = session(raw.session.as_ref());
+    let arrival = arrival::arrival(raw, name, || missing("when it sends", "add `every: 5s` or `rate: 10/s`"))?;
     let count = value::scaled(raw.count.as_ref(), if scales(raw) { scale } else { 1 }, MOST_DEVICES)?;
     let group = DeviceGroup {
         name: name.value.clone(),
         count,
-        arrival: arrival::arrival(raw, name, || missing("when it sends", "add `every: 5s` or `rate: 10/s`"))?,
         size,
         body,
         header,
@@ -71,6 +71,8 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span, files: &Files) -> R
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
         requests: None,
+        slowdown: raw.when.as_ref().map(|when| policies::slowdown(when, &arrival)).transpose()?,
+        arrival,
     };
     payload::with_body(group, raw)
 }

@@ -40,6 +40,7 @@ pub(crate) mod raw;
 mod raw_credentials;
 pub(crate) mod raw_faults;
 pub(crate) mod raw_links;
+mod raw_policies;
 mod raw_requests;
 pub(crate) mod reader;
 mod requests;

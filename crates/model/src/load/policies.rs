@@ -1,14 +1,16 @@
-//! Validates devices that change their rate: by the time of day, and from state to state.
+//! Validates devices that change their rate: by the time of day, from state to state, and after a received message.
 
 use std::time::Duration;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::names::{Names, check_name};
-use super::raw::{RawProfile, RawState};
+use super::raw_policies::{RawProfile, RawState, RawWhen};
 use super::shape::{ChanceText, Named, Spanned, Text};
+use super::topics;
 use super::value::{self, impossible};
 use crate::arrival::Arrival;
 use crate::profile::{MINUTES, Profile};
+use crate::slowdown::Slowdown;
 use crate::states::{MOST_STATES, State, States};
 use crate::units;
 
@@ -116,6 +118,45 @@ pub(crate) fn states(raw: &Spanned<Vec<Spanned<RawState>>>) -> Result<Arrival, P
             .help(format!("add `{}` to the `next` of a state that follows `{}`", state.value, from.value))
     })?;
     Ok(Arrival::States(states))
+}
+
+/// The lower rate of a group's devices after a received message; `arrival` is their arrival process.
+pub(crate) fn slowdown(raw: &Spanned<RawWhen>, arrival: &Arrival) -> Result<Slowdown, Problem> {
+    let RawWhen { receives, rate, every, r#for } = &raw.value;
+    if matches!(arrival, Arrival::Flood | Arrival::Reaction(_)) {
+        return Err(Problem::new(
+            ProblemKind::Conflict,
+            "devices without a schedule of their own have no rate to lower",
+        )
+        .at(raw.span, "not read")
+        .help("`when` is for devices with `every`, `rate`, states, on and off periods, or a trace"));
+    }
+    let (interval, span) = match (rate, every) {
+        (Some(rate), None) => (value::rate_or_silence(rate)?.map(value::interval_of), rate.span),
+        (None, Some(every)) => (Some(value::interval(every)?), every.span),
+        (Some(rate), Some(every)) => {
+            return Err(Problem::new(ProblemKind::Conflict, "`every` and `rate` say the same thing twice")
+                .at(rate.span, "this")
+                .at(every.span, "and this")
+                .help("keep one of the two"));
+        }
+        (None, None) => {
+            return Err(Problem::new(ProblemKind::MissingKey, "`when` has no rate")
+                .at(raw.span, "here")
+                .help("add `rate: 1/s`, or `rate: 0/s` if the device is silent in that time"));
+        }
+    };
+    let on = topics::reaction(receives)?;
+    // The times of a trace may lie closer together than its mean rate says.
+    let is_trace = matches!(arrival, Arrival::Trace { .. });
+    let usual = arrival.highest_rate_per_s().filter(|_| !is_trace).map(value::interval_of);
+    if interval.zip(usual).is_some_and(|(interval, usual)| interval <= usual) {
+        let more = format!("`arrival: {{reaction_to: \"{}\", for: {}}}`", on.0, r#for.text);
+        return Err(impossible("the rate of `when` is not below the rate that the devices have without it".to_owned())
+            .at(span, "not lower")
+            .help(format!("for messages in addition, add a group with the same `client` and {more}")));
+    }
+    Ok(Slowdown { on, interval, length: value::long_period(r#for, "`for`")? })
 }
 
 fn state(raw: &RawState, place: usize, all: &[Spanned<RawState>]) -> Result<State, Problem> {

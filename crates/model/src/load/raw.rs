@@ -6,10 +6,11 @@ use serde::Deserialize;
 use super::raw_credentials::RawCredentials;
 use super::raw_faults::RawFault;
 use super::raw_links::RawLink;
+use super::raw_policies::{ProfileWord, RawProfile, RawState, RawWhen};
 use super::raw_requests::{RawRequester, RawResponder};
 use super::shape::{
-    AnyText, ChanceText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, PlacementText,
-    QosText, RateText, ShareText, SizeText, Spanned, SpreadText, Text, ThinkText, Word,
+    AnyText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, PlacementText, QosText, RateText,
+    ShareText, SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
 use crate::metric::MetricProgram;
 use crate::workload::FilterPlace;
@@ -166,6 +167,9 @@ with_device_fields! {
         /// Name of the clients that carry the group. All groups of devices and subscribers with the same name share their
         /// connections: the first device uses the first client, and so on. Without it each device has its own connection.
         client: Option<Spanned<String>>,
+        /// A lower rate for some time after the group's `client` received a message, such as
+        /// `{receives: "busy/#", rate: 1/s, for: 30s}`. The client must have a group of subscribers that receives them.
+        when: Option<Spanned<RawWhen>>,
     }
 }
 
@@ -204,44 +208,6 @@ pub(crate) struct RawArrival {
     pub r#for: Option<Text<DurationText>>,
     /// States of a device, at least two, each with a rate: the device changes from one to another.
     pub states: Option<Spanned<Vec<Spanned<RawState>>>>,
-}
-
-/// A state of a device.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a mapping with `name`, a rate, and `for`")]
-pub(crate) struct RawState {
-    /// Name of the state, unique in the group.
-    pub name: Spanned<String>,
-    /// Messages per second in this state, such as `10/s`; `0/s` for none.
-    pub rate: Option<Text<RateText>>,
-    /// Time between two messages in this state; instead of `rate`.
-    pub every: Option<Text<DurationText>>,
-    /// Length of a visit to this state: `30s`, `exponential 30s`.
-    pub r#for: Text<ThinkText>,
-    /// The next states with their chances, such as `{active: 30%, idle: 70%}`; by default the next one in the list, and the
-    /// first one after the last.
-    pub next: Option<Spanned<Named<Text<ChanceText>>>>,
-}
-
-/// Removes a profile that a type or the defaults set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ProfileWord {
-    /// The same rate at all times.
-    None,
-}
-
-/// Rate by time of day.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a mapping with `curve`")]
-pub(crate) struct RawProfile {
-    /// Length of a day of the devices in the run: `60s` makes an hour 2.5 s; `24h` by default.
-    pub day: Option<Text<DurationText>>,
-    /// Time of day at which the measured window begins, such as `06:00`; `00:00` by default.
-    pub start: Option<Spanned<String>>,
-    /// Multipliers of the rate by time of day, such as `{"00:00": 0.2, "08:00": 1, "18:00": 1.5}`; linear between two
-    /// points, and between the last point and the first.
-    pub curve: Spanned<Named<Text<NumberText>>>,
 }
 
 /// Time of the first message.

@@ -59,8 +59,9 @@ impl Reader<'_> {
 fn meant_by(key: &str, fields: &[&str]) -> Option<String> {
     let is_rule = ["when", "then", "trigger", "triggers", "receives", "on_message"].contains(&key);
     (is_rule && fields.contains(&"arrival")).then(|| {
-        "what a device sends after it received something is its arrival: `arrival: {reaction_to: \"alarm/+\", for: 30s}` with \
-         `rate: 10/s`, and `client` names the client that receives (docs/how-to/change-rates-over-time.md)"
+        "what a device sends in addition after it received something is its arrival: `arrival: {reaction_to: \"alarm/+\", for: \
+         30s}` with `rate: 10/s`; a group of devices that send less has `when: {receives: \"busy/+\", rate: 1/s, for: 30s}`; \
+         `client` names the client that receives (docs/how-to/change-rates-over-time.md)"
             .to_owned()
     })
 }

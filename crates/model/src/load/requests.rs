@@ -131,6 +131,7 @@ fn as_device(raw: &RawRequester) -> RawGroup {
         credentials: raw.credentials,
         link: raw.link,
         isolate: raw.isolate,
+        when: None,
     }
 }
 

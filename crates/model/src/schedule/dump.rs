@@ -39,6 +39,17 @@ pub fn dump(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline, 
             )?;
         }
     }
+    for group in &workload.devices {
+        let Some(slowdown) = &group.slowdown else { continue };
+        let (on, length_ns) = (&slowdown.on.0, slowdown.length.as_nanos());
+        let pace =
+            slowdown.interval.map_or("none".to_owned(), |interval| format!("one every {} ns", interval.as_nanos()));
+        writeln!(
+            out,
+            "# {} sends at most {pace} for {length_ns} ns after it received {on}; due times without that",
+            group.name
+        )?;
+    }
     let devices: Vec<Device> =
         in_identity_order(workload, fleet).into_iter().filter(|device| !rules_of(device).is_flood()).collect();
     let mut cursors: Vec<Cursor> = devices.iter().map(|device| Cursor::new(rules_of(device), device)).collect();

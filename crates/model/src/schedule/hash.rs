@@ -1,5 +1,5 @@
 //! The hash of a schedule: 64 bits over every device's due times, configured sizes and planned disconnects and reconnects,
-//! and the steps of `transform`.
+//! the steps of `transform`, and which messages make devices send less.
 //!
 //! The hash distinguishes schedules; it is not cryptographic. It does not include seed, topic, protocol and system: two
 //! seeds that lead to the same schedule have the same hash. Of reactions it includes only bursts: which device triggers
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::arrival::Arrival;
-use crate::fleet::{Device, Fleet};
+use crate::fleet::{Device, Fleet, Link};
 use crate::random::{self, mix};
 use crate::schedule::{ChurnCursor, Cursor, Due, Rules, Timeline, Transition, identity_key};
 use crate::states::State;
@@ -164,10 +164,11 @@ fn fold(workload: &Workload, fleet: &Fleet, rules: &[Rules], values: &[u64]) -> 
     let scheduled = in_identity_order(workload, fleet)
         .into_iter()
         .fold(of_steps(workload), |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()));
-    let mut bursts = bursts(fleet, rules);
+    let mut policies = bursts(fleet, rules);
+    policies.extend(slowdowns(workload, fleet, rules));
     // Sorted, so that the hash does not depend on the order of the fleet.
-    bursts.sort_unstable();
-    bursts.into_iter().fold(scheduled, |key, burst| random::fold(key, &burst.to_le_bytes()))
+    policies.sort_unstable();
+    policies.into_iter().fold(scheduled, |key, burst| random::fold(key, &burst.to_le_bytes()))
 }
 
 /// Number of draws that are hashed for each group with bursts.
@@ -180,12 +181,27 @@ fn bursts(fleet: &Fleet, rules: &[Rules]) -> Vec<u64> {
         let numbers = rules.burst_draws(BURST_DRAWS)?;
         Some(numbers.into_iter().fold(rules.name_key, |key, number| random::fold(key, &number.to_le_bytes())))
     });
-    let mut of_groups: Vec<Option<u64>> = of_burst.collect();
+    with_links(of_burst.collect(), fleet, fleet.links(), rules)
+}
+
+/// A hash of each group whose devices send less after a message.
+fn slowdowns(workload: &Workload, fleet: &Fleet, rules: &[Rules]) -> Vec<u64> {
+    let of_slowdown = workload.devices.iter().zip(rules).map(|(group, rules)| {
+        let slowdown = group.slowdown.as_ref()?;
+        let numbers = [slowdown.interval.unwrap_or(Duration::MAX), slowdown.length].map(|time| time.as_nanos());
+        let named = random::fold(rules.name_key, b"slowdown");
+        Some(numbers.into_iter().fold(named, |key, number| random::fold(key, &number.to_le_bytes())))
+    });
+    with_links(of_slowdown.collect(), fleet, fleet.slowdowns(), rules)
+}
+
+/// Adds the links to the hashes of the groups that they lead to.
+fn with_links(mut of_groups: Vec<Option<u64>>, fleet: &Fleet, links: &[Link], rules: &[Rules]) -> Vec<u64> {
     if of_groups.iter().all(Option::is_none) {
         return vec![];
     }
     let identity = |device: &Device| identity_key(rules[usize::from(device.group)].name_key, device);
-    for link in fleet.links() {
+    for link in links {
         let [trigger, reacts] = [link.trigger, link.reacts].map(|number| &fleet.devices()[number as usize]);
         if let Some(hash) = &mut of_groups[usize::from(reacts.group)] {
             // Added with a commutative operation, because links have no order.

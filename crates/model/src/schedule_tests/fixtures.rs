@@ -42,6 +42,7 @@ pub(crate) fn group(name: &str, count: u32, arrival: Arrival) -> DeviceGroup {
         link: None,
         isolate: false,
         requests: None,
+        slowdown: None,
     }
 }
 

@@ -238,6 +238,46 @@ fn the_hash_and_the_dump_cover_bursts() {
     assert_eq!(of_house(("payload: 40B", "payload: 50B")).0, hashes[0]);
 }
 
+const METERS: &str = "name: meters
+devices:
+  - {name: boss, count: 2, every: 10s, payload: 60B, topic: 'busy/{index}'}
+  - {name: meter, count: 4, client: meter, rate: 5/s, payload: 80B, when: {receives: 'busy/+', rate: 1/s, for: 3s}}
+subscribers:
+  - {name: meters, count: 4, client: meter, filters: ['busy/+']}
+";
+
+#[test]
+fn the_hash_and_the_dump_cover_slowdowns_and_due_times_stay_the_same() {
+    let of = |change: (&str, &str)| {
+        assert!(METERS.contains(change.0), "{change:?}");
+        let text = METERS.replace(change.0, change.1);
+        let workload = crate::load::parse("meters.yaml", &text, &crate::load::LoadOptions::default()).unwrap();
+        let (fleet, run) = (Fleet::new(&workload, 1), timeline(2, 60));
+        let mut out = vec![];
+        dump(&workload, &fleet, 1, &run, &mut out).unwrap();
+        (hash(&workload, &fleet, 1, &run), String::from_utf8(out).unwrap(), fleet.slowdowns().len())
+    };
+    let (plain, dumped, links) = of(("name: meters", "name: meters"));
+    assert_eq!(links, 8, "two send to four");
+    let line = "# meter sends at most one every 1000000000 ns for 3000000000 ns after it received busy/+; due times without that";
+    assert!(dumped.lines().any(|other| other == line), "{dumped}");
+    let mut hashes = vec![plain];
+    for change in [
+        (", when: {receives: 'busy/+', rate: 1/s, for: 3s}", ""),
+        ("rate: 1/s", "rate: 0/s"),
+        ("rate: 1/s", "every: 2s"),
+        ("for: 3s", "for: 4s"),
+        ("receives: 'busy/+'", "receives: 'busy/1'"),
+    ] {
+        let (hash, other, _) = of(change);
+        assert!(!hashes.contains(&hash), "{change:?}");
+        hashes.push(hash);
+        let due =
+            |dumped: &str| dumped.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(due(&other), due(&dumped), "{change:?}");
+    }
+}
+
 #[test]
 fn a_burst_has_a_message_at_its_start_and_none_at_its_end() {
     let second = Duration::from_secs(1);

@@ -1,5 +1,7 @@
 //! Groups on shared connections, reactions, and the supermarket against ComBench's counts.
 
+use std::time::Duration;
+
 use pubmark_model::load::{self, LoadOptions, ProblemKind};
 use pubmark_model::plan::{Plan, PlanOptions};
 
@@ -74,4 +76,52 @@ fn shared_connections_and_reactions_are_checked() {
     }
     let circle = refused(&WHOLE.replace("'b/{trigger}'", "'a/{trigger}'"));
     assert!(circle.to_string().contains("reacts to its own reactions"), "{circle}");
+}
+
+const SLOWED: &str = "name: test
+defaults: {payload: 100B}
+devices:
+  - {name: boss, every: 1s, topic: 'a/{index}'}
+  - {name: meter, count: 2, client: c, rate: 5/s, when: {receives: 'a/+', rate: 1/s, for: 3s}, topic: 'b/{index}'}
+subscribers:
+  - {name: meters, count: 2, client: c, filters: ['a/+']}
+";
+
+#[test]
+fn lower_rates_after_a_message_are_checked() {
+    use ProblemKind::*;
+    let workload = read(SLOWED).unwrap();
+    let slowdown = workload.devices[1].slowdown.as_ref().unwrap();
+    assert_eq!((slowdown.interval, slowdown.length), (Some(Duration::from_secs(1)), Duration::from_secs(3)));
+    for (from, to, kind, says) in [
+        ("client: c, rate", "rate", MissingKey, "`meter` has `when` and no subscription of its own"),
+        ("filters: ['a/+']", "filters: ['z/+']", Conflict, "nothing slows `meter` down"),
+        ("receives: 'a/+'", "receives: 'q'", Conflict, "no device sends to `q` what `c` subscribes to"),
+        ("receives: 'a/+'", "receives: 'a/#/b'", BadFilter, "a/#/b"),
+        ("receives: 'a/+'", "receives: 'a/{index%metre}'", UnknownName, "did you mean `meter`"),
+        ("'a/+', rate: 1/s", "'a/+', rate: 5/s", ImpossibleValue, "is not below the rate"),
+        ("'a/+', rate: 1/s", "'a/+', rate: 9/s", ImpossibleValue, "add a group with the same `client`"),
+        ("'a/+', rate: 1/s", "'a/+', rate: -1/s", BadUnit, "-1/s"),
+        ("'a/+', rate: 1/s", "'a/+', every: 100ms", ImpossibleValue, "is not below the rate"),
+        ("'a/+', rate: 1/s", "'a/+', rate: 1/s, every: 1s", Conflict, "say the same thing twice"),
+        ("'a/+', rate: 1/s", "'a/+'", MissingKey, "`when` has no rate"),
+        (", for: 3s", "", MissingKey, "for"),
+        ("for: 3s", "for: 0s", ImpossibleValue, "cannot be zero"),
+        ("for: 3s", "for: 3s, until: 4s", UnknownKey, "until"),
+        ("rate: 5/s, when", "arrival: flood, when", Conflict, "no rate to lower"),
+    ] {
+        let text = SLOWED.replace(from, to);
+        assert_ne!(text, SLOWED, "{from}");
+        let diagnostic = refused(&text);
+        let message = format!("{diagnostic} {diagnostic:?}");
+        assert_eq!(diagnostic.kind(), kind, "{to}: {message}");
+        assert!(message.contains(says), "{to}: {message}");
+    }
+    let silent = read(&SLOWED.replace("'a/+', rate: 1/s", "'a/+', rate: 0/s")).unwrap();
+    assert_eq!(silent.devices[1].slowdown.as_ref().unwrap().interval, None);
+    for pace in
+        ["arrival: poisson, rate: 5/s", "arrival: {trace: [1s, 2s]}", "every: 1s, profile: {curve: {'00:00': 5}}"]
+    {
+        read(&SLOWED.replace("rate: 5/s", pace)).unwrap_or_else(|error| panic!("{pace}: {error:?}"));
+    }
 }

@@ -23,7 +23,7 @@ fn device_groups_are_checked() {
     let whole = "every: 1s\npayload: 100B";
     for case in [
         case(group("evry: 1s\npayload: 100B"), UnknownKey, "evry", 5, "did you mean `every`?"),
-        case(group("when: {receives: a}\nrate: 1/s\npayload: 100B"), UnknownKey, "when", 5, "`arrival: {reaction_to:"),
+        case(group("then: {rate: 2/s}\nrate: 1/s\npayload: 100B"), UnknownKey, "then", 5, "`arrival: {reaction_to:"),
         case(group("every: 10 sec\npayload: 100B"), BadUnit, "10 sec", 5, "write `10s`"),
         case(group("every: 5\npayload: 100B"), BadUnit, "5", 5, "`5ms`"),
         case(group("every: 0s\npayload: 100B"), ImpossibleValue, "0s", 5, "arrival: flood"),

@@ -8,7 +8,7 @@ use super::{LENGTH_BYTES, SHORTEST_PART};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Longer than it may be.
-    #[error("a frame of {length} bytes, where {most} are allowed")]
+    #[error("a frame of {length} bytes, where {most} are allowed{}", printed(*length))]
     TooLong {
         /// The value of its length field.
         length: usize,
@@ -40,6 +40,15 @@ pub enum Malformed {
         /// The value.
         value: u32,
     },
+}
+
+/// Remark on a length whose bytes are a text: the program printed something where frames are expected.
+fn printed(length: usize) -> String {
+    let bytes = u32::try_from(length).unwrap_or(0).to_le_bytes();
+    match std::str::from_utf8(&bytes).ok().filter(|text| text.chars().all(|letter| (' '..='~').contains(&letter))) {
+        Some(text) => format!(": it begins with the text `{text}`, and standard output is for frames, not for print"),
+        None => String::new(),
+    }
 }
 
 /// The first frame of some bytes, not decoded.

@@ -66,10 +66,11 @@ pub(super) fn identity(name: &str, whole: u64, parts_names: &str, parts: u64, un
 type Column = (&'static str, fn(&Delivery) -> u64);
 
 /// Counts that include every message of a device type, so that the types must add up to the total.
-const ADDITIVE: [Column; 12] = [
+const ADDITIVE: [Column; 13] = [
     ("offered", |books| books.offered),
     ("sent", |books| books.sent),
     ("skipped_planned", |books| books.skipped_planned),
+    ("slowed", |books| books.slowed),
     ("skipped_disconnected", |books| books.skipped_disconnected),
     ("refused", |books| books.refused),
     ("unsent", |books| books.unsent),

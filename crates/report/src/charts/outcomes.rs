@@ -11,7 +11,7 @@ const TITLE: &str = "What became of the messages?";
 const CSV: &str = "csv/summary.csv";
 
 /// Colour classes of [`sending_outcomes`], in order.
-pub const SENDING: [&str; 5] = ["p-good", "p-planned", "p-cut", "p-refused", "p-unsent"];
+pub const SENDING: [&str; 6] = ["p-good", "p-planned", "p-cut", "p-refused", "p-unsent", "p-slowed"];
 /// Colour classes of [`delivery_outcomes`], in order.
 pub const DELIVERY: [&str; 4] = ["p-good", "p-late", "p-lost", "p-unknown"];
 

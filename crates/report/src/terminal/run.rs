@@ -43,6 +43,9 @@ impl Detail {
 /// A warning that the first screen shows implicitly: a percentile of too few samples is not printed.
 const SHOWN_BY_ITSELF: &str = "W01";
 
+/// Most lines of the reason why a metric has no value: more than 400 characters of a program's output take.
+const MOST_FAILURE_LINES: usize = 8;
+
 fn draw(record: &Record, options: &TerminalOptions, room: &Detail) -> Page {
     let mut page = Page::new(options.columns);
     what(&mut page, record, options.verbose);
@@ -61,9 +64,7 @@ fn draw(record: &Record, options: &TerminalOptions, room: &Detail) -> Page {
     for row in record.cost.transform.iter().filter(|_| options.verbose) {
         page.field("transform", &words::transform(row), 3);
     }
-    if !record.custom.is_empty() {
-        page.items("custom", &words::custom_values(&record.custom), 3);
-    }
+    custom(&mut page, record);
     objectives(&mut page, &record.objectives);
     conditions(&mut page, record, room, options.verbose);
     page.blank();
@@ -76,6 +77,20 @@ fn draw(record: &Record, options: &TerminalOptions, room: &Detail) -> Page {
     }
     next(&mut page, record, options);
     page
+}
+
+/// Metrics of the user's own. Why one has no value is printed in full: nothing else on the page says what to mend.
+fn custom(page: &mut Page, record: &Record) {
+    let texts = words::custom_values(&record.custom);
+    let (failed, valued): (Vec<_>, Vec<_>) =
+        record.custom.iter().zip(texts).partition(|(metric, _)| metric.failure.is_some());
+    let valued: Vec<String> = valued.into_iter().map(|(_, text)| text).collect();
+    if !valued.is_empty() {
+        page.items("custom", &valued, 3);
+    }
+    for (place, (_, text)) in failed.into_iter().enumerate() {
+        page.field(if place == 0 && valued.is_empty() { "custom" } else { "" }, &text, MOST_FAILURE_LINES);
+    }
 }
 
 /// The workload and the system.

@@ -17,6 +17,7 @@ use pubmark_record::message_log::{LogFormat, MessageLogInfo};
 use pubmark_record::record::{Record, Status};
 use pubmark_record::store::RECORD_FILE;
 use pubmark_record::threshold::Objectives;
+use pubmark_systems::programs;
 use ring::digest::{SHA256, digest};
 
 use crate::error::RunError;
@@ -48,6 +49,11 @@ pub fn of(spec: &RunSpec, workload: &Workload) -> Result<Vec<MetricProgram>, Run
     let metrics: Vec<MetricProgram> =
         workload.metrics.iter().filter(|metric| !is_replaced(metric)).chain(&spec.metrics).cloned().collect();
     metric::check(&metrics).map_err(|error| unusable(&error))?;
+    if let Some(metric) = metrics.iter().find(|metric| !programs::can_be_started(&metric.command[0])) {
+        let message = format!("metric `{}`: there is no program `{}`", metric.name, metric.command[0]);
+        return Err(RunError::input(message)
+            .hint("a name is searched in `PATH`; a path counts from the folder in which pubmark is started"));
+    }
     if !metrics.is_empty() && spec.nodes.nodes.is_some() {
         return Err(RunError::input("metrics of your own need the message log, and `--nodes` has none")
             .hint("use `--local-nodes`, or leave the metrics out"));
@@ -168,10 +174,10 @@ mod tests {
     fn the_specification_replaces_metrics_of_the_workload_by_name() {
         let mut spec = RunSpec::new("hello");
         let mut workload = spec.load().unwrap();
-        workload.metrics = vec![read("a=one").unwrap(), read("b=two").unwrap()];
-        spec.metrics = vec![read("b=three").unwrap()];
+        workload.metrics = vec![read("a=sh").unwrap(), read("b=true").unwrap()];
+        spec.metrics = vec![read("b=false").unwrap()];
         let commands: Vec<String> = of(&spec, &workload).unwrap().iter().map(|one| one.command.join(" ")).collect();
-        assert_eq!(commands, ["one", "three"]);
+        assert_eq!(commands, ["sh", "false"]);
         spec.nodes.nodes = Some(2);
         assert!(of(&spec, &workload).unwrap_err().to_string().contains("`--nodes` has none"));
     }

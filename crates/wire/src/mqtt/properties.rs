@@ -201,6 +201,8 @@ single! {
     subscription_id: SubscriptionIdentifier -> u32;
     /// Name of the extended authentication.
     authentication_method: AuthenticationMethod -> &'a str;
+    /// Data of the extended authentication.
+    authentication_data: AuthenticationData -> &'a [u8];
     /// Response topic: the topic for a reply.
     response_topic: ResponseTopic -> &'a str;
     /// Correlation data of a request.

@@ -12,6 +12,8 @@ pub const DISCONNECT_WITH_WILL: u8 = 0x04;
 pub const NO_MATCHING_SUBSCRIBERS: u8 = 0x10;
 /// Unsubscribed from what was not subscribed.
 pub const NO_SUBSCRIPTION_EXISTED: u8 = 0x11;
+/// The authentication takes one more step (AUTH).
+pub const CONTINUE_AUTHENTICATION: u8 = 0x18;
 /// The client proves anew who it is (AUTH).
 pub const RE_AUTHENTICATE: u8 = 0x19;
 /// Failure without further words.

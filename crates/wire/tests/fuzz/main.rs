@@ -44,10 +44,15 @@ fn mqtt_corpus(version: Version) -> Vec<Vec<u8>> {
     mqtt::encode_connect(&connect, &mut first).unwrap();
     let mut ping = vec![];
     mqtt::encode_pingreq(&mut ping);
-    // CONNACK with Receive Maximum, Maximum QoS, Assigned Client Identifier; SUBACK; PUBACK; DISCONNECT with a reason string.
+    // CONNACK with Receive Maximum, Maximum QoS, Assigned Client Identifier; SUBACK; PUBACK; DISCONNECT with a reason string; AUTH.
     let connack: &[u8] = &[0x20, 13, 0, 0, 10, 0x21, 0, 20, 0x24, 1, 0x12, 0, 2, b'i', b'd'];
-    let others: [&[u8]; 4] =
-        [connack, &[0x90, 5, 0, 1, 0, 0, 0x80], &[0x40, 4, 0, 7, 0x10, 0], &[0xe0, 7, 0x8b, 5, 0x1f, 0, 2, b'n', b'o']];
+    let others: [&[u8]; 5] = [
+        connack,
+        &[0x90, 5, 0, 1, 0, 0, 0x80],
+        &[0x40, 4, 0, 7, 0x10, 0],
+        &[0xe0, 7, 0x8b, 5, 0x1f, 0, 2, b'n', b'o'],
+        &[0xf0, 13, 0x19, 11, 0x15, 0, 3, b'J', b'W', b'T', 0x16, 0, 2, b'a', b'.'],
+    ];
     [publish, first, ping].into_iter().chain(others.map(<[u8]>::to_vec)).collect()
 }
 

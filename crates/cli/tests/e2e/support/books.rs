@@ -4,10 +4,11 @@ use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 /// Counts of an accounting table that rows add up to.
-const SUMMED: [&str; 16] = [
+const SUMMED: [&str; 17] = [
     "offered",
     "sent",
     "skipped_planned",
+    "slowed",
     "skipped_disconnected",
     "refused",
     "unsent",
@@ -65,6 +66,8 @@ fn assert_identities(books: &Value, of: &str) {
         sum(&["delivered", "lost", "unknown"]),
         "receiving side of {of}: {books}"
     );
+    let planned = number(books, "skipped_planned");
+    assert_count!(number(books, "slowed") <= planned, "slowed in {of}: {books}");
     assert_count!(number(books, "late") <= number(books, "delivered"), "late in {of}: {books}");
     assert_count!(number(books, "out_of_order") <= number(books, "delivered"), "order in {of}: {books}");
 }
