@@ -56,7 +56,10 @@ fn a_server_without_jetstream_is_reported_as_such() {
     script.say(format!("HMSG {reply} 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n").as_bytes());
     meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
     let causes = meeting.peer.record.causes(id);
-    assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("JetStream is disabled")), "{causes:?}");
+    assert!(
+        matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("JetStream is disabled")),
+        "{causes:?}"
+    );
 }
 
 #[test]

@@ -147,7 +147,7 @@
 
   function judge() {
     var names = JSON.parse(at('check').dataset.names), finding = at('check-finding');
-    finding.textContent = 'Judging…';
+    finding.textContent = 'Checking…';
     at('check-rows').replaceChildren();
     return pubmark.request('/check', { method: 'POST', body: JSON.stringify({
       run: names[1], baseline: names[0], fail_on: at('check-fail-on').value
@@ -195,7 +195,7 @@
       var again = target.id;
       go(target.getAttribute('href')).then(function () { if (again && at(again)) at(again).focus(); });
     } else if (target.dataset.cancel) {
-      if (!confirm('Cancel ' + target.dataset.what + '? What was measured until now is saved.')) return;
+      if (!confirm('Cancel ' + target.dataset.what + '? Everything measured so far is saved.')) return;
       target.disabled = true;
       pubmark.request('/runs/' + target.dataset.cancel, { method: 'DELETE' }).then(function () {
         target.blur();

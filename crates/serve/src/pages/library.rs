@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
 use pubmark_record::headline::{Headline, Kind};
-use pubmark_report::html::IndexRow;
+use pubmark_report::html::{IndexRow, with_code};
 use pubmark_report::numbers::{self, MISSING, counted};
 use pubmark_report::words::verdict_word;
 
@@ -44,20 +44,20 @@ pub fn content() -> Markup {
         }
         dialog #delete aria-labelledby="delete-title" {
             form method="dialog" {
-                h2 #delete-title { "Delete for good?" }
-                p { "These folders go, with all that is in them:" }
+                h2 #delete-title { "Delete permanently?" }
+                p { "These folders and everything in them are deleted:" }
                 ul #going {}
                 div.buttons { button value="no" { "Cancel" } button.danger value="yes" { "Delete" } }
             }
         }
         dialog #check aria-labelledby="check-title" {
             form method="dialog" {
-                h2 #check-title { "One experiment against another" }
+                h2 #check-title { "Check one experiment against another" }
                 p.of.hint {}
                 label for="check-fail-on" { "A regression is" }
                 div.one-line {
                     input #check-fail-on name="fail_on" value=(FAIL_ON) autocomplete="off" spellcheck="false";
-                    button #check-again type="button" { "Judge" }
+                    button #check-again type="button" { "Check" }
                 }
                 p.finding #check-finding role="status" {}
                 div.scroll tabindex="0" { table { thead { tr { th { "Cell" } th { "Check" } th { "Outcome" } th { "Figures" } } } tbody #check-rows {} } }
@@ -70,7 +70,7 @@ pub fn content() -> Markup {
                 p.of.hint {}
                 label for="note-text" { "Text" }
                 textarea #note-text name="text" rows="6" maxlength=(LONGEST_TEXT) {}
-                label for="note-tags" { "Tags, with spaces between" }
+                label for="note-tags" { "Tags, separated by spaces" }
                 input #note-tags name="tags" autocomplete="off" spellcheck="false";
                 div.buttons { button value="no" formnovalidate { "Cancel" } button.primary value="yes" { "Save" } }
             }
@@ -114,7 +114,7 @@ pub fn list(page: &Page, query: &ListQuery) -> String {
             }
         } @else if page.runs.is_empty() {
             p.total { (total(page, query)) }
-            p.missing { "Nothing matches. " a href="/" data-stay { "Show all results" } }
+            p.missing { "No result matches. " a href="/" data-stay { "Show all results" } }
         } @else {
             p.total { (total(page, query)) }
             (actions())
@@ -150,7 +150,7 @@ fn actions() -> Markup {
             span #selected .hint aria-live="polite" { "Nothing selected" }
             (button("compare", &format!("2-{MOST_COMPARED}"), Some(Kind::Run), "Compare"))
             (button("history", "1-1", Some(Kind::Run), "History"))
-            (button("check", "2-2", Some(Kind::Experiment), "Check against the older"))
+            (button("check", "2-2", Some(Kind::Experiment), "Check against the older one"))
             (button("export", "1-100", None, "Export"))
             (button("delete", "1-100", None, "Delete…"))
         }
@@ -237,7 +237,10 @@ fn row(entry: &RunEntry) -> Markup {
                 @if is_open { a href={ "/runs/" (entry.id) } { (what) } } @else { (what) }
                 small { (entry.id) @if entry.folders.len() > 1 { ", " (entry.folders.len()) " repetitions" } }
             }
-            td data-head="State" { (state(entry.state)) }
+            td data-head="State" {
+                (state(entry.state))
+                @if let Some(error) = &entry.error { small.reason { (with_code(&error.reason())) } }
+            }
             td.nowrap data-head="Started" { (printed.when) }
             td data-head="System" { (printed.system) }
             td.number data-head="Load" { (printed.load) }
