@@ -178,7 +178,7 @@ fn a_choice_is_checked_made_listed_and_stopped_like_a_run() {
     for (body, place, message) in [
         ("choose:\n  workload: hello\n  objectives: loss=0\n  grwth: 2\n", json!([4, 3]), "unknown field `grwth`"),
         ("choose:\n  workload: hello\n  objectives: p98<1s\n", json!([3, 15]), "no figure `p98`"),
-        ("choose: {workload: hello, objectives: loss=0, candidates: [mosquito]}", json!([1, 61]), "mosquito"),
+        ("choose: {workload: hello, objectives: loss=0, candidates: [mosquito]}", json!([1, 60]), "mosquito"),
         (
             "choose: {workload: hello, objectives: loss=0, candidates: [builtin], needs: {shared_subscriptions: true}}",
             json!(null),

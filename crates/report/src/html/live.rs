@@ -101,7 +101,7 @@ pub fn live_view(view: &LiveView) -> String {
             }
         } @else if !view.over { p.missing { "Charts appear when the load begins." } }
         section.log { h2 { "Events" } p.hint { "Seconds since the start" }
-            ol { @for (at_s, text) in &view.log { li { time { (run_time_label(*at_s)) } " " (text) } } }
+            ol { @for (at_s, text) in &view.log { li { time { (run_time_label(*at_s)) } " " span { (with_code(text)) } } } }
         }
     }
     .into_string()

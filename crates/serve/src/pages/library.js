@@ -59,7 +59,7 @@
       if (wrong && of === 'run') reasons.push(button.textContent.toLowerCase());
     });
     var count = view.querySelector('#selected'), text = names.length === 0 ? 'Nothing selected' : names.length + ' selected';
-    if (reasons.length > 0) text += ': ' + reasons.join(' and ') + ' are for single runs, not for experiments and searches';
+    if (reasons.length > 0) text += ': ' + reasons.join(' and ') + ' are for single runs';
     if (count) count.textContent = text;
   }
 

@@ -224,10 +224,12 @@ fn escaped(text: &str) -> String {
 fn row(entry: &RunEntry) -> Markup {
     let printed = index_row(entry);
     let what = &printed.what;
+    // Without a result the line is grey; a choice has a result and no verdict.
+    let without = if entry.headline.is_some() { "unjudged" } else { "none" };
     // The interface accepts only names that our folders can have.
     let is_open = is_name(&entry.id);
     html! {
-        tr.(printed.verdict.map_or("none", verdict_word)) {
+        tr.(printed.verdict.map_or(without, verdict_word)) {
             td.select {
                 @if is_open && entry.state.is_over() {
                     input type="checkbox" name="run" value=(entry.id) data-kind=(entry.kind.as_str()) aria-label={ "Select " (what) ", " (entry.id) };
@@ -236,11 +238,9 @@ fn row(entry: &RunEntry) -> Markup {
             th scope="row" {
                 @if is_open { a href={ "/runs/" (entry.id) } { (what) } } @else { (what) }
                 small { (entry.id) @if entry.folders.len() > 1 { ", " (entry.folders.len()) " repetitions" } }
-            }
-            td data-head="State" {
-                (state(entry.state))
                 @if let Some(error) = &entry.error { small.reason { (with_code(&error.reason())) } }
             }
+            td data-head="State" { (state(entry.state)) }
             td.nowrap data-head="Started" { (printed.when) }
             td data-head="System" { (printed.system) }
             td.number data-head="Load" { (printed.load) }

@@ -137,7 +137,7 @@
   function wrong(error) {
     var place = placeInText(error.problem.place), inText = place !== null;
     // What is wrong at its place; that the text was read is known.
-    var reason = pubmark.firstLine(error.problem.chain[error.problem.chain.length - 1]), hint = error.problem.hint;
+    var reason = pubmark.firstLine(error.problem.chain[error.problem.chain.length - 1]).replace(/^line \d+, column \d+: /, ''), hint = error.problem.hint;
     var words = inText ? 'Line ' + place.line + ', column ' + place.column + ': ' + reason + (hint ? '; ' + hint : '') : '';
     mark(inText ? place.line : null, words);
     at('judgement').className = 'bad';

@@ -168,8 +168,8 @@ fn of_choice() -> Markup {
     html! {
         fieldset.wide data-for="choose" {
             legend { "Requirements" }
+            p.hint { "Without " code { "candidates" } ", pubmark chooses among all systems that are installed on the server." }
             div.own { (editor("requirements", REQUIREMENTS)) }
-            p.hint { "Without " code { "candidates" } " pubmark chooses among all systems that are installed on the server." }
         }
     }
 }
