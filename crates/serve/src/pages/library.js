@@ -155,7 +155,7 @@
       finding.textContent = (found.passed ? 'Passed: ' : found.undecided ? 'Undecided: ' : 'Failed: ') + counted(found.checks);
       found.checks.forEach(function (check) {
         var row = document.createElement('tr');
-        [check.cell || '—', check.name, check.outcome, check.detail].forEach(function (text) {
+        [check.cell || '—', check.name, check.outcome.replace('-', ' '), check.detail].forEach(function (text) {
           var cell = document.createElement('td');
           cell.textContent = text;
           row.append(cell);

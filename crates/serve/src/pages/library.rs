@@ -150,7 +150,7 @@ fn actions() -> Markup {
             span #selected .hint aria-live="polite" { "Nothing selected" }
             (button("compare", &format!("2-{MOST_COMPARED}"), Some(Kind::Run), "Compare"))
             (button("history", "1-1", Some(Kind::Run), "History"))
-            (button("check", "2-2", Some(Kind::Experiment), "Check against the older one"))
+            (button("check", "2-2", Some(Kind::Experiment), "Check against the older"))
             (button("export", "1-100", None, "Export"))
             (button("delete", "1-100", None, "Delete…"))
         }

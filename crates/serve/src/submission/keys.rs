@@ -130,8 +130,8 @@ impl Keys {
     pub fn group(self, field: &str) -> Option<&'static str> {
         match self {
             Keys::Run => {
-                let grouped = OF_RUN.iter().filter_map(|(_, key)| key.split_once('.'));
-                grouped.into_iter().find(|(_, name)| *name == field).map(|(group, _)| group)
+                let mut grouped = OF_RUN.iter().filter_map(|(_, key)| key.split_once('.'));
+                grouped.find(|(_, name)| *name == field).map(|(group, _)| group)
             }
             Keys::Choice => pubmark_choose::requirements::group_of(field),
             Keys::Flat => None,
