@@ -83,7 +83,7 @@ class Pages:
 
     def names(self):
         """Ids of the list, in its order."""
-        return [one.text.split(",")[0] for one in self.driver.find_elements(By.CSS_SELECTOR, ".results tbody th small")]
+        return [one.text.split(",")[0] for one in self.driver.find_elements(By.CSS_SELECTOR, ".results tbody th small:not(.reason)")]
 
     def select(self, *names):
         for name in names:
@@ -119,7 +119,7 @@ class Pages:
 def signs_in(pages):
     pages.open("/")
     pages.find("#token").send_keys("0" * 64 + Keys.ENTER)
-    pages.wait_for_text("#problem", "does not know this token")
+    pages.wait_for_text("#problem", "not valid for this server")
     pages.no_faults("401")
     look_at(pages, "login")
     pages.find("#token").send_keys(pathlib.Path(TOKEN_FILE).read_text().strip() + Keys.ENTER)
@@ -168,7 +168,7 @@ def notes_and_searches(pages):
     pages.wait(lambda _: pages.names() == [ONE], "the result with the tag")
     pages.find("#filter").clear()
     pages.find("#filter").send_keys("\"quoted' <b>" + Keys.ENTER)
-    pages.wait_for_text("#view", "Nothing matches")
+    pages.wait_for_text("#view", "No result matches")
     look_at(pages, "nothing-matches")
     pages.find("#filter").clear()
     pages.find("#filter").send_keys("sistem=x" + Keys.ENTER)
@@ -223,7 +223,7 @@ def compares_by_keyboard(pages):
 
 def starts_by_keyboard(pages):
     pages.open("/new")
-    pages.wait_for_text("#judgement", "can be run")
+    pages.wait_for_text("#judgement", "can be started")
     pages.tab_to(lambda one: one.get_attribute("id") == "workload", "the workload").send_keys("hello")
     pages.wait_for_text("#command", "pubmark run hello")
     for field, value in [("warmup", "0s"), ("duration", "2s")]:
@@ -269,7 +269,7 @@ def opens_files_of_a_report(pages):
 
 def sees_a_fault(pages):
     pages.open("/new")
-    pages.wait_for_text("#judgement", "can be run")
+    pages.wait_for_text("#judgement", "can be started")
     for name, value in [("duration", "9s"), ("warmup", "0s"), ("fault", "kill:at=2s,for=2s")]:
         pages.find("#" + name).clear()
         pages.find("#" + name).send_keys(value)
@@ -303,12 +303,12 @@ def shows_a_regression(pages):
 
 def writes_and_starts(pages):
     pages.open("/new")
-    pages.wait_for_text("#judgement", "can be run")
+    pages.wait_for_text("#judgement", "can be started")
     pages.wait_for_text("#plan", "devices")
     look_at(pages, "new")
     Select(pages.find("#workload")).select_by_value("")
     text = pages.find("#text")
-    pages.wait_for_text("#judgement", "can be run")
+    pages.wait_for_text("#judgement", "can be started")
     # A key that there is not, in line 2.
     text.send_keys(Keys.CONTROL, Keys.HOME)
     text.send_keys(Keys.CONTROL, Keys.NULL, Keys.END, Keys.ENTER, "descriptoin: x")
@@ -338,7 +338,7 @@ def writes_and_starts(pages):
 
 def searches_and_experiments(pages):
     pages.open("/new")
-    pages.wait_for_text("#judgement", "can be run")
+    pages.wait_for_text("#judgement", "can be started")
     pages.find("input[name=kind][value=capacity]").click()
     pages.wait_for_text("#command", "pubmark capacity smart-home --system=builtin")
     pages.wait_for_text("#plan", "The first trial:")
@@ -369,7 +369,7 @@ def searches_and_experiments(pages):
     for name, value in [("repeat", "1"), ("each-duration", "3s"), ("each-warmup", "1s"), ("wait", "0s")]:
         pages.find("#" + name).send_keys(value)
     pages.find("#only").send_keys("qos=7")
-    pages.wait_for_text("#judgement", "no value of the axis")
+    pages.wait_for_text("#judgement", "not a value of the axis")
     pages.find("#only").clear()
     pages.find("#only").send_keys("qos=0,1")
     pages.wait_for_text("#plan", "2: 1 repetition")
@@ -433,7 +433,7 @@ def checks_one_experiment_against_another(pages):
     pages.select(*pages.names())
     pages.wait_for_text("#selected", "compare and history are for single runs")
     pages.find("button[data-action=check]").click()
-    pages.wait(lambda _: pages.find("#check-finding").text not in ("", "Judging…"), "what comes of it")
+    pages.wait(lambda _: pages.find("#check-finding").text not in ("", "Checking…"), "what comes of it")
     assert re.match(r"(Passed|Undecided|Failed): \d", pages.find("#check-finding").text), pages.find("#check-finding").text
     assert pages.find("#check .of").text.endswith(" against " + EXPERIMENT), pages.find("#check .of").text
     look_at(pages, "check")
@@ -500,8 +500,52 @@ def look_at(pages, name):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+def chooses(pages):
+    pages.open("/new")
+    pages.wait_for_text("#judgement", "can be started")
+    pages.find("input[name=kind][value=choose]").click()
+    pages.wait_for_text("#command", "pubmark choose requirements.yaml")
+    pages.wait_for_text("#plan", "builtin over mqtt5")
+    assert pages.find("#text-name").text == "requirements.yaml"
+    look_at(pages, "new-choice")
+    text = pages.find("#requirements")
+    text.send_keys(Keys.CONTROL, Keys.HOME)
+    text.send_keys(Keys.CONTROL, Keys.NULL, Keys.END, Keys.ENTER, "grwth: 2")
+    pages.wait_for_text("#requirements-problem", "Line 2, column 1: unknown field")
+    pages.wait_for_text("#requirements-lines b", "2")
+    look_at(pages, "new-choice-wrong")
+    text.clear()
+    text.send_keys("workload: hello\nobjectives: loss=0\ncandidates: [builtin]\nheadroom: false\n"
+                   "window: {duration: 60s, warmup: 0s}\n")
+    pages.wait_for_text("#judgement", "can be started")
+    pages.find("#run").click()
+    pages.wait_for_text(".among", "builtin, screening")
+    pages.find(".small-charts svg")
+    look_at(pages, "live-choice")
+    pages.find("#stop").click()
+    pages.driver.switch_to.alert.accept()
+    pages.wait_for_text("#candidates", "builtin")
+    pages.no_faults("422")
+
+
+def fails(pages):
+    pages.open("/new")
+    pages.wait_for_text("#judgement", "can be started")
+    pages.find("#endpoint").send_keys("mqtt://127.0.0.1:9")
+    pages.wait_for_text("#command", "--endpoint mqtt://127.0.0.1:9")
+    pages.wait_for_text("#judgement", "can be started")
+    pages.find("#run").click()
+    pages.wait_for_text(".failure", "Failed to connect to mqtt://127.0.0.1:9")
+    pages.wait_for_text(".failure", "Start the system, or check")
+    look_at(pages, "live-failed")
+    pages.open("/")
+    pages.wait_for_text(".results .reason", "failed to connect to mqtt://127.0.0.1:9")
+    look_at(pages, "list-failed")
+    pages.no_faults()
+
+
 STEPS = [has_nothing_yet, signs_in, sorts, notes_and_searches, compares, says_what_cannot_be_compared, compares_by_keyboard,
-         shows_a_regression, searches_and_experiments, opens_files_of_a_report, writes_and_starts, watches_and_stops, sees_a_fault,
+         shows_a_regression, chooses, fails, searches_and_experiments, opens_files_of_a_report, writes_and_starts, watches_and_stops, sees_a_fault,
          starts_by_keyboard, checks_one_experiment_against_another, shows_other_kinds, deletes]
 
 

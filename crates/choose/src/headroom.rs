@@ -151,6 +151,8 @@ pub struct HeadroomSearch<'a> {
     pub host: &'a Host,
     /// Folder of the choice.
     pub folder: &'a RunFolder,
+    /// Label of the candidate.
+    pub label: &'a str,
     /// Name of the candidate's part in it.
     pub id: &'a str,
 }
@@ -176,6 +178,7 @@ impl HeadroomSearch<'_> {
             within: self.within,
             objectives: self.written.clone(),
             folder: &folder,
+            candidate: Some(self.label),
         };
         let (record, unwritten) = match search.perform(observer) {
             Ok(found) => found,

@@ -344,6 +344,7 @@ impl<'a> Course<'a> {
                 within,
                 host: self.race.host,
                 folder: &self.folder.folder,
+                label: &entry.candidate.label,
                 id: &entry.candidate.id,
             };
             let (headroom, carried) = search.perform(observer)?;

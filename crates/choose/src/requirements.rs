@@ -6,11 +6,11 @@ use std::time::Duration;
 use pubmark_experiment::capacity;
 use pubmark_model::secret::{MASK, masked_yaml, without_password};
 use pubmark_record::threshold::Objectives;
-use pubmark_runner::spec::file::document;
+use pubmark_runner::spec::file::{DocumentError, document};
 use pubmark_runner::spec::{Connection, Generator, Load, Window, text};
 use pubmark_runner::{ErrorKind, RunError, RunSpec, WorkloadSource, unbuilt};
 use pubmark_systems::limits::ResourceLimits;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 
 /// Name of its file in the folder of a choice.
@@ -144,6 +144,19 @@ impl CandidateSpec {
     }
 }
 
+/// The group that has a field, if one has.
+pub fn group_of(field: &str) -> Option<&'static str> {
+    let groups = [
+        ("needs", schema_for!(Needs)),
+        ("load", schema_for!(Load)),
+        ("window", schema_for!(Window)),
+        ("generator", schema_for!(Generator)),
+        ("connection", schema_for!(Connection)),
+    ];
+    let has_field = |schema: &Schema| schema.get("properties").is_some_and(|fields| fields.get(field).is_some());
+    groups.into_iter().find(|(_, schema)| has_field(schema)).map(|(name, _)| name)
+}
+
 fn yes() -> bool {
     true
 }
@@ -206,9 +219,16 @@ impl Requirements {
     /// # Errors
     /// The text holds no requirements; with line and column.
     pub fn parse(text: &str) -> Result<Requirements, RunError> {
-        document(text).map_err(|error| {
-            RunError::input(error.to_string())
-                .hint("`pubmark schema requirements` prints the schema; docs/how-to/choose-a-system.md has an example")
+        document(text).map_err(|error: DocumentError| {
+            let misplaced = error.unknown_field().and_then(|field| Some((field, group_of(field)?)));
+            let hint = match misplaced {
+                Some((field, group)) => format!("`{field}` is a field of `{group}`: write `{group}: {{{field}: …}}`"),
+                None => {
+                    "`pubmark schema requirements` prints the schema; docs/how-to/choose-a-system.md has an example"
+                        .to_owned()
+                }
+            };
+            RunError::input(error.to_string()).hint(hint)
         })
     }
 
@@ -278,16 +298,16 @@ impl Requirements {
 
     fn check_fields(&self) -> Result<(), RunError> {
         if !(1.0..=MOST_GROWTH).contains(&self.growth) {
-            return Err(RunError::input(format!("growth is {}: it takes 1 to {MOST_GROWTH}", self.growth))
+            return Err(RunError::input(format!("`growth` is {}: it takes 1 to {MOST_GROWTH}", self.growth))
                 .hint("`growth: 3` requires that a system carries three times the load"));
         }
         // Reports print it so: what is required and what is printed must not differ.
         if (self.growth * 100.0 - (self.growth * 100.0).round()).abs() > 1e-6 {
-            return Err(RunError::input(format!("growth is {}: it takes two decimals at most", self.growth))
+            return Err(RunError::input(format!("`growth` is {}: it takes two decimals at most", self.growth))
                 .hint("`growth: 1.25`; a search for headroom tells loads apart that differ by a tenth"));
         }
         if self.growth > 1.0 && !self.headroom {
-            return Err(RunError::input("growth is required, and headroom is not to be searched")
+            return Err(RunError::input("`growth` is required, and headroom is not to be searched")
                 .hint("leave out `--no-headroom` (`headroom: false`), or `growth`"));
         }
         if !self.load.faults.is_empty() {
@@ -338,6 +358,20 @@ impl Requirements {
         shown
     }
 
+    /// The text of a file with its passwords, for a place that protects secrets.
+    ///
+    /// # Errors
+    /// A value cannot be written.
+    pub fn to_yaml_with_passwords(&self) -> Result<String, RunError> {
+        let unwritten = |error: &(dyn std::error::Error + 'static)| RunError::from_error(ErrorKind::Internal, error);
+        let mut value = serde_json::to_value(self).map_err(|error| unwritten(&error))?;
+        // A password of its own type is never written.
+        if let Some(password) = &self.connection.password {
+            value["connection"]["password"] = password.expose().into();
+        }
+        serde_saphyr::to_string(&value).map_err(|error| unwritten(&error))
+    }
+
     /// The text of a file, without passwords.
     ///
     /// # Errors
@@ -373,7 +407,7 @@ fn check_protocol(name: &str) -> Result<(), RunError> {
 
 /// The JSON Schema of requirements, indented, ending with a line feed.
 pub fn schema() -> String {
-    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Requirements)).expect("a schema is plain JSON");
+    let mut text = serde_json::to_string_pretty(&schema_for!(Requirements)).expect("a schema is plain JSON");
     text.push('\n');
     text
 }
@@ -418,8 +452,8 @@ window: {duration: 10s}
             ("workload: hello\ncandidates: [{sytem: nats}]", "a candidate is"),
             ("workload: hello\nload: {faults: ['kill:at=1s']}\nobjectives: loss=0", "faults"),
             ("workload: hello\nobjectives: p98<1s", "no figure `p98`"),
-            ("workload: hello\nobjectives: loss=0\ngrowth: 0.5", "growth is 0.5"),
-            ("workload: hello\nobjectives: loss=0\ngrowth: 1.125", "growth is 1.125"),
+            ("workload: hello\nobjectives: loss=0\ngrowth: 0.5", "`growth` is 0.5"),
+            ("workload: hello\nobjectives: loss=0\ngrowth: 1.125", "`growth` is 1.125"),
             ("workload: hello\nobjectives: loss=0\nneeds: {protocol: mqtt6}", "mqtt6"),
             ("workload: hello\nobjectives: loss=0\nneeds: {qos: 1}\nload: {qos: 2}", "requires QoS 1"),
             (
@@ -439,12 +473,50 @@ window: {duration: 10s}
     }
 
     #[test]
+    fn a_setting_in_another_form_or_group_is_named_with_the_right_one() {
+        for (text, words, hint) in [
+            ("workload: hello\nset: [interval=10ms]", "unknown field `set`", "write `load: {set: …}`"),
+            ("workload: hello\nqos: 1", "unknown field `qos`", "write `needs: {qos: …}`"),
+            ("workload: hello\nretained: true", "unknown field `retained`", "write `needs: {retained: …}`"),
+            (
+                "workload: hello\nload: {set: {interval: 10ms}}",
+                "expected a list, each entry a text `KEY=VALUE`",
+                "schema",
+            ),
+            ("workload: hello\nload: {set: [{interval: 10ms}]}", "expected a text `KEY=VALUE`", "schema"),
+            ("workload: hello\nload: {set: [interval]}", "a setting is written KEY=VALUE", "schema"),
+            (
+                "workload: hello\nload: {links: {sensors: lte}}",
+                "expected a list, each entry a text as on the command line",
+                "schema",
+            ),
+        ] {
+            let error = Requirements::parse(text).unwrap_err();
+            assert!(error.to_string().contains(words), "{text}: {error}");
+            assert!(error.to_string().contains("line 2"), "{text}: {error}");
+            assert!(error.hint.as_ref().unwrap().contains(hint), "{text}: {:?}", error.hint);
+        }
+    }
+
+    #[test]
+    fn a_number_is_a_text_where_one_is_expected() {
+        let error = Requirements::parse("workload: hello\nwithin: 20").unwrap_err().to_string();
+        assert!(error.contains("20"), "{error}");
+        let read = Requirements::parse("workload: hello\nload: {links: ['none'], set: ['scale=3']}").unwrap();
+        assert_eq!(read.load.set, [("scale".to_owned(), "3".to_owned())]);
+    }
+
+    #[test]
     fn no_password_is_written() {
         let mut requirements = Requirements::new("hello");
         requirements.candidates = vec![CandidateSpec::Name("mqtt://ann:planted@host:1".to_owned())];
         requirements.load.set = vec![("devices.0.credentials.password".to_owned(), "planted".to_owned())];
         let text = requirements.to_yaml(&[]).unwrap();
         assert!(!text.contains("planted") && text.contains(MASK), "{text}");
+        requirements.connection.password = Some(pubmark_model::secret::Secret::from("planted"));
+        assert!(!requirements.to_yaml(&[]).unwrap().contains("planted"));
+        let whole = requirements.to_yaml_with_passwords().unwrap();
+        assert_eq!(Requirements::parse(&whole).unwrap(), requirements, "{whole}");
     }
 
     #[test]

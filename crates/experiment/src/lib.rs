@@ -12,4 +12,4 @@ mod telling;
 
 pub use end::End;
 pub use machines::Machines;
-pub use observer::{Event, Observer, RunPlace};
+pub use observer::{Event, Observer, RunPlace, TrialPlace};

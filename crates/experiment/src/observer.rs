@@ -60,14 +60,16 @@ pub enum Event<'a> {
     },
     /// A trial of a search for capacity begins.
     TrialBegins {
-        /// Its number, from 1.
-        number: usize,
+        /// Which.
+        place: &'a TrialPlace<'a>,
         /// Messages offered per second.
         offered_per_s: f64,
-        /// Number of this try of the load, from 1.
-        attempt: u32,
-        /// Time in which further trials may begin.
-        left: Duration,
+        /// Name of its workload.
+        workload: &'a str,
+        /// Name of its system.
+        system: &'a str,
+        /// What devices speak.
+        protocol: &'a str,
     },
     /// A trial of a search for capacity has ended.
     TrialEnded {
@@ -76,6 +78,19 @@ pub enum Event<'a> {
         /// What it came to.
         trial: &'a Trial,
     },
+}
+
+/// A trial among the others.
+#[derive(Debug)]
+pub struct TrialPlace<'a> {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Number of this try of the load, from 1.
+    pub attempt: u32,
+    /// Candidate of a choice whose headroom is searched.
+    pub candidate: Option<&'a str>,
+    /// Time in which further trials may begin.
+    pub left: Duration,
 }
 
 /// A run among the others.

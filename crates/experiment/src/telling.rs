@@ -76,13 +76,17 @@ impl Event<'_> {
                 repetition: run.repetition,
                 left_s: run.left.as_secs_f64(),
             })),
-            Event::TrialBegins { number, offered_per_s, attempt, left } => {
+            Event::TrialBegins { place, offered_per_s, workload, system, protocol } => {
                 stream.write(&StreamEvent::TrialBegins(TrialBegins {
                     t_s,
-                    number: *number as u64,
+                    number: place.number as u64,
+                    candidate: place.candidate.map(str::to_owned),
+                    workload: Some((*workload).to_owned()),
+                    system: Some((*system).to_owned()),
+                    protocol: Some((*protocol).to_owned()),
                     offered_per_s: *offered_per_s,
-                    attempt: *attempt,
-                    left_s: left.as_secs_f64(),
+                    attempt: place.attempt,
+                    left_s: place.left.as_secs_f64(),
                 }));
             }
             Event::Nodes(event) => stream.observer().event(event),

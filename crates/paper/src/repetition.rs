@@ -7,11 +7,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use pubmark_experiment::experiment::{JOURNAL_FILE, Sitting, definition};
+use pubmark_experiment::experiment::{Sitting, definition};
 use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::Experiment;
 use pubmark_record::conclusion::Conclusion;
 use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::in_use::JOURNAL_FILE;
 use pubmark_record::record::Status;
 use pubmark_record::store;
 use pubmark_runner::{ErrorKind, Host, RunError, command_line, save};

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::{CapacityRecord, TrialLatency, TrialOutcome, TrialQuantiles};
 use crate::delivery::Delivery;
 use crate::experiment::{Cell, CellRun, ExperimentRecord};
+use crate::in_use::is_in_use;
 use crate::latency::{LatencyBounds, Summary};
 use crate::protocol::ProtocolInfo;
 use crate::record::{Record, RunInfo, Status, SystemInfo, VerdictStatus, WorkloadInfo};
@@ -127,6 +128,24 @@ pub struct Headline {
     /// The candidate that a choice recommends; `null` where it recommends none over the others.
     #[serde(default)]
     pub recommended: Option<String>,
+    /// Whether a command is still at work on an experiment or a choice. `status` is `interrupted` then, and the other fields
+    /// are what is known so far.
+    #[serde(default)]
+    pub in_progress: bool,
+}
+
+impl Headline {
+    /// Whether a command is at work on it now, in this folder. An experiment or a choice that is running has a record of what
+    /// is known so far, which says that it was interrupted, in case the command is killed.
+    pub fn is_running(&self, folder: &Path) -> bool {
+        let is_of_many = matches!(self.kind, Kind::Experiment | Kind::Choice);
+        is_of_many && self.status == Status::Interrupted && is_in_use(folder)
+    }
+
+    /// The status in words: `complete`, `interrupted`, or `running`.
+    pub fn status_word(&self) -> &'static str {
+        if self.in_progress { "running" } else { self.status.as_str() }
+    }
 }
 
 /// Further facts about a run for a library of results; read together with its headline.
@@ -145,10 +164,12 @@ pub struct RunFacts {
 /// # Errors
 /// The record exists and cannot be read.
 pub fn of_folder(folder: &Path) -> Result<Option<Headline>, StoreError> {
-    Ok(with_facts(folder)?.map(|(headline, _)| headline))
+    let Some((mut headline, _)) = with_facts(folder)? else { return Ok(None) };
+    headline.in_progress = headline.is_running(folder);
+    Ok(Some(headline))
 }
 
-/// Reads the headline together with the further facts about a run.
+/// Reads the headline together with the further facts about a run; whether a command is at work is not looked for.
 ///
 /// # Errors
 /// As [`of_folder`].
@@ -293,6 +314,7 @@ fn of_run(folder: String, head: RunHead) -> Headline {
         reasons,
         qualify: vec![],
         recommended: None,
+        in_progress: false,
     }
 }
 
@@ -327,6 +349,7 @@ fn of_experiment(folder: String, record: ExperimentRecord) -> Headline {
         reasons: vec![],
         qualify: vec![],
         recommended: None,
+        in_progress: false,
     }
 }
 
@@ -367,6 +390,7 @@ fn of_search(folder: String, record: CapacityRecord) -> Headline {
         reasons: vec![],
         qualify: vec![],
         recommended: None,
+        in_progress: false,
     }
 }
 
@@ -442,6 +466,7 @@ fn of_choice(folder: String, record: ChoiceHead) -> Headline {
         reasons: vec![],
         qualify,
         recommended: record.recommendation.candidate,
+        in_progress: false,
     }
 }
 

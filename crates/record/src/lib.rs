@@ -26,6 +26,7 @@ pub mod experiment;
 pub mod faults;
 pub mod figures;
 pub mod headline;
+pub mod in_use;
 pub mod judgement;
 pub mod latency;
 pub mod latency_bin;

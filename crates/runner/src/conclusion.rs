@@ -58,6 +58,9 @@ fn unreachable(record: &Record) -> RunError {
         None if cause.starts_with("unreachable: ") => {
             error.hint("start the system, or check host and port of `--endpoint`")
         }
+        None if cause.starts_with("not authorized: ") => error.hint(
+            "check `--user` and `--password`, or the `credentials` of the workload: the system refuses the log-in",
+        ),
         None => error,
     }
 }
@@ -91,6 +94,12 @@ mod tests {
         let error = outcome.failure().unwrap();
         assert!(error.chain[0].ends_with("unreachable: connection refused"), "{error}");
         assert!(error.hint.unwrap().starts_with("start the system"));
+    }
+
+    #[test]
+    fn a_refused_log_in_says_what_to_check() {
+        let error = unconnected("not authorized: bad user name or password (0x86)").failure().unwrap();
+        assert!(error.hint.unwrap().starts_with("check `--user` and `--password`"));
     }
 
     #[test]

@@ -35,7 +35,10 @@ pub fn of(connection: &Connection) -> Result<Option<Credentials>, RunError> {
 const LONGEST_PASSWORD: u64 = 4_096;
 
 /// The first line of a file. No error message contains the content.
-fn password_in(file: &Path) -> Result<Secret, RunError> {
+///
+/// # Errors
+/// The file cannot be read, or its first line is no password.
+pub fn password_in(file: &Path) -> Result<Secret, RunError> {
     let failed = |why: String| {
         RunError::input(why)
             .during(format!("failed to read the password from `{}`", file.display()))

@@ -65,6 +65,9 @@ fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workl
             return Some(format!("`{name}` does not offer {protocol} over WebSocket"));
         }
     }
+    if options.credentials.is_some() && !definition.asks_for_login(options.runs_in_container(definition)) {
+        return Some(format!("`{name}` does not check user names and passwords: it cannot be started with a log-in"));
+    }
     if options.encrypts()
         && let Some(protocol) =
             [&options.protocol, listens_over].into_iter().find(|name| !encrypts(definition, options, name))

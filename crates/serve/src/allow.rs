@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pubmark_choose::requirements::{CandidateSettings, CandidateSpec, Requirements};
 use pubmark_model::builtin;
 use pubmark_model::experiment::{EndpointChoice, Experiment, SystemChoice, client_parts};
 use pubmark_model::load::has_keys;
@@ -201,6 +202,24 @@ impl Allow {
         Ok(())
     }
 
+    /// Checks whether this choice is allowed.
+    ///
+    /// # Errors
+    /// The first part of it that is not allowed.
+    pub fn choice(&self, requirements: &Requirements) -> Result<(), NotAllowed> {
+        self.run(&requirements.spec())?;
+        if requirements.candidates.is_empty() {
+            self.need(Right::Systems, || "a choice among all systems".to_owned())?;
+        }
+        for CandidateSettings { system, endpoint, .. } in requirements.candidates.iter().map(CandidateSpec::settings) {
+            if endpoint.is_some() {
+                self.need(Right::Endpoints, || "an endpoint".to_owned())?;
+            }
+            system.map_or(Ok(()), |system| self.system(&system))?;
+        }
+        Ok(())
+    }
+
     /// An endpoint of an experiment, and the server's files and variables that it names.
     fn endpoint(&self, endpoint: &EndpointChoice) -> Result<(), NotAllowed> {
         self.need(Right::Endpoints, || format!("the endpoint `{}`", endpoint.url))?;
@@ -311,6 +330,30 @@ mod tests {
             assert_eq!(refused.right, right, "{refused}");
             assert!(refused.hint().contains(right.word()));
             assert_eq!(Allow(vec![right]).run(&spec(change)), Ok(()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_choice_needs_the_rights_of_its_runs_and_of_its_candidates() {
+        let refused = |text: &str| {
+            let requirements = Requirements::parse(&format!("workload: hello\nobjectives: loss=0\n{text}")).unwrap();
+            let refused = Allow::default().choice(&requirements).err();
+            if let Some(refused) = &refused {
+                assert_eq!(Allow(vec![refused.right]).choice(&requirements), Ok(()), "{text}");
+            }
+            refused.map(|refused| refused.right)
+        };
+        assert_eq!(refused("candidates: [builtin]"), None);
+        for (text, right) in [
+            ("", Right::Systems),
+            ("candidates: [builtin, mosquitto]", Right::Systems),
+            ("candidates: ['mqtt://127.0.0.1']", Right::Endpoints),
+            ("candidates: [{endpoint: 'mqtt://127.0.0.1', label: a}]", Right::Endpoints),
+            ("candidates: [/tmp/mine.yaml]", Right::Commands),
+            ("candidates: [builtin]\nconnection: {user: u, password_file: /etc/shadow}", Right::Commands),
+            ("candidates: [builtin]\nload: {set: ['devices.0.credentials.file=/etc/shadow']}", Right::Commands),
+        ] {
+            assert_eq!(refused(text), Some(right), "{text}");
         }
     }
 

@@ -96,6 +96,7 @@ impl RunEntry {
             id: headline.folder.clone(),
             kind: headline.kind,
             state: match headline.status {
+                _ if headline.in_progress => State::Running,
                 RecordStatus::Complete => State::Complete,
                 RecordStatus::Interrupted => State::Interrupted,
             },

@@ -92,7 +92,7 @@ impl Guard {
         }
         Err(Problem::new(StatusCode::UNAUTHORIZED, "the token is missing or wrong")
             .hint(match self.of {
-                Of::Server => "send `Authorization: Bearer TOKEN`; it was shown at the first start, and is in `.serve/token` of the folder of results",
+                Of::Server => "send `Authorization: Bearer TOKEN`; it was printed at the first start, and is in `.serve/token` in the folder of results",
                 Of::Command => "send `Authorization: Bearer TOKEN`; it is behind the `#` of the address that the command printed",
             }))
     }

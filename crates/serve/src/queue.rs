@@ -20,6 +20,7 @@ use pubmark_runner::stream::StreamEvent;
 use crate::library::holds_results;
 use crate::problem::Problem;
 use crate::store::{EVENTS_FILE, Entry, Failure, MESSAGES_FILE, State, Status, Store};
+use crate::submission::keys::Keys;
 use crate::tail::{Line, Tail};
 use child::Running;
 use machine::Machine;
@@ -256,7 +257,11 @@ impl Queue {
         let found = Reported::read(&folder.join(EVENTS_FILE));
         let error =
             (state == State::Failed).then(|| found.failure.clone().unwrap_or_else(|| unexplained(&folder, exit)));
-        let error = error.or(found.failure);
+        let kind = self.store.get(id).map(|entry| entry.submitted.kind);
+        let error = error.or(found.failure).map(|failure| match kind {
+            Some(kind) => Keys::of(kind).tell_failure(failure),
+            None => failure,
+        });
         let is_there = |name: &String| self.store.runs().join(name).is_dir();
         let folders: Vec<String> = found.folders.into_iter().filter(is_there).collect();
         // Its results were not written, or not completely: without a record it has no outcome.
@@ -339,7 +344,6 @@ fn ask(running: &Running, asked: Option<(Instant, u32)>) -> (Instant, u32) {
 
 /// Whether the child's working directory is the submission's folder. The record of a search contains the workload name as
 /// given, and only the name of the file is useful to a reader.
-/// file alone is what a reader can use.
 fn in_its_folder(entry: &Entry) -> bool {
     entry.submitted.kind == Kind::Capacity && entry.submitted.file.is_some()
 }

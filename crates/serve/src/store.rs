@@ -139,6 +139,14 @@ pub struct Failure {
     pub hint: Option<String>,
 }
 
+impl Failure {
+    /// The reason in one line.
+    pub fn reason(&self) -> String {
+        let first_lines = self.chain.iter().map(|part| part.lines().next().unwrap_or_default());
+        first_lines.collect::<Vec<_>>().join(": ")
+    }
+}
+
 impl Status {
     fn queued() -> Status {
         Status { state: State::Queued, started_at: None, ended_at: None, exit_code: None, folders: vec![], error: None }
@@ -227,7 +235,7 @@ impl Store {
         let reason = |name: String| {
             let reason = match read_one(&self.folder(&name)) {
                 // Repaired by hand, or copied from elsewhere.
-                Ok(_) => "it can be read again: the next start of the server takes it in".to_owned(),
+                Ok(_) => "it can be read again: the server accepts it at its next start".to_owned(),
                 Err(error) => error.to_string(),
             };
             Unreadable { folder: format!("{SERVE_FOLDER}/queue/{name}"), reason }
@@ -278,7 +286,7 @@ impl Store {
         if entries.values().filter(|entry| entry.status.state == State::Queued).count() >= MOST_WAITING {
             return Err(Problem::new(
                 axum::http::StatusCode::TOO_MANY_REQUESTS,
-                format!("{MOST_WAITING} submissions wait already"),
+                format!("the queue is full: {MOST_WAITING} submissions are waiting"),
             )
             .hint("cancel some of them, or wait"));
         }
@@ -462,7 +470,7 @@ mod tests {
     use pubmark_runner::Host;
 
     use super::*;
-    use crate::allow::Allow;
+    use crate::allow::{Allow, Right};
 
     fn submission() -> Submission {
         let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
@@ -542,8 +550,8 @@ mod tests {
     fn a_password_is_in_no_file_but_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let text = r#"{"workload": "hello", "connection": {"user": "u", "password": "geheim-1"}}"#;
-        let submission = Submission::read(text, &Allow::default(), &Host::this()).unwrap();
+        let text = r#"{"workload": "hello", "endpoint": "mqtt://127.0.0.1:9", "connection": {"user": "u", "password": "geheim-1"}}"#;
+        let submission = Submission::read(text, &Allow(vec![Right::Endpoints]), &Host::this()).unwrap();
         let place = store.folder(&store.add(submission).unwrap().submitted.id);
         for entry in fs::read_dir(&place).unwrap() {
             let path = entry.unwrap().path();
@@ -561,11 +569,11 @@ mod tests {
     #[test]
     fn a_password_is_gone_once_a_submission_is_over_however_that_came() {
         let folder = tempfile::tempdir().unwrap();
-        let text = r#"{"workload": {"file_name": "t.yaml", "text": "name: t\ndevices: [{name: d, every: 1s, payload: 20B, credentials: {user: u, password: geheim-2}}]\nsubscribers: [{name: s, filters: '#'}]\n"}, "connection": {"user": "u", "password": "geheim-1"}}"#;
+        let text = r#"{"workload": {"file_name": "t.yaml", "text": "name: t\ndevices: [{name: d, every: 1s, payload: 20B, credentials: {user: u, password: geheim-2}}]\nsubscribers: [{name: s, filters: '#'}]\n"}, "endpoint": "mqtt://127.0.0.1:9", "connection": {"user": "u", "password": "geheim-1"}}"#;
         let ids = {
             let store = Store::open(folder.path()).unwrap();
             [State::Cancelled, State::Failed, State::Complete, State::Interrupted].map(|state| {
-                let submission = Submission::read(text, &Allow::default(), &Host::this()).unwrap();
+                let submission = Submission::read(text, &Allow(vec![Right::Endpoints]), &Host::this()).unwrap();
                 let id = store.add(submission).unwrap().submitted.id;
                 let before = files(&store, &id);
                 assert!(before.contains("geheim-1") && before.contains("geheim-2"), "the child needs them: {before}");

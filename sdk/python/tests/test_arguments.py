@@ -112,6 +112,7 @@ def test_wrong_certificates_are_refused(tmp_path: Path) -> None:
         (lambda: client().submit_document(Path("run.yaml")), "read the file first"),
         (lambda: client().submit_document("\ud800"), "UTF-8"),
         (lambda: client().capacity("hello", slo="loss=0", withn="1m"), "did you mean `within`"),
+        (lambda: client().choose("hello", objectives="loss=0", grwth=2), "did you mean `growth`"),
         (lambda: client().experiment("brokers", quik=True), "did you mean `quick`"),
         (lambda: client().runs(limit=0), "at least 1"),
         (lambda: client().get("../x"), "no run can be called"),

@@ -117,7 +117,7 @@ def test_a_run_is_cancelled_in_order(client: pubmark.Client) -> None:
     assert run.delivered > 0
     with pytest.raises(pubmark.RunFailed, match="is cancelled"):
         run.raise_unless_complete()
-    with pytest.raises(pubmark.Conflict, match="is over: cancelled"):
+    with pytest.raises(pubmark.Conflict, match="has already ended: cancelled"):
         run.cancel()
     with pytest.raises(pubmark.RunFailed, match="is cancelled"):
         _ = waiting.record
@@ -154,6 +154,12 @@ def test_an_experiment_and_a_search_have_tables(client: pubmark.Client, tmp_path
             _ = other.p99
         with pytest.raises(pubmark.NotFound, match="there is no table"):
             other.table("series")
+    window = {"duration": "1s", "warmup": "0s"}
+    choice = client.choose(
+        "hello", objectives="loss=0", candidates=["builtin"], headroom=False, window=window, timeout_s=120
+    )
+    assert choice.kind == "choice"
+    assert set(choice.table()["candidate"]) == {"builtin"}
     by_text = client.submit_document(EXPERIMENT)
     assert by_text.kind == "experiment"
     assert by_text.cancel().wait(timeout_s=60).is_over

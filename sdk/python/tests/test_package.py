@@ -53,6 +53,7 @@ def test_types_of_what_is_read_have_the_fields_of_the_interface(mine: type, name
         (submission.Metric, "MetricProgram", set()),
         (submission.ExperimentFields, "ExperimentSubmission", {"experiment", "text"}),
         (submission.CapacityFields, "CapacitySubmission", {"capacity"}),
+        (submission.ChoiceFields, "Requirements", {"workload"}),
     ],
 )
 def test_types_of_what_is_submitted_have_the_fields_of_the_interface(mine: type, name: str, head: set[str]) -> None:

@@ -158,6 +158,7 @@ impl Capacity {
             within: self.within,
             objectives: self.slo.clone(),
             folder: &folder,
+            candidate: None,
         };
         let (record, unwritten) = capacity.perform(&mut Watcher { printer, stream }).inspect_err(|_| {
             // A search that did not begin leaves no folder: `remove_dir` removes empty folders only.

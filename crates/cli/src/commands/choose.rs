@@ -23,9 +23,9 @@ use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
+use crate::signals;
 use crate::sitting::Watcher;
 use crate::values::{UNDECIDED, duration, limits, one_of, payload_bytes, positive_duration, rate_factor, setting};
-use crate::{host, signals};
 
 const REQUIRED: &str = "What is required";
 const WHO: &str = "Candidates";
@@ -195,7 +195,7 @@ impl Choose {
         let spec = requirements.spec();
         let workload = spec.load()?;
         let objectives = requirements.check(&workload.objectives)?;
-        let host = host::this();
+        let host = self.events.host();
         // Before any thread is started: only a process with a single thread can create a user namespace (unshare(2)).
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };

@@ -1,7 +1,7 @@
 //! Common options of commands that make runs: what is measured, with what load, over which connections.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,10 +12,10 @@ use pubmark_model::placement::{LabelsInTurn, PlacementChoice};
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_protocols::{self as protocols, known::KNOWN};
-use pubmark_runner::RunSpec;
 use pubmark_runner::spec::{
     BackEnd, ConnectRate, DevicePlacement, Netem, Reading, SourceAddresses, SubscriberPlacement, Transport,
 };
+use pubmark_runner::{RunError, RunSpec, log_in};
 use pubmark_systems::limits::ResourceLimits;
 
 use crate::values::{Word, limits, one_of, payload_bytes, positive_duration, setting};
@@ -182,6 +182,11 @@ pub struct Setup {
     #[arg(long, value_name = "PASSWORD", help_heading = "Connection", hide_short_help = true)]
     pub password: Option<Secret>,
 
+    /// File with the password in its first line, which is read at once. Results have `…` in place of the password, not the
+    /// path of the file: `pubmark serve` removes it at the end
+    #[arg(long, value_name = "FILE", value_parser = password_in, hide = true)]
+    pub password_from: Option<Secret>,
+
     /// Largest number of connections that all clients together start each second [default: 2000/s]
     #[arg(long, value_name = "RATE", value_parser = ConnectRate::parse, help_heading = "Connection", hide_short_help = true)]
     pub connects: Option<ConnectRate>,
@@ -303,6 +308,11 @@ pub fn replace_some<Value, Given: Into<Value>>(value: &mut Option<Value>, given:
     }
 }
 
+/// The password in the first line of a file.
+fn password_in(file: &str) -> Result<Secret, RunError> {
+    log_in::password_in(Path::new(file))
+}
+
 impl Setup {
     /// Writes the given options into a specification.
     pub fn apply(self, spec: &mut RunSpec) {
@@ -345,13 +355,14 @@ impl Setup {
         replace_some(&mut connection.tls_cert, self.tls_cert);
         replace_some(&mut connection.tls_key, self.tls_key);
         replace_some(&mut connection.user, self.user);
-        if self.password.is_some() || self.password_env.is_some() || self.password_file.is_some() {
+        let password = self.password.or(self.password_from);
+        if password.is_some() || self.password_env.is_some() || self.password_file.is_some() {
             // Each way replaces the others, which the file of a specification may contain.
             (connection.password, connection.password_env, connection.password_file) = (None, None, None);
         }
         replace_some(&mut connection.password_env, self.password_env);
         replace_some(&mut connection.password_file, self.password_file);
-        replace_some(&mut connection.password, self.password);
+        replace_some(&mut connection.password, password);
         replace_some(&mut connection.source_addresses, self.source_addresses);
         replace_some(&mut connection.congestion_control, self.congestion_control);
         replace_some(&mut connection.connects, self.connects);

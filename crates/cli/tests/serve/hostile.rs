@@ -54,6 +54,48 @@ fn a_run_goes_on_while_clients_mean_harm() {
     }
 }
 
+#[test]
+fn a_client_cannot_make_the_server_read_its_files_or_variables() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    // Whoever opened it for reading would wait there: a request that is answered did not.
+    let fifo = place.path().join("secret");
+    let name = std::ffi::CString::new(fifo.to_str().unwrap()).unwrap();
+    // SAFETY: a path that ends with a zero, and a mode.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let fifo = fifo.display().to_string();
+    let connection = |fields: &str| format!(r#"{{"workload": "hello", "connection": {{"user": "u", {fields}}}}}"#);
+    let endpoint = |fields: &str| {
+        format!(
+            "name: t\nworkload: hello\naxes:\n  system:\n  - builtin\n  - {{endpoint: 'mqtts://127.0.0.1', label: a, user: u, {fields}}}\n"
+        )
+    };
+    let mut bodies = vec![format!(r#"{{"workload": "hello", "nodes": {{"credentials": "{fifo}"}}}}"#)];
+    for fields in ["password_file", "tls_ca", "tls_cert", "tls_key"] {
+        bodies.push(connection(&format!(r#""{fields}": "{fifo}""#)));
+    }
+    bodies.push(connection(r#""password_env": "HOME""#));
+    let refused = |server: &Server, body: &str, right: &str| {
+        for path in ["/runs", "/validate", "/dry-run"] {
+            let found = server.post(path, body).of(403);
+            assert!(found["hint"].as_str().unwrap().contains(&format!("--allow {right}")), "{path} {body}: {found}");
+        }
+    };
+    bodies.iter().for_each(|body| refused(&server, body, "commands"));
+    // Nor with an endpoint that is allowed.
+    let other = folder();
+    let allowing = Server::start(other.path(), &["--allow", "endpoints,systems"]);
+    bodies.iter().for_each(|body| refused(&allowing, body, "commands"));
+    for fields in [format!("password_file: {fifo}"), "password_env: HOME".to_owned(), format!("tls_ca: {fifo}")] {
+        refused(&allowing, &endpoint(&fields), "commands");
+    }
+    // A search takes no such field.
+    let search = format!(r#"{{"capacity": "hello", "user": "u", "password_file": "{fifo}"}}"#);
+    let found = server.post("/runs", &search).of(422);
+    assert!(found["error"].as_str().unwrap().contains("unknown field `password_file`"), "{found}");
+    assert_eq!(server.get("/runs").of(200)["total"], 0, "nothing was taken in");
+}
+
 /// Codes of what makes a run invalid.
 fn reasons(record: &Value) -> Vec<String> {
     if record["verdict"]["status"] != "invalid" {

@@ -81,9 +81,9 @@ fn a_mistake_of_an_experiment_is_said_with_its_place() {
     let found = server.post("/validate", &json!({"experiment": "mine", "text": wrong}).to_string()).of(422);
     assert_eq!((&found["place"]["file"], &found["place"]["line"]), (&json!("experiment.yaml"), &json!(3)), "{found}");
     for (change, message) in [
-        (json!({"only": ["qos=2"]}), "`2` is no value of the axis `qos`"),
-        (json!({"only": ["colour=red"]}), "`colour` is no axis"),
-        (json!({"only": ["qos"]}), "no axis with values"),
+        (json!({"only": ["qos=2"]}), "`2` is not a value of the axis `qos`"),
+        (json!({"only": ["colour=red"]}), "`colour` is not an axis"),
+        (json!({"only": ["qos"]}), "is not an axis with values"),
         (json!({"repeat": 4_000_000_000_u32}), "`repeat` is 1 to 1000"),
         (json!({"duration": "0s"}), "longer than zero"),
     ] {
@@ -159,6 +159,61 @@ fn rights_and_bounds_hold_for_experiments_and_searches_before_anything_is_read()
     let scales: Vec<String> = (1..=5_000).map(|scale: u32| scale.to_string()).collect();
     let many = with(&format!("{{system: builtin, scale: [{}]}}", scales.join(", ")));
     assert!(server.post("/dry-run", &many).of(422)["error"].as_str().unwrap().contains("500"));
+}
+
+#[test]
+fn a_choice_is_checked_made_listed_and_stopped_like_a_run() {
+    let place = folder();
+    let server = Server::start(place.path(), &["--allow", "systems"]);
+    let requirements = json!({
+        "workload": "hello", "objectives": "loss=0", "candidates": ["builtin", {"system": "builtin", "label": "other"}],
+        "window": {"duration": "1s", "warmup": "0s"}, "headroom": false, "within": "2m",
+    });
+    let body = json!({"choose": requirements}).to_string();
+    let good = server.post("/validate", &body).of(200);
+    assert_eq!((&good["kind"], &good["systems"]), (&json!("choice"), &json!(["builtin", "other"])), "{good}");
+    assert_eq!(good["command"], "pubmark choose requirements.yaml", "{good}");
+    let plan = server.post("/dry-run", &body).of(200);
+    assert!(text_of(&plan).contains("builtin over mqtt5") && text_of(&plan).contains("loss=0"), "{plan}");
+    for (body, place, message) in [
+        ("choose:\n  workload: hello\n  objectives: loss=0\n  grwth: 2\n", json!([4, 3]), "unknown field `grwth`"),
+        ("choose:\n  workload: hello\n  objectives: p98<1s\n", json!([3, 15]), "no figure `p98`"),
+        ("choose: {workload: hello, objectives: loss=0, candidates: [mosquito]}", json!([1, 60]), "mosquito"),
+        (
+            "choose: {workload: hello, objectives: loss=0, candidates: [builtin], needs: {shared_subscriptions: true}}",
+            json!(null),
+            "no candidate can be run here: builtin: `builtin` has no shared subscriptions",
+        ),
+    ] {
+        for path in ["/validate", "/runs"] {
+            let found = server.post(path, body).of(422);
+            assert!(found["error"].as_str().unwrap().contains(message), "{path} {body}: {found}");
+            let at = &found["place"];
+            if !place.is_null() {
+                assert_eq!(json!([at["line"], at["column"]]), place, "{path} {body}: {found}");
+            }
+        }
+    }
+    let id = server.submit(&body);
+    let ended = server.wait(&id, &["complete", "failed"]);
+    let qualify = &ended["headline"]["qualify"];
+    assert_eq!((&ended["kind"], &ended["state"]), (&json!("choice"), &json!("complete")), "{ended}");
+    assert!(qualify.as_array().is_some(), "{ended}");
+    let record = server.get(&format!("/runs/{id}/record")).of(200);
+    assert_eq!(record["command"], json!(["pubmark", "choose", "requirements.yaml"]), "{record}");
+    assert!(server.get(&format!("/runs/{id}/report")).body.starts_with("<!DOCTYPE html>"));
+    // A second one has a folder of its own, and its record is kept when it is stopped.
+    let long = body.replace(r#""duration":"1s""#, r#""duration":"60s""#);
+    let id = server.submit(&long);
+    server.wait_for_load(&id);
+    assert_eq!(server.entry(&id)["systems"], json!(["builtin", "other"]));
+    let live = crate::call::Events::of(server.port, &server.token, &id);
+    let began = live.into_iter().find(|event| event["event"] == "run-begins").unwrap();
+    assert!(began["cell"].as_str().unwrap().ends_with(", screening"), "{began}");
+    server.delete(&id).of(200);
+    let stopped = server.wait(&id, &["cancelled"]);
+    assert_ne!(stopped["folders"], ended["folders"]);
+    assert_eq!(server.get(&format!("/runs/{id}/record")).of(200)["status"], "interrupted");
 }
 
 #[test]

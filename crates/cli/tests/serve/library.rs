@@ -292,6 +292,29 @@ fn a_run_is_worked_out_and_the_same_elsewhere_is_said() {
 }
 
 #[test]
+fn a_choice_in_which_a_command_is_at_work_is_running_and_is_stopped_where_it_was_started() {
+    let place = folder();
+    let runs = place.path().join("runs");
+    save_other_kinds(&runs);
+    let file = runs.join(CHOICE).join("choice.json");
+    let text =
+        std::fs::read_to_string(&file).unwrap().replacen(r#""status": "complete""#, r#""status": "interrupted""#, 1);
+    std::fs::write(&file, text).unwrap();
+    let journal = std::fs::File::create(runs.join(CHOICE).join("journal.jsonl")).unwrap();
+    journal.lock().unwrap();
+    let server = Server::start(place.path(), &[]);
+    let list = server.get("/runs?state=running").of(200);
+    assert_eq!((list["total"].as_u64(), list["runs"][0]["id"].as_str()), (Some(1), Some(CHOICE)), "{list}");
+    assert_eq!(server.get("/runs?filter=status=running").of(200)["total"], 1);
+    assert_eq!(server.entry(CHOICE)["state"], "running");
+    let refused = server.delete(CHOICE).of(409);
+    assert!(refused["hint"].as_str().unwrap().contains("Ctrl-C"), "{refused}");
+    drop(journal);
+    assert_eq!(server.entry(CHOICE)["state"], "interrupted", "the command was killed");
+    assert!(server.delete(CHOICE).of(409)["error"].as_str().unwrap().contains("has already ended"));
+}
+
+#[test]
 fn a_choice_is_in_the_list_with_its_page_its_table_its_runs_and_its_searches() {
     let place = folder();
     save_other_kinds(&place.path().join("runs"));

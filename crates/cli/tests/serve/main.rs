@@ -6,6 +6,7 @@
 
 mod browser;
 mod call;
+mod credentials;
 mod disturbance;
 mod files;
 mod hostile;

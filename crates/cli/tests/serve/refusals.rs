@@ -56,7 +56,23 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         (r#"{"workload": "hello", "duratoin": "4s"}"#, "unknown field `duratoin`", "did you mean `duration`?"),
         (r#"{"capacity": "hello", "withn": "4s"}"#, "unknown field `withn`", "did you mean `within`?"),
         (r#"{"experiment": "brokers", "quik": true}"#, "unknown field `quik`", "did you mean `quick`?"),
-        (r#"{"workload": "hello", "scale": "many"}"#, "invalid", "`GET /openapi.json` describes what `scale` takes"),
+        (r#"{"workload": "hello", "set": ["a=1"]}"#, "unknown field `set`", "write `load: {set: …}`"),
+        (
+            r#"{"choose": {"workload": "hello", "retained": true}}"#,
+            "unknown field `retained`",
+            "write `needs: {retained: …}`",
+        ),
+        (r#"{"choose": "hello"}"#, "fields are expected", "`choose`"),
+        (
+            r#"{"workload": "hello", "connection": {"user": "ann", "password": "x"}}"#,
+            "`builtin` does not check user names and passwords",
+            "pubmark list systems",
+        ),
+        (
+            r#"{"workload": "hello", "scale": "many"}"#,
+            "a whole number",
+            "`GET /openapi.json` describes what `scale` takes",
+        ),
         (r#"{"workload": "hello", "slo": "p98<1ms"}"#, "failed to read `slo`", "did you mean"),
         (
             r#"{"workload": "hello", "connection": {"password": "x"}}"#,
@@ -78,6 +94,30 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         assert!(found["error"].as_str().unwrap().contains(message), "{body}: {found}");
         assert!(hint.is_empty() || found["hint"].as_str().unwrap().contains(hint), "{body}: {found}");
         assert!(!found["error"].as_str().unwrap().contains("`--"), "an option in place of a key: {found}");
+    }
+    // What is found after the text was read has a place, too.
+    for (body, line, column) in [
+        ("workload: hello\nprotocol: mqtt7\n", 2, 11),
+        ("workload: hello\nload:\n  qos: 7\n", 3, 8),
+        ("workload: smart-hom\n", 1, 11),
+        ("workload: hello\nslo: p98<1ms\n", 2, 6),
+        ("workload: hello\nload: {links: [lte, nowhere]}\n", 2, 21),
+        ("workload: hello\nnodes: {local_nodes: 0}\n", 2, 22),
+        ("workload: hello\nrepetitions: 4000\n", 2, 14),
+        ("capacity: hello\nwithin: 10s\nmost: 1e300\n", 3, 7),
+        ("experiment: brokers\nrepeat: 4000000\n", 2, 9),
+        ("workload: hello\nload: {faults: ['kil:at=1s']}\n", 2, 17),
+        ("workload: hello\nload: {set: [intervall=1s]}\n", 2, 14),
+        ("name: t\nworkload: hello\ndescriptoin: x\naxes: {system: builtin}\n", 3, 1),
+    ] {
+        for path in ["/validate", "/runs", "/dry-run"] {
+            let found = server.post(path, body).of(422);
+            assert_eq!(
+                found["place"],
+                serde_json::json!({"file": null, "line": line, "column": column}),
+                "{path} {body}: {found}"
+            );
+        }
     }
     // As large a load is refused in an experiment and when it is sent, too.
     let large = "name: t\ntitle: T\nworkload: smart-home\nduration: 8s\nwarmup: 0s\naxes: {system: builtin, qos: [0], scale: [5000]}\n";

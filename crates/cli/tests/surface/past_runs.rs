@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_record::record::{Record, Status, VerdictStatus};
 use pubmark_record::store::{Stored, to_json};
 use pubmark_record::{sample, sample_experiment};
 
@@ -65,6 +65,24 @@ fn a_filter_chooses_and_says_when_nothing_is_left() {
         let text = call_in(folder.path(), arguments);
         assert_fits(&text);
         insta::assert_snapshot!(format!("runs-{name}"), text);
+    }
+}
+
+#[test]
+fn what_a_command_is_at_work_on_is_running() {
+    let folder = folder_of_runs();
+    let (mut experiment, mut choice) = (sample_experiment::experiment(), pubmark_choose::sample::choice(1));
+    (experiment.status, choice.status) = (Status::Interrupted, Status::Interrupted);
+    save(folder.path(), "20260303-110000-brokers", &experiment);
+    save(folder.path(), "20260304-110000-choose-smart-home", &choice);
+    for name in ["20260303-110000-brokers", "20260304-110000-choose-smart-home"] {
+        let journal = fs::File::create(folder.path().join("runs").join(name).join("journal.jsonl")).unwrap();
+        let shown = |words: &[&str]| call_in(folder.path(), words);
+        assert!(shown(&["runs", name]).contains(", interrupted"), "{name}");
+        journal.lock().unwrap();
+        let text = shown(&["runs", "status=running"]);
+        assert!(text.contains(name) && text.contains(", running") && !text.contains("interrupted"), "{text}");
+        assert!(shown(&["runs", "--json", name]).contains(r#""in_progress": true"#), "{name}");
     }
 }
 

@@ -20,7 +20,7 @@ use pubmark_runner::objectives::unread;
 use pubmark_runner::{ErrorKind, RunError, command_line, now, save};
 use pubmark_systems::environment;
 
-use crate::observer::{Event, Observer};
+use crate::observer::{Event, Observer, TrialPlace};
 use search::{Bounds, Search, SearchResult};
 use trial::{TrialResult, Trials, is_doubtful};
 
@@ -52,6 +52,8 @@ pub struct Capacity<'a> {
     pub objectives: String,
     /// Folder of the search.
     pub folder: &'a RunFolder,
+    /// Candidate of a choice whose headroom is searched, for whoever observes it.
+    pub candidate: Option<&'a str>,
 }
 
 /// Description of the system after the first trial that reached it.
@@ -70,21 +72,19 @@ impl Capacity<'_> {
         let mut trials: Vec<Trial> = vec![];
         let mut seen: Option<Seen> = None;
         let mut joined = None;
-        let first = self.trials.at(self.bounds.first).load()?;
-        let per_factor = Trials::offered_per_s(&first).unwrap_or(0.0) / self.bounds.first;
         let (mut is_out_of_time, mut is_interrupted) = (false, false);
         while let Some((factor, attempt)) = search.next() {
             if began.elapsed() >= self.within {
                 is_out_of_time = true;
                 break;
             }
-            observer.event(&Event::TrialBegins {
+            let place = TrialPlace {
                 number: trials.len() + 1,
-                offered_per_s: per_factor * factor,
                 attempt,
+                candidate: self.candidate,
                 left: self.within.saturating_sub(began.elapsed()),
-            });
-            let Some(mut made) = self.trials.make(factor, attempt, &mut joined, observer)? else {
+            };
+            let Some(mut made) = self.trials.make(factor, &place, &mut joined, observer)? else {
                 is_interrupted = true;
                 break;
             };

@@ -14,7 +14,7 @@ use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec
 use super::search::Verdict;
 use crate::end::{self, End};
 use crate::machines::NodeEvents;
-use crate::observer::Observer;
+use crate::observer::{Event, Observer, TrialPlace};
 
 /// Messages that a window should contain: a p99 needs 1,000, and twice as many make it stable.
 const WANTED_MESSAGES: f64 = 2_000.0;
@@ -74,7 +74,7 @@ impl Trials<'_> {
     pub fn make(
         &self,
         factor: f64,
-        attempt: u32,
+        place: &TrialPlace<'_>,
         joined: &mut Option<Arc<JoinedNodes>>,
         observer: &mut dyn Observer,
     ) -> Result<Option<TrialResult>, RunError> {
@@ -89,6 +89,13 @@ impl Trials<'_> {
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
         spec.window.duration = self.window(offered_per_s);
         let mut run = spec.check_loaded(workload, self.host)?.prepare()?;
+        observer.event(&Event::TrialBegins {
+            place,
+            offered_per_s,
+            workload: &run.workload.name,
+            system: run.system_name(),
+            protocol: run.spoken.publish.capabilities.name,
+        });
         if let Some(joined) = joined {
             run.use_nodes(joined)?;
         }
@@ -102,7 +109,7 @@ impl Trials<'_> {
             offered_per_s,
             devices: run.fleet.device_count() as u64,
             duration_s: spec.window.duration.as_secs_f64(),
-            attempt,
+            attempt: place.attempt,
             outcome: TrialOutcome::Failed,
             reason: None,
             delivered_per_s: None,

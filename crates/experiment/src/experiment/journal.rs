@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pubmark_record::experiment::FailureKind;
+use pubmark_record::in_use::JOURNAL_FILE;
 use pubmark_record::record::VerdictStatus;
 use serde::{Deserialize, Serialize};
 
-/// Name of its file in the experiment's folder.
-pub const JOURNAL_FILE: &str = "journal.jsonl";
 /// Version of its lines.
 const VERSION: u32 = 1;
 /// Largest journal that is read: 500 cells × 1,000 repetitions, and as many again, × two lines of 300 bytes.

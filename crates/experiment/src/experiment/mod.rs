@@ -23,6 +23,5 @@ mod runner;
 mod sitting;
 mod standing;
 
-pub use journal::JOURNAL_FILE;
 pub use runner::Finished;
 pub use sitting::Sitting;

@@ -15,7 +15,7 @@ const KEYS: &[Key] = &[
     ("protocol", |entry| entry.protocol.clone()),
     ("qos", |entry| entry.qos.clone()),
     ("verdict", |entry| entry.verdict.iter().map(|verdict| verdict.as_str().to_owned()).collect()),
-    ("status", |entry| vec![entry.status.as_str().to_owned()]),
+    ("status", |entry| vec![entry.status_word().to_owned()]),
     ("reason", |entry| entry.reasons.clone()),
 ];
 
@@ -150,6 +150,7 @@ mod tests {
             reasons: vec!["V02".to_owned()],
             qualify: vec![],
             recommended: None,
+            in_progress: false,
         }
     }
 

@@ -2,11 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::figure;
+use super::{figure, with_code};
 use crate::charts::{Chart, Picture};
 use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, interval, short, significant, time};
 use crate::plot::axis::run_time_label;
 use crate::plot::{Axis, Band, Join, Line, Plot};
+use crate::words::sentence;
 
 /// Style of this view, in addition to the style of all pages.
 pub const LIVE_STYLE: &str = include_str!("live.css");
@@ -22,6 +23,10 @@ pub struct LiveView {
     pub title: String,
     /// Progress, in a sentence.
     pub state: String,
+    /// Why it failed, and what to do.
+    pub failure: Option<(String, Option<String>)>,
+    /// Whether it is over: then there is no load to wait for.
+    pub over: bool,
     /// Position among the runs of an experiment or a search; `None` for a single run.
     pub among: Option<LiveRun>,
     /// Elapsed share of the measured window, 0 to 1; `None` if it is not known.
@@ -83,15 +88,20 @@ pub fn live_view(view: &LiveView) -> String {
     html! {
         @if let Some(run) = &view.among { (among(run)) }
         p.state { (view.state) }
+        @if let Some((reason, hint)) = &view.failure {
+            div.failure { p { (with_code(&sentence(reason))) } @if let Some(hint) = hint { p { (with_code(&sentence(hint))) } } }
+        }
         @if let Some(share) = view.share { progress max="1" value=(format!("{share:.3}")) aria-label="measured window" {} }
-        div.tiles.live { @for one in tiles(&view.points) { (one) } }
+        @if !view.over || !view.points.is_empty() {
+            div.tiles.live { @for one in tiles(&view.points) { (one) } }
+        }
         @if view.points.len() > 1 {
             div.small-charts {
                 @for (id, chart) in charts(view) { (figure::small(id, &chart)) }
             }
-        } @else { p.missing { "Charts begin with the load." } }
-        section.log { h2 { "What happened" } p.hint { "Seconds since the start" }
-            ol { @for (at_s, text) in &view.log { li { time { (run_time_label(*at_s)) } " " (text) } } }
+        } @else if !view.over { p.missing { "Charts appear when the load begins." } }
+        section.log { h2 { "Events" } p.hint { "Seconds since the start" }
+            ol { @for (at_s, text) in &view.log { li { time { (run_time_label(*at_s)) } " " span { (with_code(text)) } } } }
         }
     }
     .into_string()
@@ -124,7 +134,7 @@ fn tiles(points: &[LivePoint]) -> [Markup; 6] {
     let lost = match newest.and_then(|point| point.lost) {
         Some(0) => "none known to be lost".to_owned(),
         Some(lost) => format!("{} of them lost, at least", count(lost)),
-        None => "on their way, or lost".to_owned(),
+        None => "in transit or lost".to_owned(),
     };
     let waits = newest.map_or(MISSING.to_owned(), |point| count(point.backlog));
     let in_flight = newest.map(|point| count(point.in_flight));
@@ -286,6 +296,8 @@ mod tests {
             title: "smart-home on builtin".to_owned(),
             state: "measure".to_owned(),
             among: None,
+            failure: None,
+            over: false,
             share: Some(0.5),
             duration_s: Some(10.0),
             points: (-1..=5).map(|at| point(f64::from(at))).collect(),
@@ -319,9 +331,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_failed_before_its_load_shows_the_reason_and_what_to_do_and_no_tiles() {
+        let hint = Some("check `--user`".to_owned());
+        let failure = Some(("failed to connect to `<a>`: not authorized".to_owned(), hint));
+        let html = live_view(&LiveView { failure, over: true, points: vec![], ..view() });
+        assert!(html.contains("Failed to connect to <code>&lt;a&gt;</code>: not authorized."), "{html}");
+        assert!(html.contains("Check <code>--user</code>."), "{html}");
+        assert!(!html.contains("Charts appear") && !html.contains("tiles"), "{html}");
+    }
+
+    #[test]
     fn what_was_not_measured_is_no_zero() {
         let html = live_view(&LiveView { points: vec![LivePoint::default()], ..view() });
         assert!(html.contains("— sent"), "no unit of nothing: {html}");
-        assert!(html.contains(MISSING) && html.contains("Charts begin with the load"), "{html}");
+        assert!(html.contains(MISSING) && html.contains("Charts appear when the load begins"), "{html}");
     }
 }

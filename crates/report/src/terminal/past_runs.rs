@@ -72,7 +72,7 @@ fn of_experiment(entry: &Headline) -> String {
     if let Some(verdict) = entry.verdict {
         words.push_str(&format!(", {} at worst", verdict_word(verdict)));
     }
-    words.push_str(unless_complete(entry.status));
+    words.push_str(&unless_complete(entry));
     words
 }
 
@@ -89,7 +89,7 @@ fn of_search(entry: &Headline) -> String {
         entry.system.join(", "),
         entry.objectives.as_deref().unwrap_or(MISSING),
         counted(entry.runs_counted.unwrap_or(0), "trial", "trials"),
-        unless_complete(entry.status),
+        unless_complete(entry),
     )
 }
 
@@ -106,14 +106,14 @@ fn of_choice(entry: &Headline) -> String {
         entry.objectives.as_deref().unwrap_or(MISSING),
         counted(entry.cells.unwrap_or(0), "candidate", "candidates"),
         counted(entry.runs_counted.unwrap_or(0), "run", "runs"),
-        unless_complete(entry.status),
+        unless_complete(entry),
     )
 }
 
-fn unless_complete(status: Status) -> &'static str {
-    match status {
-        Status::Complete => "",
-        Status::Interrupted => ", interrupted",
+fn unless_complete(entry: &Headline) -> String {
+    match (entry.in_progress, entry.status) {
+        (false, Status::Complete) => String::new(),
+        _ => format!(", {}", entry.status_word()),
     }
 }
 

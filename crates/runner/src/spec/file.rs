@@ -173,6 +173,14 @@ pub struct DocumentError {
     pub message: String,
 }
 
+impl DocumentError {
+    /// The field that the document does not have, if that is the error.
+    pub fn unknown_field(&self) -> Option<&str> {
+        let (_, rest) = self.message.split_once("unknown field `")?;
+        rest.split_once('`').map(|(field, _)| field)
+    }
+}
+
 impl std::fmt::Display for DocumentError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some((line, column)) = self.place {
@@ -192,10 +200,26 @@ pub fn document<Value: serde::de::DeserializeOwned>(text: &str) -> Result<Value,
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let error = error.without_snippet();
         let said = error.to_string();
-        let message = said.rsplit_once(" at line ").map_or(said.as_str(), |(before, _)| before).to_owned();
+        let message = in_words(said.rsplit_once(" at line ").map_or(said.as_str(), |(before, _)| before));
         let place = error.location().map(|place| (place.line(), place.column()));
         DocumentError { place, message }
     })
+}
+
+/// A message of the parser in the words of a file's author.
+fn in_words(message: &str) -> String {
+    let whole = |most: u64| format!("a whole number from 0 to {most} is expected");
+    match message {
+        "expected mapping start" => "fields are expected, such as `{key: value}`".to_owned(),
+        "expected sequence start" => "a list is expected, such as `[one, two]`".to_owned(),
+        "expected string scalar" => "a text is expected".to_owned(),
+        "invalid u8" => whole(u8::MAX.into()),
+        "invalid u16" => whole(u16::MAX.into()),
+        "invalid u32" => whole(u32::MAX.into()),
+        "invalid u64" => "a whole number that is not negative is expected".to_owned(),
+        "invalid f64" | "invalid floating point" => "a number is expected".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 fn options() -> serde_saphyr::Options {
@@ -256,6 +280,21 @@ mod tests {
         assert!(error.contains("5 parsecs"), "{error}");
         let error = RunSpec::parse("workload: [hello]").unwrap_err().to_string();
         assert!(error.contains("the path of a workload was expected"), "{error}");
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_refused_in_words() {
+        for (text, words) in [
+            ("load: fast", "line 2, column 7: fields are expected"),
+            ("metrics: fast", "line 2, column 10: a list is expected"),
+            ("load: {scale: many}", "line 2, column 15: a whole number from 0 to 4294967295 is expected"),
+            ("load: {qos: 300}", "line 2, column 13: a whole number from 0 to 255 is expected"),
+            ("load: {rate: fast}", "line 2, column 14: a number is expected"),
+            ("objectives: [fast]", "line 2, column 13: a text is expected"),
+        ] {
+            let error = RunSpec::parse(&format!("workload: hello\n{text}\n")).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
     }
 
     #[test]

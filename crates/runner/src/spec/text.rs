@@ -12,7 +12,7 @@ use pubmark_model::placement::{LabelsInTurn, PlacementChoice};
 use pubmark_model::topology::Topology;
 use pubmark_model::units;
 use pubmark_systems::limits::{self, ResourceLimits};
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use super::connect_rate::ConnectRate;
@@ -24,6 +24,11 @@ pub trait Text: Sized {
     fn read(text: &str) -> Result<Self, String>;
     /// Writes the value in a form that [`Text::read`] parses.
     fn write(&self) -> String;
+
+    /// What is expected, for the error about a value that is no text.
+    fn expected() -> &'static str {
+        "a text as on the command line"
+    }
 }
 
 impl Text for Duration {
@@ -141,6 +146,10 @@ impl Text for (String, String) {
     fn write(&self) -> String {
         format!("{}={}", self.0, self.1)
     }
+
+    fn expected() -> &'static str {
+        "a text `KEY=VALUE`, such as `interval=10ms`"
+    }
 }
 
 /// Makes a [`Text`] serialisable with serde.
@@ -159,14 +168,31 @@ impl<'de, T: Text> Deserialize<'de> for Written<T> {
             type Value = Written<T>;
 
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a text as on the command line")
+                formatter.write_str(T::expected())
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Written<T>, E> {
                 T::read(text).map(Written).map_err(E::custom)
             }
+
+            // `3` is a text as well, where a text is expected.
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Written<T>, E> {
+                self.visit_str(&value.to_string())
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Written<T>, E> {
+                self.visit_str(&value.to_string())
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Written<T>, E> {
+                self.visit_str(&value.to_string())
+            }
         }
-        deserializer.deserialize_str(Reader(PhantomData))
+        // The error about a map or a list is then ours, not the parser's, which does not know what is expected.
+        match deserializer.is_human_readable() {
+            true => deserializer.deserialize_any(Reader(PhantomData)),
+            false => deserializer.deserialize_str(Reader(PhantomData)),
+        }
     }
 }
 
@@ -202,7 +228,7 @@ pub mod maybe {
 
 /// Serialisation of a list.
 pub mod list {
-    use super::{Deserialize, Deserializer, Serializer, Text, Written};
+    use super::{Deserializer, PhantomData, SeqAccess, Serializer, Text, Visitor, Written, fmt};
 
     /// Serialises each value.
     pub fn serialize<T: Text, S: Serializer>(values: &[T], serializer: S) -> Result<S::Ok, S::Error> {
@@ -211,7 +237,26 @@ pub mod list {
 
     /// Deserialises each value.
     pub fn deserialize<'de, T: Text, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-        Ok(Vec::<Written<T>>::deserialize(deserializer)?.into_iter().map(|written| written.0).collect())
+        struct Each<T>(PhantomData<T>);
+        impl<'de, T: Text> Visitor<'de> for Each<T> {
+            type Value = Vec<T>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "a list, each entry {}", T::expected())
+            }
+
+            fn visit_seq<List: SeqAccess<'de>>(self, mut list: List) -> Result<Vec<T>, List::Error> {
+                let mut values = vec![];
+                while let Some(Written(value)) = list.next_element()? {
+                    values.push(value);
+                }
+                Ok(values)
+            }
+        }
+        match deserializer.is_human_readable() {
+            true => deserializer.deserialize_any(Each(PhantomData)),
+            false => deserializer.deserialize_seq(Each(PhantomData)),
+        }
     }
 }
 

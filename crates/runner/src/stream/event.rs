@@ -125,6 +125,18 @@ pub struct TrialBegins {
     pub t_s: f64,
     /// Number of the trial, from 1.
     pub number: u64,
+    /// Candidate of a choice whose headroom is searched; `null` for a search of its own, and in lines of an older version.
+    #[serde(default)]
+    pub candidate: Option<String>,
+    /// Name of the workload; `null` in lines of an older version.
+    #[serde(default)]
+    pub workload: Option<String>,
+    /// Name of the system; `null` in lines of an older version.
+    #[serde(default)]
+    pub system: Option<String>,
+    /// Protocol of the devices; `null` in lines of an older version.
+    #[serde(default)]
+    pub protocol: Option<String>,
     /// Messages offered per second.
     pub offered_per_s: f64,
     /// Number of the attempt at this load, from 1.

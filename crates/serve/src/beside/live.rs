@@ -120,7 +120,7 @@ impl LiveServer {
         run.subject.has_report = run.report().is_some();
         // Without a report and without an error, the run has no result.
         run.subject.state = if state == State::Complete && !run.subject.has_report { State::Failed } else { state };
-        run.subject.error = error;
+        run.subject.error = error.map(|reason| (reason, None));
         run.drawn = None;
         let waited = self.watched.changed.wait_timeout_while(run, FETCH_LIMIT, |run| run.pages > 0);
         // Pages that did not fetch it in time continue to show their last content.

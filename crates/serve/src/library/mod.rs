@@ -104,7 +104,7 @@ impl Library {
                 new.push(name.clone());
             }
             match &now.read {
-                Ok(Some(one)) => found.results.push(Arc::clone(one)),
+                Ok(Some(one)) => found.results.push(current(one, &folder)),
                 Ok(None) => {}
                 Err(reason) => {
                     found.unreadable.push(Unreadable { folder: name.clone(), reason: reason.clone() });
@@ -127,7 +127,7 @@ impl Library {
         let before = self.known().get(name).cloned();
         let was = before.as_ref().map(|known| known.stamps);
         let now = Known::of(&root.join(name), before);
-        let found = now.read.as_ref().ok().cloned().flatten();
+        let found = now.read.as_ref().ok().and_then(|read| read.as_ref().map(|one| current(one, &root.join(name))));
         let is_new = was != Some(now.stamps);
         if is_new && let Some(index) = self.index.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             index.add_one(&now);
@@ -152,6 +152,18 @@ impl Known {
     fn of(folder: &Path, before: Option<Known>) -> Known {
         let stamps = [record_stamp(folder), stamp(&folder.join(NOTE_FILE))];
         before.filter(|known| known.stamps == stamps).unwrap_or_else(|| Known { stamps, read: read(folder) })
+    }
+}
+
+/// The data with whether a command is at work in the folder now. The files do not tell: a command that is killed changes none.
+fn current(one: &Arc<Listed>, folder: &Path) -> Arc<Listed> {
+    let in_progress = one.headline.is_running(folder);
+    match in_progress == one.headline.in_progress {
+        true => Arc::clone(one),
+        false => {
+            let headline = Headline { in_progress, ..one.headline.clone() };
+            Arc::new(Listed { headline, ..Listed::clone(one) })
+        }
     }
 }
 
@@ -212,6 +224,26 @@ mod tests {
         assert_eq!(library.list(root.path()).unwrap().results[0].headline.workload, ["other"]);
         fs::remove_dir_all(root.path().join("20260301-090507-one")).unwrap();
         assert!(library.list(root.path()).unwrap().results.is_empty());
+    }
+
+    #[test]
+    fn an_experiment_in_which_a_command_is_at_work_is_running() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("20260301-090507-one");
+        let mut record = pubmark_record::sample_experiment::experiment();
+        record.status = pubmark_record::record::Status::Interrupted;
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(ExperimentRecord::FILE), pubmark_record::store::to_json(&record).unwrap()).unwrap();
+        let journal = fs::File::create(folder.join(pubmark_record::in_use::JOURNAL_FILE)).unwrap();
+        let library = Library::default();
+        let state = || crate::entry::RunEntry::of_folder(&library.list(root.path()).unwrap().results[0]).state.word();
+        assert_eq!(state(), "interrupted");
+        journal.lock().unwrap();
+        assert_eq!(state(), "running");
+        let one = library.one(root.path(), "20260301-090507-one").unwrap();
+        assert!(one.headline.in_progress);
+        drop(journal);
+        assert_eq!(state(), "interrupted", "the command was killed: no file has changed");
     }
 
     #[test]

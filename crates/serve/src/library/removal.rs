@@ -1,12 +1,10 @@
 //! Removes results: first moves each folder atomically to another place, then deletes it. Links are never followed.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use pubmark_experiment::experiment::JOURNAL_FILE;
-use pubmark_record::reserve::RESERVE_FILE;
+use pubmark_record::in_use;
 use pubmark_record::store::LATEST;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,10 +13,6 @@ use super::files;
 
 /// Folder within the server's folder for results that are being removed.
 pub const REMOVED_FOLDER: &str = "removed";
-
-/// Files whose lock a command holds while it writes into a folder: for a run and a search until the record is written, for
-/// an experiment until its last run has ended.
-const HELD: [&str; 2] = [RESERVE_FILE, JOURNAL_FILE];
 
 /// Prevents commands from starting in a folder until it is dropped.
 pub struct Idle {
@@ -32,23 +26,7 @@ pub struct Idle {
 /// The lock files cannot be opened.
 pub fn idle(root: &Path, name: &str) -> io::Result<Option<Idle>> {
     let folder = real_folder(root, name)?;
-    let mut locks = Vec::new();
-    for file in HELD {
-        // A link in place of such a file is not followed, and a FIFO does not block.
-        let opened =
-            OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(folder.join(file));
-        let opened = match opened {
-            Ok(opened) => opened,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        match opened.try_lock_shared() {
-            Ok(()) => locks.push(opened),
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Ok(Some(Idle { _locks: locks }))
+    Ok(in_use::claim(&folder)?.map(|locks| Idle { _locks: locks }))
 }
 
 /// Size of a results folder.
@@ -117,6 +95,9 @@ fn real_folder(root: &Path, name: &str) -> io::Result<PathBuf> {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use pubmark_record::in_use::JOURNAL_FILE;
+    use pubmark_record::reserve::RESERVE_FILE;
+
     use super::*;
 
     #[test]
@@ -139,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_folder_in_which_a_command_is_at_work_stays() {
-        for file in HELD {
+        for file in [RESERVE_FILE, JOURNAL_FILE] {
             let place = tempfile::tempdir().unwrap();
             fs::create_dir_all(place.path().join("one")).unwrap();
             let path = place.path().join("one").join(file);

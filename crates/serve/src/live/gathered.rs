@@ -39,8 +39,8 @@ pub struct Subject {
     pub title: String,
     /// Current state.
     pub state: State,
-    /// Reason of the failure, if it failed.
-    pub error: Option<String>,
+    /// Reason of the failure, if it failed, and what to do.
+    pub error: Option<(String, Option<String>)>,
     /// What it waits for besides earlier submissions.
     pub waits_for: Option<String>,
     /// Whether there is a report once it is over.
@@ -86,7 +86,8 @@ impl Among {
 
     fn of_trial(trial: &TrialBegins) -> Among {
         let again = if trial.attempt > 1 { format!(", try {}", trial.attempt) } else { String::new() };
-        let what = format!("{} msg/s{again}", three_digits(trial.offered_per_s));
+        let whose = trial.candidate.as_ref().map(|label| format!("headroom of {label}: ")).unwrap_or_default();
+        let what = format!("{whose}{} msg/s{again}", three_digits(trial.offered_per_s));
         let run = LiveRun { place: format!("trial {}", trial.number), what, done: None, left: String::new() };
         Among { run, began_s: trial.t_s, left_s: trial.left_s, is_trial: true }
     }
@@ -117,7 +118,7 @@ impl Gathered {
                     self.repetition = format!("repetition {} of {}", begins.repetition, begins.repetitions);
                 }
                 (self.warmup_s, self.duration_s) = (begins.warmup_s, begins.duration_s);
-                self.note(begins.t_s, format!("results go to {}", last(&begins.folder)));
+                self.note(begins.t_s, format!("results folder: {}", last(&begins.folder)));
             }
             StreamEvent::RunBegins(run) => self.begin_among(Among::of_run(&run)),
             StreamEvent::TrialBegins(trial) => self.begin_among(Among::of_trial(&trial)),
@@ -237,6 +238,8 @@ impl Gathered {
         let view = LiveView {
             title: subject.title.clone(),
             state: words.clone(),
+            failure: subject.error.clone(),
+            over: state.is_over(),
             among: self.among.as_ref().filter(|_| !state.is_over()).map(|among| among.shown(self.now_s)),
             share: share.filter(|_| state == State::Running),
             duration_s: self.duration_s,
@@ -246,7 +249,10 @@ impl Gathered {
         };
         let announce = match (self.log.first(), state) {
             (Some((_, newest)), State::Running) => newest.clone(),
-            _ => words,
+            _ => match &subject.error {
+                Some((reason, _)) => format!("{words}: {reason}"),
+                None => words,
+            },
         };
         Shown {
             title: subject.title.clone(),
@@ -259,7 +265,6 @@ impl Gathered {
     }
 
     fn words(&self, subject: &Subject) -> String {
-        let error = subject.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
         let second = self.points.last().map(|point| point.at_s.max(0.0).round());
         let phase = match (subject.state, self.phase) {
             (State::Running, Some(PhaseWord::Measure)) => match second.zip(self.duration_s) {
@@ -271,7 +276,7 @@ impl Gathered {
         };
         let run = if self.repetition.is_empty() { String::new() } else { format!(" ({})", self.repetition) };
         let waits = subject.waits_for.as_ref().map(|what| format!(": waits for {what}")).unwrap_or_default();
-        format!("{}{phase}{waits}{run}{error}", subject.state.word())
+        format!("{}{phase}{waits}{run}", subject.state.word())
     }
 }
 

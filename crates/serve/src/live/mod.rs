@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 pub use gathered::{Gathered, Shown, Subject};
 
+use crate::library::holds_results;
 use crate::store::{EVENTS_FILE, Entry, Store};
 use crate::tail::Tail;
 
@@ -45,12 +46,12 @@ impl Views {
             Arc::clone(views.entry(id.to_owned()).or_insert_with(|| Arc::new(Mutex::new(new()))))
         };
         let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(view.show(&entry, waits_for(&entry)))
+        Some(view.show(store, &entry, waits_for(&entry)))
     }
 }
 
 impl View {
-    fn show(&mut self, entry: &Entry, waits_for: Option<String>) -> Arc<Shown> {
+    fn show(&mut self, store: &Store, entry: &Entry, waits_for: Option<String>) -> Arc<Shown> {
         let over = entry.status.state.is_over();
         if let Some((at, shown)) = &self.drawn
             && at.elapsed() < EVERY
@@ -60,20 +61,20 @@ impl View {
         }
         // If the file cannot be read, the previous state is shown.
         let _ = self.tail.each_event(|event| self.gathered.add(event));
-        let shown = Arc::new(self.gathered.shown(&Subject { waits_for, ..subject(entry) }));
+        let shown = Arc::new(self.gathered.shown(&Subject { waits_for, ..subject(store, entry) }));
         self.drawn = Some((Instant::now(), Arc::clone(&shown)));
         shown
     }
 }
 
 /// The title and state of a submission for its view.
-fn subject(entry: &Entry) -> Subject {
+fn subject(store: &Store, entry: &Entry) -> Subject {
     let status = &entry.status;
     Subject {
         title: format!("{} on {}", entry.submitted.name, entry.submitted.systems.join(", ")),
         state: status.state,
-        error: status.error.as_ref().map(|error| error.chain.join(": ")),
+        error: status.error.as_ref().map(|error| (error.reason(), error.hint.clone())),
         waits_for: None,
-        has_report: !status.folders.is_empty(),
+        has_report: status.folders.iter().any(|name| holds_results(&store.runs().join(name))),
     }
 }

@@ -230,7 +230,10 @@ fn usage(shown: &Exposed, read: fn(&Usage) -> f64) -> Series {
 pub fn markdown() -> String {
     let mut text = "# Metrics for Prometheus\n\nThe program generates this page. [Scrape metrics](../how-to/scrape-metrics.md) \
                     says how to read them.\n\nMetrics of a run have the labels `run`, `workload`, `system` and `protocol`, as \
-                    far as each is known; those of an experiment's run also `cell`, the label of its combination in the report. \
+                    far as each is known; those of a run of an experiment or a choice also `cell`, the label of its combination or its \
+                    candidate and phase; those of a trial of a search also `load`, in messages per second, and in a choice \
+                    `candidate`. An experiment has at most 500 combinations and a search some tens of trials, so that the \
+                    values of these labels are few. \
                     Those of `pubmark node` have `run`, \
                     the time at which the run began there, and `node`. A metric that is \
                     not known has no series.\n\nThe names of OpenTelemetry's conventions for messaging clients are used where \

@@ -140,7 +140,18 @@ impl RunValues {
                     ("cell", Some(&run.cell)),
                 ]);
             }
-            StreamEvent::TrialBegins(trial) => self.begin_numbered(trial.number),
+            StreamEvent::TrialBegins(trial) => {
+                self.begin_numbered(trial.number);
+                // Labels of the run or trial before.
+                self.labels.retain(|(label, _)| !matches!(*label, "cell" | "candidate" | "load"));
+                self.relabel([
+                    ("workload", trial.workload.as_ref()),
+                    ("system", trial.system.as_ref()),
+                    ("protocol", trial.protocol.as_ref()),
+                    ("candidate", trial.candidate.as_ref()),
+                    ("load", Some(&format!("{:.0}", trial.offered_per_s))),
+                ]);
+            }
             StreamEvent::Phase { phase, .. } => {
                 // A race of `pubmark choose` executes its runs one after the other under one name: counters start again at
                 // zero.
@@ -295,6 +306,41 @@ mod tests {
         values.add(&event(r#"{"event":"run-begins","t_s":1,"number":3,"of":3,"cell":"c","repetition":1,"left_s":9}"#));
         values.add(&progress(5, "[]"));
         assert!(text(&values).contains(r#"run="two/3""#) && text(&values).contains(r#"cell="c""#));
+    }
+
+    #[test]
+    fn trials_of_a_search_are_told_apart_by_their_load_and_those_of_a_choice_by_their_candidate() {
+        let mut values = RunValues::default();
+        values.add(&event(
+            r#"{"event":"begins","t_s":0,"stream_version":1,"folder":"runs/three","name":"hello","repetition":1,"repetitions":1,
+                "warmup_s":null,"duration_s":null}"#,
+        ));
+        values.add(&event(
+            r#"{"event":"run-begins","t_s":1,"number":1,"of":2,"cell":"nats, race","workload":"hello","system":"nats",
+                "protocol":"nats","repetition":1,"left_s":9}"#,
+        ));
+        let trial = |fields: &str| {
+            event(&format!(r#"{{"event":"trial-begins","t_s":1,"number":2,{fields}"attempt":1,"left_s":9}}"#))
+        };
+        for (fields, labels) in [
+            (
+                r#""offered_per_s":1234.5,"workload":"hello","system":"builtin","protocol":"mqtt5","#,
+                r#"{run="three/2",workload="hello",system="builtin",protocol="mqtt5",load="1234"}"#,
+            ),
+            (
+                r#""offered_per_s":50,"workload":"hello","system":"mosquitto","protocol":"mqtt5","candidate":"small","#,
+                r#"{run="three/2",workload="hello",system="mosquitto",protocol="mqtt5",candidate="small",load="50"}"#,
+            ),
+        ] {
+            values.add(&trial(fields));
+            values.add(&progress(5, "[]"));
+            let line = format!("messaging_client_sent_messages_total{labels} 5\n");
+            assert!(text(&values).contains(&line), "{}", text(&values));
+        }
+        // Events of an older version have fewer fields.
+        values.add(&trial(r#""offered_per_s":7,"#));
+        values.add(&progress(5, "[]"));
+        assert!(text(&values).contains(r#"load="7""#), "{}", text(&values));
     }
 
     #[test]

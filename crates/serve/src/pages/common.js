@@ -16,7 +16,7 @@ var pubmark = (function () {
     sessionStorage.removeItem('pubmark-token');
     at('login').hidden = false;
     at('page').hidden = true;
-    report(wrong ? 'The server does not know this token.' : '');
+    report(wrong ? 'This token is not valid for this server.' : '');
     at('token').focus();
   }
 
@@ -35,11 +35,11 @@ var pubmark = (function () {
     options.headers = Object.assign({ authorization: 'Bearer ' + shown }, options.headers);
     options.credentials = 'omit';
     return fetch(path, options).catch(function () {
-      throw new Error('The server does not answer.');
+      throw new Error('The server cannot be reached.');
     }).then(function (response) {
       if (response.ok) return response;
       return response.json().catch(function () {
-        return { error: 'The server answered ' + response.status + '.' };
+        return { error: 'The server responded with status ' + response.status + '.' };
       }).then(function (problem) {
         var error = new Error(sentences(problem));
         error.problem = problem;

@@ -9,7 +9,7 @@
       document.title = pubmark.put(at('page'), text) + ' – pubmark';
       var link = document.createElement('a');
       link.href = '/runs/' + id;
-      link.textContent = 'The whole result';
+      link.textContent = 'Whole result';
       document.querySelector('nav.pages').append(link);
       return pubmark.linkFiles(at('page'), id, name.split('/').slice(0, -1).join('/'));
     });

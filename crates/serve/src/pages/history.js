@@ -16,7 +16,7 @@
     var wanted = new URLSearchParams(new FormData(event.target));
     ['fail_on', 'baseline'].forEach(function (name) { if (!wanted.get(name)) wanted.delete(name); });
     history.pushState(null, '', '/history?' + wanted.toString());
-    load().then(function () { pubmark.announce('The runs are judged again.'); });
+    load().then(function () { pubmark.announce('The runs were checked again.'); });
   });
   window.addEventListener('popstate', load);
   pubmark.start(load);

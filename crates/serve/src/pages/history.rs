@@ -34,12 +34,12 @@ fn gates(history: &History, query: &HistoryQuery) -> Markup {
             input #fail-on name="fail_on" value=(history.fail_on) placeholder=(FAIL_ON) autocomplete="off" spellcheck="false";
             label for="baseline" { "compared with" }
             select #baseline name="baseline" {
-                option value="" selected[chosen.is_empty()] { "the run before" }
+                option value="" selected[chosen.is_empty()] { "the previous run" }
                 @for run in history.runs.iter().rev() {
                     option value=(run.folder) selected[run.folder == chosen] { (run.folder) }
                 }
             }
-            button type="submit" { "Judge" }
+            button type="submit" { "Check" }
         }
     }
 }

@@ -59,7 +59,7 @@
       if (wrong && of === 'run') reasons.push(button.textContent.toLowerCase());
     });
     var count = view.querySelector('#selected'), text = names.length === 0 ? 'Nothing selected' : names.length + ' selected';
-    if (reasons.length > 0) text += ': ' + reasons.join(' and ') + ' are for single runs, not for experiments and searches';
+    if (reasons.length > 0) text += ': ' + reasons.join(' and ') + ' are for single runs';
     if (count) count.textContent = text;
   }
 
@@ -147,7 +147,7 @@
 
   function judge() {
     var names = JSON.parse(at('check').dataset.names), finding = at('check-finding');
-    finding.textContent = 'Judging…';
+    finding.textContent = 'Checking…';
     at('check-rows').replaceChildren();
     return pubmark.request('/check', { method: 'POST', body: JSON.stringify({
       run: names[1], baseline: names[0], fail_on: at('check-fail-on').value
@@ -155,7 +155,7 @@
       finding.textContent = (found.passed ? 'Passed: ' : found.undecided ? 'Undecided: ' : 'Failed: ') + counted(found.checks);
       found.checks.forEach(function (check) {
         var row = document.createElement('tr');
-        [check.cell || '—', check.name, check.outcome, check.detail].forEach(function (text) {
+        [check.cell || '—', check.name, check.outcome.replace('-', ' '), check.detail].forEach(function (text) {
           var cell = document.createElement('td');
           cell.textContent = text;
           row.append(cell);
@@ -195,7 +195,7 @@
       var again = target.id;
       go(target.getAttribute('href')).then(function () { if (again && at(again)) at(again).focus(); });
     } else if (target.dataset.cancel) {
-      if (!confirm('Cancel ' + target.dataset.what + '? What was measured until now is saved.')) return;
+      if (!confirm('Cancel ' + target.dataset.what + '? Everything measured so far is saved.')) return;
       target.disabled = true;
       pubmark.request('/runs/' + target.dataset.cancel, { method: 'DELETE' }).then(function () {
         target.blur();

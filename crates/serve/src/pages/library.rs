@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
 use pubmark_record::headline::{Headline, Kind};
-use pubmark_report::html::IndexRow;
+use pubmark_report::html::{IndexRow, with_code};
 use pubmark_report::numbers::{self, MISSING, counted};
 use pubmark_report::words::verdict_word;
 
@@ -44,20 +44,20 @@ pub fn content() -> Markup {
         }
         dialog #delete aria-labelledby="delete-title" {
             form method="dialog" {
-                h2 #delete-title { "Delete for good?" }
-                p { "These folders go, with all that is in them:" }
+                h2 #delete-title { "Delete permanently?" }
+                p { "These folders and everything in them are deleted:" }
                 ul #going {}
                 div.buttons { button value="no" { "Cancel" } button.danger value="yes" { "Delete" } }
             }
         }
         dialog #check aria-labelledby="check-title" {
             form method="dialog" {
-                h2 #check-title { "One experiment against another" }
+                h2 #check-title { "Check one experiment against another" }
                 p.of.hint {}
                 label for="check-fail-on" { "A regression is" }
                 div.one-line {
                     input #check-fail-on name="fail_on" value=(FAIL_ON) autocomplete="off" spellcheck="false";
-                    button #check-again type="button" { "Judge" }
+                    button #check-again type="button" { "Check" }
                 }
                 p.finding #check-finding role="status" {}
                 div.scroll tabindex="0" { table { thead { tr { th { "Cell" } th { "Check" } th { "Outcome" } th { "Figures" } } } tbody #check-rows {} } }
@@ -70,7 +70,7 @@ pub fn content() -> Markup {
                 p.of.hint {}
                 label for="note-text" { "Text" }
                 textarea #note-text name="text" rows="6" maxlength=(LONGEST_TEXT) {}
-                label for="note-tags" { "Tags, with spaces between" }
+                label for="note-tags" { "Tags, separated by spaces" }
                 input #note-tags name="tags" autocomplete="off" spellcheck="false";
                 div.buttons { button value="no" formnovalidate { "Cancel" } button.primary value="yes" { "Save" } }
             }
@@ -114,7 +114,7 @@ pub fn list(page: &Page, query: &ListQuery) -> String {
             }
         } @else if page.runs.is_empty() {
             p.total { (total(page, query)) }
-            p.missing { "Nothing matches. " a href="/" data-stay { "Show all results" } }
+            p.missing { "No result matches. " a href="/" data-stay { "Show all results" } }
         } @else {
             p.total { (total(page, query)) }
             (actions())
@@ -224,10 +224,12 @@ fn escaped(text: &str) -> String {
 fn row(entry: &RunEntry) -> Markup {
     let printed = index_row(entry);
     let what = &printed.what;
+    // Without a result the line is grey; a choice has a result and no verdict.
+    let without = if entry.headline.is_some() { "unjudged" } else { "none" };
     // The interface accepts only names that our folders can have.
     let is_open = is_name(&entry.id);
     html! {
-        tr.(printed.verdict.map_or("none", verdict_word)) {
+        tr.(printed.verdict.map_or(without, verdict_word)) {
             td.select {
                 @if is_open && entry.state.is_over() {
                     input type="checkbox" name="run" value=(entry.id) data-kind=(entry.kind.as_str()) aria-label={ "Select " (what) ", " (entry.id) };
@@ -236,6 +238,7 @@ fn row(entry: &RunEntry) -> Markup {
             th scope="row" {
                 @if is_open { a href={ "/runs/" (entry.id) } { (what) } } @else { (what) }
                 small { (entry.id) @if entry.folders.len() > 1 { ", " (entry.folders.len()) " repetitions" } }
+                @if let Some(error) = &entry.error { small.reason { (with_code(&error.reason())) } }
             }
             td data-head="State" { (state(entry.state)) }
             td.nowrap data-head="Started" { (printed.when) }

@@ -71,16 +71,16 @@
       pubmark.report(error);
       // The server refused it for a reason that will not go away.
       if (error.problem) return;
-      pubmark.report('The server does not answer; trying again.');
+      pubmark.report('The server cannot be reached. Retrying…');
       setTimeout(follow, 2000);
     });
   }
 
   stop.addEventListener('click', function () {
-    if (!confirm('Stop? What was measured until now is saved.')) return;
+    if (!confirm('Stop this run? Everything measured so far is saved.')) return;
     stop.disabled = true;
     pubmark.request('/runs/' + id, { method: 'DELETE' }).then(function () {
-      announce('The run ends.');
+      announce('Stopping the run.');
     }).catch(function (error) { stop.disabled = false; pubmark.report(error); });
   });
   pubmark.start(follow);

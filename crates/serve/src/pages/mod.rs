@@ -136,7 +136,7 @@ impl Page {
                         ((self.content)())
                         main #view {}
                     }
-                    noscript { p.missing { "This page needs JavaScript. Exported results and reports are complete without." } }
+                    noscript { p.missing { "This page needs JavaScript. Exported results and reports work without it." } }
                     script { (PreEscaped(COMMON_SCRIPT)) }
                     script { (PreEscaped(self.script)) }
                 }
@@ -157,8 +157,8 @@ fn login(of_server: bool) -> Markup {
             button.primary type="submit" { "Sign in" }
             @if !of_server { p.hint { "It is part of the address that the command printed." } }
             @else { p.hint {
-                "It was printed when the server was started first, and is in " code { ".serve/token" }
-                " of the folder of results. This tab keeps it until it is closed."
+                "The server printed it at its first start; it is also in the file " code { ".serve/token" }
+                " in the folder of results. The browser stores it for this tab only."
             } }
         }
     }

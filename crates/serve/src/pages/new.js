@@ -1,4 +1,4 @@
-// The form of a new run, experiment or search: judged by the server while it is filled in, started, or taken elsewhere.
+// The form of a new run, experiment, search or choice: judged by the server while it is filled in, started, or taken elsewhere.
 (function () {
   'use strict';
   var at = pubmark.at, timer = 0, turn = 0;
@@ -8,8 +8,11 @@
   function kind() { return form().elements.kind.value; }
 
   // The text that somebody writes: its field, and whether it is the one that counts.
-  function editor() { return at(kind() === 'experiment' ? 'definition' : 'text'); }
-  function isText() { return form().elements[kind() === 'experiment' ? 'experiment' : 'workload'].value === ''; }
+  var editors = { experiment: 'definition', choose: 'requirements' };
+  function editor() { return at(editors[kind()] || 'text'); }
+  function isText() {
+    return kind() === 'choose' || form().elements[kind() === 'experiment' ? 'experiment' : 'workload'].value === '';
+  }
 
   // What the form says, as a submission; a field that is empty or as usual is left out.
   var submissions = {
@@ -61,7 +64,19 @@
 
   function workload(fields) { return fields.workload.value || { file_name: 'workload.yaml', text: at('text').value }; }
 
-  function submission() { return JSON.stringify(submissions[kind()](form().elements)); }
+  // Requirements are sent as they are written, as the value of a key: a line below it, two columns to the right.
+  function submission() {
+    if (kind() === 'choose') return 'choose:\n' + at('requirements').value.replace(/^/gm, '  ');
+    return JSON.stringify(submissions[kind()](form().elements));
+  }
+
+  // The place of an error in the text of the form; null if it is elsewhere.
+  function placeInText(place) {
+    if (!isText() || !place) return null;
+    if (kind() === 'choose' && !place.file) return { line: Math.max(place.line - 1, 1), column: Math.max(place.column - 2, 1) };
+    return place.file ? place : null;
+  }
+
 
   function copyTexts(fields, out, names) {
     Object.keys(names).forEach(function (name) {
@@ -108,25 +123,25 @@
     mark(null, '');
     pubmark.report('');
     at('judgement').className = 'good';
-    at('judgement').textContent = 'It can be run.';
+    at('judgement').textContent = 'Valid: it can be started.';
     notes(found.notes);
     at('command').textContent = found.command;
     // The text of a run is in its `run.yaml`.
     at('text-file').hidden = kind() === 'run' || !isText();
-    at('text-name').textContent = kind() === 'experiment' ? 'experiment.yaml' : 'workload.yaml';
+    at('text-name').textContent = { experiment: 'experiment.yaml', choose: 'requirements.yaml' }[kind()] || 'workload.yaml';
     at('run-yaml').textContent = found.run_yaml || '—';
     at('run').disabled = false;
     at('measure').disabled = false;
   }
 
   function wrong(error) {
-    var place = error.problem.place, inText = isText() && place && place.file;
+    var place = placeInText(error.problem.place), inText = place !== null;
     // What is wrong at its place; that the text was read is known.
-    var reason = pubmark.firstLine(error.problem.chain[error.problem.chain.length - 1]), hint = error.problem.hint;
+    var reason = pubmark.firstLine(error.problem.chain[error.problem.chain.length - 1]).replace(/^line \d+, column \d+: /, ''), hint = error.problem.hint;
     var words = inText ? 'Line ' + place.line + ', column ' + place.column + ': ' + reason + (hint ? '; ' + hint : '') : '';
     mark(inText ? place.line : null, words);
     at('judgement').className = 'bad';
-    pubmark.say(at('judgement'), inText ? 'The text cannot be used.' : error.message);
+    pubmark.say(at('judgement'), inText ? 'The text has an error.' : error.message);
     notes([]);
     ['plan', 'command', 'run-yaml'].forEach(function (name) { at(name).textContent = '—'; });
   }
@@ -192,7 +207,7 @@
     }).catch(function () {
       // A page that is not encrypted may not write there from another machine: the text is selected instead.
       getSelection().selectAllChildren(at(button.dataset.copy));
-      pubmark.announce('Selected: copy it with the keyboard.');
+      pubmark.announce('Selected: press Ctrl+C to copy.');
     });
   }
 
@@ -206,7 +221,7 @@
         // button that is pressed next stays as it is.
         if (event.target.tagName === 'SELECT') changed();
       });
-      ['text', 'definition'].forEach(function (name) {
+      ['text', 'definition', 'requirements'].forEach(function (name) {
         at(name).addEventListener('scroll', function () { at(name + '-lines').scrollTop = at(name).scrollTop; });
       });
       choose();

@@ -1,4 +1,4 @@
-//! The form for a new run, experiment or capacity search.
+//! The form for a new run, experiment, capacity search or choice.
 
 use maud::{Markup, html};
 use pubmark_model::link::presets;
@@ -11,15 +11,17 @@ use crate::allow::NotAllowed;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// Example workload and experiment for users who write one.
+/// Example workload, experiment and requirements for users who write one.
 const WORKLOAD: &str = include_str!("workload.yaml");
 const EXPERIMENT: &str = include_str!("experiment.yaml");
+const REQUIREMENTS: &str = include_str!("requirements.yaml");
 
 /// Kinds of submissions: name in the form, and label.
-const KINDS: [(&str, &str); 3] = [
+const KINDS: [(&str, &str); 4] = [
     ("run", "One run"),
     ("experiment", "An experiment: combinations of settings, repeated, compared"),
-    ("capacity", "A search for the highest load that is carried"),
+    ("capacity", "A search for the highest load that a system carries"),
+    ("choose", "A choice: which systems meet your requirements, and at what cost"),
 ];
 
 /// The form with the choices of this server. A fieldset with `data-for` is shown only for these kinds.
@@ -54,11 +56,11 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
         }
     };
     let protocol_list = html! {
-        option value="" { "the system's first" }
+        option value="" { "the system's default" }
         @for protocol in PROTOCOLS.iter() { option value=(protocol.capabilities.name) { (protocol.capabilities.title) } }
     };
     let link_list = html! {
-        option value="" { "the workload's" }
+        option value="" { "as in the workload" }
         option value="none" { "none" }
         @for link in &links { option value=(link.name) { (link.name) } }
     };
@@ -67,29 +69,30 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
             (kinds())
             fieldset.wide data-for="run capacity" {
                 legend { "Workload" }
-                (choice("workload", "Devices and subscribers", &html! { (workload_list) option value="" { "the text below" } }))
+                (choice("workload", "Devices and subscribers", &html! { (workload_list) option value="" { "custom: the text below" } }))
                 div.own hidden { (editor("text", WORKLOAD)) }
             }
             fieldset data-for="run capacity" {
                 legend { "System" }
-                (choice("system", "Started for the run", &system_list))
+                (choice("system", "System to start", &system_list))
                 (endpoint(shared.allow.names("hello", None, Some("mqtt://host")).err().as_ref()))
                 (choice("protocol", "Protocol", &protocol_list))
-                (choice("qos", "QoS", &html! { option value="" { "the workload's" } option { "0" } option { "1" } option { "2" } }))
-                (text("profile", "Its configuration", "", "default or tuned"))
-                (text("limit", "What each broker may use", "", "cpu=0.5,memory=256MB"))
+                (choice("qos", "QoS", &html! { option value="" { "as in the workload" } option { "0" } option { "1" } option { "2" } }))
+                (text("profile", "Configuration profile", "", "default or tuned"))
+                (text("limit", "Resource limits of each broker", "", "cpu=0.5,memory=256MB"))
                 label.check { input type="checkbox" name="tls"; span { "Encrypt connections (TLS)" } }
             }
             (load())
             fieldset data-for="run capacity" {
                 legend { "Conditions" }
-                (choice("link", "Link of all clients", &link_list))
+                (choice("link", "Network link of all clients", &link_list))
                 (text("fault", "Fault", "", "kill:at=10s,for=2s"))
                 (text("seed", "Seed of the schedule", "", "1"))
-                div data-for="run" { (text("slo", "Limits to keep", "", "p99<50ms,loss=0")) }
+                div data-for="run" { (text("slo", "Objectives", "", "p99<50ms,loss=0")) }
             }
             (search())
             (of_experiment(&experiment_list))
+            (of_choice())
             (outcome())
         }
     }
@@ -99,7 +102,7 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
 fn kinds() -> Markup {
     html! {
         fieldset.wide {
-            legend { "What" }
+            legend { "Type" }
             @for (kind, words) in KINDS {
                 label.check { input type="radio" name="kind" value=(kind) checked[kind == "run"]; span { (words) } }
             }
@@ -123,16 +126,16 @@ fn load() -> Markup {
 fn search() -> Markup {
     html! {
         fieldset data-for="capacity" {
-            legend { "What must hold" }
+            legend { "Search" }
             (text("objectives", "Objectives", "p99<50ms,loss=0", ""))
-            (choice("vary", "What is varied", &html! {
-                option value="rate" { "how often devices send" }
-                option value="scale" { "how many devices there are" }
+            (choice("vary", "Quantity to vary", &html! {
+                option value="rate" { "messages per second" }
+                option value="scale" { "number of devices" }
             }))
         }
         fieldset data-for="capacity" {
-            legend { "How long" }
-            (text("within", "No trial begins after", "10m", ""))
+            legend { "Time" }
+            (text("within", "Start no further trial after", "10m", ""))
             (text("trial", "Window of each trial", "", "3s or longer"))
             (text("trial-warmup", "Warm-up of each trial", "1s", ""))
         }
@@ -143,20 +146,30 @@ fn of_experiment(list: &Markup) -> Markup {
     html! {
         fieldset.wide data-for="experiment" {
             legend { "Experiment" }
-            (choice("experiment", "Definition", &html! { option value="" selected { "the text below" } (list) }))
+            (choice("experiment", "Definition", &html! { option value="" selected { "custom: the text below" } (list) }))
             div.own { (editor("definition", EXPERIMENT)) }
         }
         fieldset data-for="experiment" {
-            legend { "Which part of it" }
+            legend { "Selection" }
             label.check { input type="checkbox" name="quick"; span { "Short runs and few repetitions" } }
             (text("only", "Only these values of axes", "", "system=builtin qos=0,1"))
-            (text("repeat", "Repetitions", "", "the experiment's"))
+            (text("repeat", "Repetitions", "", "as in the experiment"))
         }
         fieldset data-for="experiment" {
             legend { "Lengths" }
-            (text("each-duration", "Measured window of each run", "", "the experiment's"))
-            (text("each-warmup", "Warm-up of each run", "", "the experiment's"))
-            (text("wait", "Longest wait for a quiet machine", "", "the experiment's"))
+            (text("each-duration", "Measured window of each run", "", "as in the experiment"))
+            (text("each-warmup", "Warm-up of each run", "", "as in the experiment"))
+            (text("wait", "Longest wait for a quiet machine", "", "as in the experiment"))
+        }
+    }
+}
+
+fn of_choice() -> Markup {
+    html! {
+        fieldset.wide data-for="choose" {
+            legend { "Requirements" }
+            p.hint { "Without " code { "candidates" } ", pubmark chooses among all systems that are installed on the server." }
+            div.own { (editor("requirements", REQUIREMENTS)) }
         }
     }
 }
@@ -178,13 +191,13 @@ fn editor(name: &str, example: &str) -> Markup {
 fn endpoint(refused: Option<&NotAllowed>) -> Markup {
     html! {
         div.field {
-            label for="endpoint" { "Or the endpoint of one that runs already" }
+            label for="endpoint" { "Or the endpoint of a running system" }
             input id="endpoint" name="endpoint" placeholder="mqtt://broker.example:1883" autocomplete="off" spellcheck="false"
                 inputmode="url" disabled[refused.is_some()] aria-describedby="endpoint-hint";
             p.hint id="endpoint-hint" {
                 @match refused {
                     Some(refused) => { "Needs " code { "--allow " (refused.right().word()) } " at the start of the server." }
-                    None => { "Nothing is started then. Only test what is yours." }
+                    None => { "No system is started then. Test only systems that you are allowed to load." }
                 }
             }
         }
@@ -216,7 +229,7 @@ fn text(name: &str, words: &str, value: &str, example: &str) -> Markup {
 /// Results of the form: whether it is valid, what it needs, and the equivalent command.
 fn outcome() -> Markup {
     html! {
-        section #outcome aria-label="What comes of it" {
+        section #outcome aria-label="Result of the check" {
             p #judgement role="status" {}
             ul #notes {}
             div.buttons {
@@ -226,7 +239,7 @@ fn outcome() -> Markup {
             h2 { "What it needs" }
             pre #plan tabindex="0" aria-label="What it needs" {}
             div.again {
-                h2 { "The same on the command line" }
+                h2 { "Equivalent command line" }
                 pre #command tabindex="0" aria-label="Command line" {}
                 button type="button" data-copy="command" { "Copy" }
                 p.hint #text-file hidden { "The text is the file " code #text-name { "experiment.yaml" } " there." }

@@ -29,7 +29,10 @@ impl<State: Send + Sync, Described> FromRequest<State> for Text<Described> {
 
     async fn from_request(request: Request, state: &State) -> Result<Text<Described>, Problem> {
         let text = tokio::time::timeout(LIMIT, String::from_request(request, state)).await.map_err(|_| {
-            Problem::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {} s", LIMIT.as_secs()))
+            Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                format!("the request body did not arrive within {} s", LIMIT.as_secs()),
+            )
         })?;
         match text {
             Ok(text) if text.trim().is_empty() => {
@@ -40,7 +43,7 @@ impl<State: Send + Sync, Described> FromRequest<State> for Text<Described> {
                 Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {} B", BODY_BYTES)))
             }
             Err(rejection) if rejection.status() == StatusCode::BAD_REQUEST => {
-                Err(Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8").hint(DESCRIBED))
+                Err(Problem::new(StatusCode::BAD_REQUEST, "the body is not UTF-8 text").hint(DESCRIBED))
             }
             Err(rejection) => Err(Problem::new(rejection.status(), rejection.body_text())),
         }

@@ -21,10 +21,10 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::lookup::{self, Found, Id};
-use crate::entry::newest_progress;
+use crate::entry::{RunEntry, newest_progress};
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::store::{EVENTS_FILE, Entry, State};
+use crate::store::{EVENTS_FILE, Entry, Failure, State};
 use crate::tail::{Line, Tail, whole_lines};
 
 /// Interval between two checks of the file.
@@ -103,22 +103,33 @@ pub async fn events(
         Found::Submission(entry) => {
             let file = used.store.folder(&entry.submitted.id).join(EVENTS_FILE);
             let (tail, current) = begin(file, &entry, resume).map_err(|error| Problem::internal(&error))?;
-            Ok(Some((entry.submitted.id, tail, current)))
+            Ok(Begun::Submission(entry.submitted.id, tail, current))
         }
         // A folder that was created without the server has no events.
-        Found::Folder(_) => Ok(None),
+        Found::Folder(name) => {
+            let state = lookup::result(&used, &name).map_or(State::Complete, |one| RunEntry::of_folder(&one).state);
+            Ok(Begun::Folder(state))
+        }
     });
     match begun.await? {
-        Some((id, tail, current)) => {
+        Begun::Submission(id, tail, current) => {
             // The channel has space: nothing was sent yet.
             if let Some(current) = current {
                 drop(send.send(Ok(current)).await);
             }
             tokio::spawn(follow(shared, id, tail, send));
         }
-        None => drop(send.send(Ok(end("complete"))).await),
+        Begun::Folder(state) => drop(send.send(Ok(end(state, None))).await),
     }
     Ok(Events(ReceiverStream::new(receive)))
+}
+
+/// What the events are of.
+enum Begun {
+    /// A submission: its id, the position at which reading starts, and an event that is sent before.
+    Submission(String, Tail, Option<Event>),
+    /// A results folder in this state.
+    Folder(State),
 }
 
 /// The position at which reading starts, and an event that is sent before.
@@ -145,10 +156,10 @@ async fn follow(shared: Arc<Shared>, id: String, mut tail: Tail, send: mpsc::Sen
             // The state is read before the file, otherwise the last events would be missed.
             let entry = used.store.get(&name).ok_or_else(|| Problem::not_found("run", &name))?;
             let lines = tail.lines().map_err(|error| Problem::internal(&error))?;
-            Ok((tail, entry.status.state, lines))
+            Ok((tail, entry.status, lines))
         });
         // The submission was deleted, or its file cannot be read.
-        let Ok((same, state, lines)) = read.await else { return };
+        let Ok((same, status, lines)) = read.await else { return };
         tail = same;
         let is_quiet = lines.is_empty();
         for line in lines {
@@ -157,8 +168,8 @@ async fn follow(shared: Arc<Shared>, id: String, mut tail: Tail, send: mpsc::Sen
                 return;
             }
         }
-        if is_quiet && state.is_over() {
-            drop(send.send(Ok(end(state.word()))).await);
+        if is_quiet && status.state.is_over() {
+            drop(send.send(Ok(end(status.state, status.error.as_ref()))).await);
             return;
         }
         if is_quiet {
@@ -183,6 +194,20 @@ fn event(line: &Line) -> Event {
         .data(line.text.replace('\r', " "))
 }
 
-fn end(state: &str) -> Event {
-    Event::default().event("end").data(format!("{{\"event\":\"end\",\"state\":\"{state}\"}}"))
+/// The last event of a stream.
+#[derive(Serialize)]
+struct End<'a> {
+    event: &'static str,
+    state: State,
+    /// Reason of the failure in one line, and what to do; left out unless it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+fn end(state: State, failure: Option<&Failure>) -> Event {
+    let hint = failure.and_then(|failure| failure.hint.as_deref());
+    let end = End { event: "end", state, error: failure.map(Failure::reason), hint };
+    Event::default().event("end").data(serde_json::to_string(&end).expect("plain JSON"))
 }

@@ -112,7 +112,7 @@ pub async fn slowly<Value: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
-    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server ends"));
+    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server is shutting down"));
     let permit = Arc::clone(&shared.slow).acquire_owned().await.map_err(ends)?;
     // The work holds the permit, because it continues if the client disconnects.
     briefly(move || {
@@ -129,7 +129,7 @@ pub async fn slowly<Value: Send + 'static>(
 pub async fn briefly<Value: Send + 'static>(
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
-    let failed = |_| Problem::from(RunError::new(ErrorKind::Internal, "a request came to no end"));
+    let failed = |_| Problem::from(RunError::new(ErrorKind::Internal, "the work of the request was aborted"));
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
 
@@ -141,7 +141,7 @@ pub async fn listing<Value: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
-    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server ends"));
+    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server is shutting down"));
     let _permit = shared.lists.acquire().await.map_err(ends)?;
     slowly(shared, work).await
 }

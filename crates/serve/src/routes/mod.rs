@@ -73,7 +73,7 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
         .api_route(
             "/runs",
             post_with(submit::submit, |op| {
-                op.id("submit").summary("Submit a run, an experiment or a search for capacity").description(
+                op.id("submit").summary("Submit a run, an experiment, a search for capacity or a choice").description(
                     "The body is YAML or JSON. It is on the disk of the server, and waits for its turn, when the response comes.",
                 )
             })
@@ -128,7 +128,7 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
             get_with(events::events, |op| {
                 op.id("getEvents").summary("What goes on, as server-sent events").description(
                     "From the beginning, then as it happens: progress once a second. Each has a line of \
-                     `pubmark run --events` as its data and that line's kind as its name; the last one is `end`. Each line has an \
+                     `pubmark run --events` as its data and that line's kind as its name; the last one is `end`, with `state`, and if it failed `error` and `hint`. Each line has an \
                      `id`; a client that sends the newest as `Last-Event-ID` gets those behind it. If there is no such id, or more \
                      than 4 MiB are behind it, the first event is `current`, with `missed: true`, `state` and the newest `progress`, \
                      and the events between are left out.",
@@ -144,7 +144,7 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
             "/runs/{id}/results",
             get_with(results::results, |op| op.id("getResults").summary("What a deletion would remove"))
                 .delete_with(results::delete, |op| {
-                    op.id("deleteResults").summary("Delete results for good").description(
+                    op.id("deleteResults").summary("Delete results permanently").description(
                         "By the id of a submission, all of its folders and its entry in the list; by the name of a folder, that \
                          folder. What is under way is not deleted: cancel it first.",
                     )

@@ -54,7 +54,14 @@ pub async fn cancel(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
     lookup::slowly(&shared, move || {
         let before = entry(&used, &id)?;
         if before.state.is_over() {
-            return Err(Problem::new(StatusCode::CONFLICT, format!("`{id}` is over: {}", before.state.word())));
+            return Err(Problem::new(
+                StatusCode::CONFLICT,
+                format!("`{id}` has already ended: {}", before.state.word()),
+            ));
+        }
+        if before.submitted_at.is_none() {
+            return Err(Problem::new(StatusCode::CONFLICT, format!("`{id}` is run by a command, not by this server"))
+                .hint("stop it with Ctrl-C where it was started"));
         }
         used.queue.cancel(&before.id)?;
         entry(&used, &before.id)

@@ -64,8 +64,8 @@ pub struct Validated {
     systems: Vec<String>,
     /// Notes for the reader.
     notes: Vec<String>,
-    /// The command line that executes the same; a text that was sent is the file `run.yaml`, `experiment.yaml` or
-    /// `workload.yaml` in it.
+    /// The command line that executes the same; a text that was sent is the file `run.yaml`, `experiment.yaml`,
+    /// `requirements.yaml` or `workload.yaml` in it.
     command: String,
     /// The same run as the file `run.yaml`, without passwords; `null` unless it is a run.
     run_yaml: Option<String>,
@@ -132,6 +132,9 @@ pub async fn dry_run(
             Planned::Search(rows, first) => {
                 worked_out(&used, query.machine, |here| dry_run::capacity::text(&rows, &first, here))?
             }
+            Planned::Choice(plan) => worked_out(&used, query.machine, |_| {
+                Ok(dry_run::choose::text(&plan.requirements, &plan.objectives, &plan.candidates, None))
+            })?,
             Planned::Experiment(plan) => worked_out(&used, query.machine, |here| {
                 let machines = Machines::default();
                 match here {

@@ -142,7 +142,7 @@ impl CapacitySubmission {
         }
         let within = self.within.unwrap_or(WITHIN);
         if within.is_zero() || self.duration.is_some_and(|duration| duration.is_zero()) {
-            return Err(RunError::input("`within` and `duration` are longer than zero").into());
+            return Err(RunError::input("`within` and `duration` must be longer than zero").into());
         }
         if let Some(most) = self.most.filter(|most| !(LEAST_FACTOR..=LARGEST_RATE_FACTOR).contains(most)) {
             return Err(

@@ -112,7 +112,7 @@ impl ExperimentSubmission {
             return Err(RunError::input(format!("`repeat` is 1 to {MOST_REPETITIONS}, not {repeat}")).into());
         }
         if self.duration.is_some_and(|duration| duration.is_zero()) {
-            return Err(RunError::input("`duration` is longer than zero").into());
+            return Err(RunError::input("`duration` must be longer than zero").into());
         }
         let ExperimentSubmission { quick, repeat, duration, warmup, wait, .. } = *self;
         let changes = Changes { quick, repeat, duration, warmup, wait, ..Changes::default() };
@@ -154,18 +154,18 @@ impl ExperimentSubmission {
 fn part(experiment: Experiment, only: &str) -> Result<Experiment, Problem> {
     let parts = only.split_once('=').map(|(axis, values)| (axis.trim(), values.trim()));
     let Some((axis, values)) = parts.filter(|(axis, values)| !axis.is_empty() && !values.is_empty()) else {
-        return Err(Problem::from(RunError::input(format!("`only`: `{only}` is no axis with values")))
+        return Err(Problem::from(RunError::input(format!("`only`: `{only}` is not an axis with values")))
             .hint("write an axis and its values, such as `system=mosquitto,nats`"));
     };
     experiment.only(axis, values).map_err(|error| {
         let (message, hint) = match error {
             OnlyError::NoAxis { wrong, axes } => {
                 let hint = suggestion::choices(&wrong, axes.iter().map(String::as_str));
-                (format!("`only`: `{wrong}` is no axis of this experiment"), hint)
+                (format!("`only`: `{wrong}` is not an axis of this experiment"), hint)
             }
             OnlyError::NoValue { axis, wrong, values } => {
                 let hint = suggestion::choices(&wrong, values.iter().map(String::as_str));
-                (format!("`only`: `{wrong}` is no value of the axis `{axis}`"), hint)
+                (format!("`only`: `{wrong}` is not a value of the axis `{axis}`"), hint)
             }
         };
         Problem::from(RunError::input(message)).hint(hint)

@@ -1,6 +1,9 @@
 //! Error messages of a run name options of the command line. This module translates them into the keys of a submission.
 
+use pubmark_record::headline::Kind;
+
 use crate::problem::Problem;
+use crate::store::Failure;
 
 /// Options of a run and their keys in a submission of one.
 const OF_RUN: &[(&str, &str)] = &[
@@ -68,6 +71,25 @@ const OF_RUN: &[(&str, &str)] = &[
 /// Options of a search whose keys have different names.
 const OF_SEARCH: &[(&str, &str)] = &[("fault", "faults"), ("link", "links")];
 
+/// Options of a choice and their keys in its requirements, where they differ from those of a run.
+const OF_CHOICE: &[(&str, &str)] = &[
+    ("drain", "window.drain"),
+    ("duration", "window.duration"),
+    ("growth", "growth"),
+    ("limit", "resources"),
+    ("no-headroom", "headroom"),
+    ("protocol", "needs.protocol"),
+    ("qos", "needs.qos"),
+    ("rate", "load.rate"),
+    ("recovery", "recovery"),
+    ("scale", "load.scale"),
+    ("seed", "load.seed"),
+    ("slo", "objectives"),
+    ("tls", "needs.tls"),
+    ("warmup", "window.warmup"),
+    ("within", "within"),
+];
+
 /// Kind of submission that the keys belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
@@ -75,6 +97,8 @@ pub enum Keys {
     Run,
     /// A search or an experiment, whose keys are at the top level.
     Flat,
+    /// A choice, whose keys are those of its requirements.
+    Choice,
 }
 
 impl Keys {
@@ -85,6 +109,33 @@ impl Keys {
         body.chain.iter_mut().for_each(|part| *part = self.text(part));
         body.hint = body.hint.as_deref().map(|hint| self.text(hint));
         problem
+    }
+
+    /// The keys of a submission of this kind.
+    pub fn of(kind: Kind) -> Keys {
+        match kind {
+            Kind::Run => Keys::Run,
+            Kind::Choice => Keys::Choice,
+            Kind::Experiment | Kind::Capacity => Keys::Flat,
+        }
+    }
+
+    /// Rewrites the failure of a run for the user of its submission.
+    pub fn tell_failure(self, failure: Failure) -> Failure {
+        let chain = failure.chain.iter().map(|part| self.text(part)).collect();
+        Failure { chain, hint: failure.hint.as_deref().map(|hint| self.text(hint)) }
+    }
+
+    /// The group of a submission that has a field, if one has.
+    pub fn group(self, field: &str) -> Option<&'static str> {
+        match self {
+            Keys::Run => {
+                let mut grouped = OF_RUN.iter().filter_map(|(_, key)| key.split_once('.'));
+                grouped.find(|(_, name)| *name == field).map(|(group, _)| group)
+            }
+            Keys::Choice => pubmark_choose::requirements::group_of(field),
+            Keys::Flat => None,
+        }
     }
 
     /// Replaces options between backticks by keys: `--qos 1` becomes `qos: 1`.
@@ -118,6 +169,10 @@ impl Keys {
         };
         match self {
             Keys::Run => in_table(OF_RUN),
+            Keys::Choice => {
+                let of_run = || in_table(OF_RUN).filter(|key| key.contains('.'));
+                in_table(OF_CHOICE).or_else(of_run).map(|key| format!("choose.{key}"))
+            }
             Keys::Flat => in_table(OF_SEARCH).or_else(|| {
                 let known = in_table(OF_RUN).is_some()
                     || matches!(option, "most" | "within" | "vary" | "only" | "quick" | "wait");
@@ -152,10 +207,31 @@ mod tests {
         ] {
             assert_eq!((Keys::Run.text(given).as_str(), Keys::Flat.text(given).as_str()), (run, flat));
         }
+        assert_eq!(
+            (Keys::Run.group("set"), Keys::Run.group("sett"), Keys::Flat.group("set")),
+            (Some("load"), None, None)
+        );
+        assert_eq!(Keys::Choice.group("retained"), Some("needs"));
         let problem = Problem::new(StatusCode::BAD_REQUEST, "`--slo` is wrong").hint("write `--slo p99<1s`");
         let told = Keys::Run.tell(problem).body;
         assert_eq!((told.error.as_str(), told.chain[0].as_str()), ("`slo` is wrong", "`slo` is wrong"));
         assert_eq!(told.hint.as_deref(), Some("write `slo: p99<1s`"));
+    }
+
+    #[test]
+    fn every_key_of_a_choice_is_one_of_requirements() {
+        let schema = serde_json::to_value(schemars::schema_for!(pubmark_choose::Requirements)).unwrap();
+        for (option, key) in OF_CHOICE {
+            let found = match key.split_once('.') {
+                None => &schema["properties"][*key],
+                Some((group, field)) => {
+                    let definition = format!("{}{}", group[..1].to_uppercase(), &group[1..]);
+                    &schema["$defs"][definition.as_str()]["properties"][field]
+                }
+            };
+            assert!(found.is_object(), "{option}: {key}");
+        }
+        assert_eq!(Keys::Choice.text("`--link lte --qos 1`"), "`choose.load.links: lte, choose.needs.qos: 1`");
     }
 
     #[test]

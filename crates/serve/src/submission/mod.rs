@@ -1,28 +1,32 @@
-//! Submissions: a run, an experiment or a capacity search, as YAML or JSON. [`Submission::read`] reads and validates one,
+//! Submissions: a run, an experiment, a capacity search or a choice, as YAML or JSON. [`Submission::read`] reads and validates one,
 //! [`Submission::order`] has the arguments of the child process.
 
 mod capacity;
+mod choice;
 mod command;
 mod experiment;
-mod keys;
+pub mod keys;
+mod place;
 mod run;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use pubmark_choose::requirements::{REQUIREMENTS_FILE, Requirements};
 use pubmark_experiment::experiment::planning::Plan;
 use pubmark_model::secret::Secret;
 use pubmark_model::workload::Workload;
 use pubmark_model::{self as model, builtin};
 use pubmark_record::headline::Kind;
-use pubmark_runner::spec::file::document;
+use pubmark_runner::spec::file::{DocumentError, document};
 use pubmark_runner::{CheckedRun, Host, RunSpec, WorkloadSource, suggestion};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 pub use capacity::CapacitySubmission;
+pub use choice::{ChoicePlan, ChoiceSubmission};
 pub use experiment::ExperimentSubmission;
 pub use run::RunSubmission;
 
@@ -35,6 +39,7 @@ use keys::Keys;
 struct Head {
     experiment: Option<IgnoredAny>,
     capacity: Option<IgnoredAny>,
+    choose: Option<IgnoredAny>,
     axes: Option<IgnoredAny>,
 }
 
@@ -49,6 +54,8 @@ pub enum SubmissionBody {
     Experiment(ExperimentSubmission),
     /// A capacity search.
     Capacity(Box<CapacitySubmission>),
+    /// A choice of a system.
+    Choice(Box<ChoiceSubmission>),
 }
 
 /// A validated submission, as far as this is possible without starting anything.
@@ -72,6 +79,8 @@ enum What {
     Experiment { text: Option<String>, options: Vec<String> },
     /// The text of the workload, if it is not built in, the options after it, and the password of the clients.
     Capacity { text: Option<String>, options: Vec<String>, password: Option<Secret> },
+    /// The requirements.
+    Choice(Box<Requirements>),
 }
 
 /// A heading and a text for each line of a dry run.
@@ -85,6 +94,8 @@ pub enum Planned {
     Experiment(Box<Plan>),
     /// Lines of a search, and its first trial.
     Search(Rows, Box<CheckedRun>),
+    /// A choice.
+    Choice(Box<ChoicePlan>),
 }
 
 /// Arguments and files of the child process.
@@ -103,9 +114,7 @@ pub struct Order {
 
 /// Examples of the shortest submissions.
 const SHORTEST: &str = "a run is `{\"workload\": \"smart-home\"}`, an experiment `{\"experiment\": \"brokers\"}`, a search \
-                        `{\"capacity\": \"smart-home\"}`; `GET /openapi.json` describes all fields";
-/// Beginning of the message about an unknown field.
-const UNKNOWN_FIELD: &str = "unknown field `";
+                        `{\"capacity\": \"smart-home\"}`, a choice `{\"choose\": {\"workload\": \"smart-home\"}}`; `GET /openapi.json` describes all fields";
 /// File name of a definition.
 const EXPERIMENT_FILE: &str = "experiment.yaml";
 /// File name of the workload of a search.
@@ -120,13 +129,17 @@ impl Submission {
     /// The text cannot be parsed (with line and column), is not allowed, or cannot be executed on this machine.
     pub fn read(text: &str, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
         let head: Head = head(text)?;
+        let keys = head.keys();
         let read = || match head {
-            Head { experiment: Some(_), .. } => described::<ExperimentSubmission>(text)?.judged(allow, host),
-            Head { axes: Some(_), .. } => ExperimentSubmission::of_text(text).judged(allow, host),
-            Head { capacity: Some(_), .. } => described::<CapacitySubmission>(text)?.judged(allow, host),
-            _ => Submission::of_run(described::<RunSubmission>(text)?, allow, host),
+            Head { experiment: Some(_), .. } => described::<ExperimentSubmission>(text, keys)?.judged(allow, host),
+            Head { axes: Some(_), .. } => {
+                ExperimentSubmission::of_text(text).judged(allow, host).map_err(place::in_sent_text)
+            }
+            Head { capacity: Some(_), .. } => described::<CapacitySubmission>(text, keys)?.judged(allow, host),
+            Head { choose: Some(_), .. } => described::<ChoiceSubmission>(text, keys)?.judged(allow, host),
+            _ => Submission::of_run(described::<RunSubmission>(text, keys)?, allow, host),
         };
-        read().map_err(|problem| head.keys().tell(problem))
+        read().map_err(|problem| place::located(text, keys.tell(problem)))
     }
 
     fn of_run(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
@@ -148,22 +161,27 @@ impl Submission {
     /// As [`Submission::read`].
     pub fn plan(text: &str, allow: &Allow, host: &Host) -> Result<Planned, Problem> {
         let head: Head = head(text)?;
+        let keys = head.keys();
         let planned = || {
             Ok(match head {
                 Head { experiment: Some(_), .. } => {
-                    Planned::Experiment(Box::new(described::<ExperimentSubmission>(text)?.planned(allow, host)?))
+                    Planned::Experiment(Box::new(described::<ExperimentSubmission>(text, keys)?.planned(allow, host)?))
                 }
                 Head { axes: Some(_), .. } => {
-                    Planned::Experiment(Box::new(ExperimentSubmission::of_text(text).planned(allow, host)?))
+                    let planned = ExperimentSubmission::of_text(text).planned(allow, host);
+                    Planned::Experiment(Box::new(planned.map_err(place::in_sent_text)?))
                 }
                 Head { capacity: Some(_), .. } => {
-                    let (rows, first) = described::<CapacitySubmission>(text)?.rows(allow, host)?;
+                    let (rows, first) = described::<CapacitySubmission>(text, keys)?.rows(allow, host)?;
                     Planned::Search(rows, Box::new(first))
                 }
-                _ => Planned::Run(Box::new(checked(described(text)?, allow, host)?)),
+                Head { choose: Some(_), .. } => {
+                    Planned::Choice(Box::new(described::<ChoiceSubmission>(text, keys)?.planned(allow, host)?))
+                }
+                _ => Planned::Run(Box::new(checked(described(text, keys)?, allow, host)?)),
             })
         };
-        planned().map_err(|problem| head.keys().tell(problem))
+        planned().map_err(|problem| place::located(text, keys.tell(problem)))
     }
 
     /// The command line that executes the same. A text is represented by the file `run.yaml`, `experiment.yaml` or
@@ -179,6 +197,7 @@ impl Submission {
                 let password = password.as_ref().map(|_| format!("--password-file={PASSWORD_FILE}"));
                 words("capacity", &file.into_iter().chain(options.iter().cloned()).chain(password).collect::<Vec<_>>())
             }
+            What::Choice(_) => words("choose", &[REQUIREMENTS_FILE.to_owned()]),
             What::Experiment { text: None, options } => words("experiment", options),
             What::Experiment { text: Some(_), options } => {
                 words("experiment", &[&[EXPERIMENT_FILE.to_owned()], &options[..]].concat())
@@ -203,31 +222,40 @@ impl Submission {
         Ok(match self.what {
             What::Run(mut spec, _) => {
                 let password = spec.connection.password.take().map(|password| (PASSWORD_FILE, password));
-                if password.is_some() {
-                    spec.connection.password_file = Some(folder.join(PASSWORD_FILE));
-                }
+                let options = password.iter().map(|_| password_from(folder)).collect();
                 let text = spec.to_yaml_with_passwords()?;
-                Order { verb: "run", file: Some(("run.yaml", text)), password, options: vec![] }
+                Order { verb: "run", file: Some(("run.yaml", text)), password, options }
             }
             What::Experiment { text, options } => {
                 let file = text.map(|text| (EXPERIMENT_FILE, text));
                 Order { verb: "experiment", file, password: None, options }
             }
+            What::Choice(requirements) => {
+                let text = requirements.to_yaml_with_passwords()?;
+                // Each submission has a folder of its own.
+                let options = vec!["--fresh".to_owned()];
+                Order { verb: "choose", file: Some((REQUIREMENTS_FILE, text)), password: None, options }
+            }
             What::Capacity { text, mut options, password } => {
                 let file = text.map(|text| (WORKLOAD_FILE, text));
-                if password.is_some() {
-                    options.push(format!("--password-file={}", folder.join(PASSWORD_FILE).display()));
-                }
+                options.extend(password.iter().map(|_| password_from(folder)));
                 Order { verb: "capacity", file, password: password.map(|password| (PASSWORD_FILE, password)), options }
             }
         })
     }
 }
 
+/// The option by which the child reads the password. Unlike that of `--password-file`, the path is in no result: the file is
+/// removed when the submission is over.
+fn password_from(folder: &Path) -> String {
+    format!("--password-from={}", folder.join(PASSWORD_FILE).display())
+}
+
 impl Head {
     fn keys(&self) -> Keys {
         match self {
-            Head { experiment: None, axes: None, capacity: None } => Keys::Run,
+            Head { experiment: None, axes: None, capacity: None, choose: None } => Keys::Run,
+            Head { experiment: None, axes: None, capacity: None, choose: Some(_) } => Keys::Choice,
             _ => Keys::Flat,
         }
     }
@@ -239,19 +267,19 @@ fn head(text: &str) -> Result<Head, Problem> {
 }
 
 /// Parses a text; an error has a hint with what to write instead.
-fn described<Value: DeserializeOwned>(text: &str) -> Result<Value, Problem> {
+fn described<Value: DeserializeOwned>(text: &str, keys: Keys) -> Result<Value, Problem> {
     document(text).map_err(|error| {
         let key = error.place.and_then(|place| key_at(text, place));
-        let hint = hint(&error.message, key);
+        let hint = hint(&error, key, keys);
         Problem::from(error).hint(hint)
     })
 }
 
-/// Hint for a field: an unknown field may be a misspelling of another; for others it refers to the description.
-fn hint(message: &str, key: Option<&str>) -> String {
-    let unknown = message.split_once(UNKNOWN_FIELD).and_then(|(_, rest)| rest.split_once('`'));
-    let Some((wrong, rest)) = unknown else {
-        return match message.contains("missing field `workload`") {
+/// Hint for a field: an unknown field may belong to a group, or be a misspelling of another; for others it refers to the
+/// description.
+fn hint(error: &DocumentError, key: Option<&str>, keys: Keys) -> String {
+    let Some(wrong) = error.unknown_field() else {
+        return match error.message.contains("missing field `workload`") {
             true => SHORTEST.to_owned(),
             false => format!(
                 "`GET /openapi.json` describes what {} takes",
@@ -260,8 +288,13 @@ fn hint(message: &str, key: Option<&str>) -> String {
         };
     };
     // The valid names follow.
-    let names = rest.split_once("expected ").map_or("", |(_, names)| names.trim_start_matches("one of "));
-    suggestion::choices(wrong, names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()))
+    let names = error.message.split_once("expected ").map_or("", |(_, names)| names.trim_start_matches("one of "));
+    let names: Vec<&str> =
+        names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()).collect();
+    match keys.group(wrong).filter(|group| names.contains(group)) {
+        Some(group) => format!("`{wrong}` is a field of `{group}`: write `{group}: {{{wrong}: …}}`"),
+        None => suggestion::choices(wrong, names),
+    }
 }
 
 /// The key of the value at a position, if the key is before it in the same line.

@@ -135,7 +135,7 @@ impl RunSubmission {
         for (_, group, fields) in groups.into_iter().filter(|(is_there, ..)| *is_there) {
             if let Some((field, _)) = fields.iter().find(|(_, is_there)| *is_there) {
                 return Err(Problem::from(RunError::input(format!(
-                    "`{field}` stands at the top, and `{group}` is given too"
+                    "`{field}` is at the top level, and `{group}` is given, too"
                 )))
                 .hint(format!("put `{field}` into `{group}`")));
             }

@@ -14,7 +14,7 @@ from pubmark.deadline import Deadline
 from pubmark.errors import PubmarkWarning, UsageError
 from pubmark.rows import Experiment, Finding, Link, Nodes, Protocol, State, System, Validated, Workload
 from pubmark.runs import WAIT_S, Run, cancel_quietly, entry_of
-from pubmark.submission import CapacityFields, ExperimentFields, RunFields, Source
+from pubmark.submission import CapacityFields, ChoiceFields, ExperimentFields, RunFields, Source
 
 if TYPE_CHECKING:
     import pandas
@@ -105,8 +105,21 @@ class Client:
         """
         return self.submit_document(submission.capacity(workload, fields))
 
+    def choose(self, workload: Source, *, timeout_s: float = WAIT_S, **fields: Unpack[ChoiceFields]) -> Run:
+        """Submits a choice of a system as `submit_choice` does and waits for its end, as `run` does."""
+        deadline = Deadline(timeout_s)
+        return self._finished(self.submit_choice(workload, **fields), deadline)
+
+    def submit_choice(self, workload: Source, **fields: Unpack[ChoiceFields]) -> Run:
+        """Submits a choice: which of the `candidates` meet the `objectives`, and at what cost. It returns at once.
+
+        `workload` is as of a run. Fields: `load`, `growth`, `objectives`, `recovery`, `resources`, `needs`, `candidates`, `within`,
+        `headroom`, `window`, `generator`, `connection` (docs/how-to/choose-a-system.md).
+        """
+        return self.submit_document(submission.choice(workload, fields))
+
     def submit_document(self, document: str) -> Run:
-        """Submits a text as it is, YAML or JSON: a `run.yaml`, the definition of an experiment, a search for capacity."""
+        """Submits a text as it is, YAML or JSON: a `run.yaml`, the definition of an experiment, a search for capacity, a choice."""
         return Run(self, entry_of(self.connection.json("POST", "/runs", body=submission.utf8(document)), "/runs"))
 
     def validate(self, document: str) -> Validated:

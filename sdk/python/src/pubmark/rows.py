@@ -51,6 +51,7 @@ class Headline(TypedDict):
     holds_per_s: float | None
     qualify: list[str]
     recommended: str | None
+    in_progress: bool
 
 
 class Failure(TypedDict):

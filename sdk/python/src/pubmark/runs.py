@@ -1,4 +1,4 @@
-"""A run, an experiment or a search for capacity on the server: how far it is, what came of it."""
+"""A run, an experiment, a search for capacity or a choice on the server: how far it is, what came of it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Run(Figures):
 
     @property
     def kind(self) -> Kind:
-        """`run`, `experiment` or `capacity`."""
+        """`run`, `experiment`, `capacity` or `choice`."""
         return self._entry["kind"]
 
     @property

@@ -93,8 +93,25 @@ class CapacityFields(TypedDict, total=False):
     most: float
 
 
+class ChoiceFields(TypedDict, total=False):
+    """Fields of a choice of a system (`Requirements`)."""
+
+    load: Mapping[str, Any]
+    growth: float
+    objectives: str
+    recovery: Time
+    resources: str
+    needs: Mapping[str, Any]
+    candidates: list[str | Mapping[str, Any]]
+    within: Time
+    headroom: bool
+    window: Mapping[str, Any]
+    generator: Mapping[str, Any]
+    connection: Mapping[str, Any]
+
+
 #: Fields that are times.
-_TIMES = ("duration", "warmup", "drain", "wait", "within")
+_TIMES = ("duration", "warmup", "drain", "wait", "within", "recovery")
 
 
 def run(source: Source, fields: RunFields) -> str:
@@ -119,7 +136,20 @@ def capacity(source: Source, fields: CapacityFields) -> str:
     return _document({"capacity": named}, fields, CapacityFields)
 
 
+def choice(source: Source, fields: ChoiceFields) -> str:
+    """A choice of a system."""
+    path = _file(source)
+    named: Any = os.fspath(source) if path is None else {"file_name": path.name, "text": _read(path)}
+    given = {name: value for name, value in _checked(fields, ChoiceFields).items() if value is not None}
+    return document({"choose": {"workload": named, **given}})
+
+
 def _document(head: dict[str, Any], fields: Mapping[str, Any], known: type) -> str:
+    return document({**head, **_checked(fields, known)})
+
+
+def _checked(fields: Mapping[str, Any], known: type) -> dict[str, Any]:
+    """The fields, all of which are known, with times as the server reads them."""
     names = list(get_type_hints(known))
     for name in fields:
         if name not in names:
@@ -127,7 +157,7 @@ def _document(head: dict[str, Any], fields: Mapping[str, Any], known: type) -> s
             meant = f"; did you mean `{near[0]}`?" if near else ""
             raise UsageError(f"there is no field `{name}`{meant}", f"the fields are {', '.join(names)}")
     times = {name: _time(name, fields[name]) for name in _TIMES if fields.get(name) is not None}
-    return document({**head, **fields, **times})
+    return {**fields, **times}
 
 
 def document(fields: dict[str, Any]) -> str:
