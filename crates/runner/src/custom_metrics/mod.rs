@@ -48,10 +48,6 @@ pub fn of(spec: &RunSpec, workload: &Workload) -> Result<Vec<MetricProgram>, Run
     let metrics: Vec<MetricProgram> =
         workload.metrics.iter().filter(|metric| !is_replaced(metric)).chain(&spec.metrics).cloned().collect();
     metric::check(&metrics).map_err(|error| unusable(&error))?;
-    if !metrics.is_empty() && spec.nodes.nodes.is_some() {
-        return Err(RunError::input("metrics of your own need the message log, and `--nodes` has none")
-            .hint("use `--local-nodes`, or leave the metrics out"));
-    }
     Ok(metrics)
 }
 
@@ -172,8 +168,6 @@ mod tests {
         spec.metrics = vec![read("b=three").unwrap()];
         let commands: Vec<String> = of(&spec, &workload).unwrap().iter().map(|one| one.command.join(" ")).collect();
         assert_eq!(commands, ["one", "three"]);
-        spec.nodes.nodes = Some(2);
-        assert!(of(&spec, &workload).unwrap_err().to_string().contains("`--nodes` has none"));
     }
 
     #[test]
