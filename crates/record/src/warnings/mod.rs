@@ -215,8 +215,9 @@ pub const WARNINGS: [WarningKind; 23] = [
     WarningKind {
         code: "W21",
         title: "message log partial",
-        meaning: "Rows of the message log are missing: messages moved faster than they were written, or the disk took no \
-                  more. The run's own figures do not depend on the log and are complete.",
+        meaning: "Rows of the message log are missing: messages moved faster than they were written, the disk took no \
+                  more, or a node, which the warning names, did not send its part. The run's own figures do not depend \
+                  on the log.",
         remedy: "Write to a faster disk with `--out`, or lower the rate; figures that are computed from the log lack \
                  those rows.",
         find: messages::log_partial,
