@@ -25,6 +25,6 @@ mod stubs {
 }
 
 pub use announcement::Announcement;
-pub use coordinator::{Cluster, Event, NodeInfo, NodesRequired, Traffic};
+pub use coordinator::{Cluster, Event, NodeInfo, NodesRequired, Traffic, WorkerReport};
 pub use credentials::Credentials;
 pub use error::{ClusterError, Objection, Refusal};

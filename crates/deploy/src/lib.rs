@@ -16,6 +16,7 @@ mod writing;
 mod yaml;
 
 use std::collections::hash_map::RandomState;
+use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -28,7 +29,7 @@ use pubmark_model::placement::Labels;
 use pubmark_model::secret::Secret;
 use pubmark_model::workload::Workload;
 use pubmark_record::record::LimitInfo;
-use pubmark_runner::spec::{Netem, PlacedSystem};
+use pubmark_runner::spec::{Connection, Netem, PlacedSystem};
 use pubmark_runner::{ErrorKind, Host, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
 use pubmark_systems::Definition;
 use pubmark_systems::launch::Rendered;
@@ -144,6 +145,8 @@ impl Deployment {
             connection.password_file = Some(Path::new(CREDENTIALS).join(PASSWORD_FILE));
             secrets[0].push((PASSWORD_FILE, format!("{}\n", log_in.password.expose())));
         }
+        let local = spec.connection.clone();
+        secrets[0].extend(move_tls_files(&mut spec.connection)?);
         spec.nodes.nodes = Some(nodes);
         spec.nodes.listen = Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, COORDINATOR_PORT)));
         spec.nodes.credentials = Some(CREDENTIALS.into());
@@ -168,9 +171,10 @@ impl Deployment {
         // The image does not contain the file of a definition: the record then has the endpoint only.
         spec.target.system = spec.target.system.filter(|system| Definition::names().contains(&system.as_str()));
         let workload = Arc::new(spec.load()?);
+        refuse_unusable_outputs(kind, &spec, &workload)?;
         let labels = labels_in_turn(&std::mem::take(&mut spec.nodes.node_labels), &workload, nodes)?;
         let links = (!workload.links_in_use().is_empty()).then_some(spec.load.netem);
-        check(&spec, workload)?;
+        check(&spec, &local, workload)?;
         secrets[0].push((SPEC_FILE, spec.to_yaml_with_passwords()?));
         let window = &spec.window;
         let phases = [window.warmup, window.duration, window.drain, BESIDE_PHASES];
@@ -256,9 +260,34 @@ fn id() -> String {
     format!("{:06x}", RandomState::new().build_hasher().finish() & 0xff_ffff)
 }
 
+/// Makes the files of certificates and keys that a run names secrets of the coordinator, from which its nodes get them.
+fn move_tls_files(connection: &mut Connection) -> Result<Files, RunError> {
+    let named = [
+        ("--tls-ca", "tls-ca.pem", &mut connection.tls_ca),
+        ("--tls-cert", "tls-cert.pem", &mut connection.tls_cert),
+        ("--tls-key", "tls-key.pem", &mut connection.tls_key),
+    ];
+    let mut secrets = vec![];
+    for (option, name, path) in named {
+        let Some(path) = path else { continue };
+        let text = fs::read_to_string(&*path).map_err(|error| {
+            RunError::from_error(ErrorKind::Input, &error)
+                .during(format!("failed to read `{}` ({option})", path.display()))
+                .hint("the path of a PEM file on this machine")
+        })?;
+        secrets.push((name, text));
+        *path = Path::new(CREDENTIALS).join(name);
+    }
+    Ok(secrets)
+}
+
 /// Refuses what the coordinator would refuse, except host names that cannot be resolved: only its machine knows which ones can.
-fn check(spec: &RunSpec, workload: Arc<Workload>) -> Result<(), RunError> {
+/// `local` has the files of certificates and keys on this machine.
+fn check(spec: &RunSpec, local: &Connection, workload: Arc<Workload>) -> Result<(), RunError> {
     let mut here = spec.clone();
+    here.connection.tls_ca.clone_from(&local.tls_ca);
+    here.connection.tls_cert.clone_from(&local.tls_cert);
+    here.connection.tls_key.clone_from(&local.tls_key);
     for url in [&mut here.target.endpoint, &mut here.target.subscribe_endpoint].into_iter().flatten() {
         *url = with_host(url, &Ipv4Addr::LOCALHOST.to_string());
     }
@@ -280,14 +309,21 @@ fn with_host(url: &str, host: &str) -> String {
     format!("{}{host}{}", &url[..begin], &url[port..])
 }
 
-/// Refuses certificate and key files of this machine, as the coordinator's container does not have them.
+/// Refuses a message log that stays in a container, and metrics whose programs no container has.
+fn refuse_unusable_outputs(kind: Kind, spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
+    if kind == Kind::Compose && spec.message_log.is_some() {
+        return Err(RunError::unsupported("the message log would stay in the coordinator's container, which ends")
+            .hint("`pubmark deploy kubernetes --apply` collects it, `pubmark deploy ssh` writes it here"));
+    }
+    if !spec.metrics.is_empty() || !workload.metrics.is_empty() {
+        return Err(RunError::unsupported("metrics of your own start programs, which no container has")
+            .hint("compute them from the message log (`--message-log`) that a run in Kubernetes leaves; or leave the metrics out"));
+    }
+    Ok(())
+}
+
+/// Refuses a workload that names files or variables of this machine, as the coordinator's container does not have them.
 fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
-    let connection = &spec.connection;
-    let given = [
-        ("--tls-ca", connection.tls_ca.is_some()),
-        ("--tls-cert", connection.tls_cert.is_some()),
-        ("--tls-key", connection.tls_key.is_some()),
-    ];
     let text = match &spec.workload {
         WorkloadSource::Inline { text, .. } => text,
         WorkloadSource::Named(_) => "",
@@ -302,13 +338,7 @@ fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
         return Err(RunError::unsupported("the workload names a variable of this machine, and the run is on others")
             .hint("`--user` and `--password-env` of this call become a secret of the deployment"));
     }
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => {
-            Err(RunError::unsupported(format!("`{option}` names a file of this machine, and the run is on others"))
-                .hint("add the file to the written manifest, or `--tls-insecure`"))
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::faults;
 use crate::faults::log::FaultNotes;
 use crate::faults::outcome::FaultOutcome;
 use crate::followed::Followed;
-use crate::message_log::Log;
+use crate::message_log::{IncompletePart, Log};
 use crate::outcome::{NodePair, Outcome, Reactions, ThreadHealth};
 use crate::plan::RunPlan;
 use crate::ramp::Ramp;
@@ -77,7 +77,10 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
             quantum_ns: spent.map(|spent| spent.quantum_ns).filter(|quantum_ns| *quantum_ns > 0),
             ordinary_share: spent.and_then(|spent| Some(spent.ordinary_ns? as f64 / length_ns as f64)),
         });
-        if let (Some(log), Some(logged)) = (&mut log, shard.logged) {
+        if let (Some(log), Some(mut logged)) = (&mut log, shard.logged) {
+            if plan.on_nodes {
+                log.incomplete.extend(logged.why.take().map(|why| IncompletePart { node, why }));
+            }
             log.logged.merge(logged);
         }
         received.push((node, shard.ledger, shard.streams, shard.absences));

@@ -416,8 +416,11 @@ impl RunDriver<'_> {
         self.observer.progress(Phase::Collect, elapsed, None, &progress.totals());
         let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
         let mut outcome = merge_outcomes(self.plan, finished.outcomes, (start_ns, closed_ns));
-        if let (Some(log), Some(lost)) = (&mut outcome.log, finished.lost.first()) {
-            log.logged.why.get_or_insert_with(|| format!("the worker of `{}` was lost", lost.name));
+        if let Some(log) = &mut outcome.log {
+            if let Some(lost) = finished.lost.first().filter(|_| !self.plan.on_nodes) {
+                log.logged.why.get_or_insert_with(|| format!("the worker of `{}` was lost", lost.name));
+            }
+            log.incomplete.extend(finished.incomplete);
         }
         outcome.lost = finished.lost;
         outcome.access = finished.access;

@@ -364,6 +364,15 @@ pub(crate) fn error_ns(bound_us: Option<f64>) -> Option<u64> {
     bound_us.map(|bound_us| (bound_us * 1e3).ceil() as u64)
 }
 
+/// Largest error of the latency of a message from one node to another, ns, by the rows of their nodes; `None` if it is
+/// unknown. There are no rows in a run of one process, which has one clock.
+pub fn pair_error_ns(nodes: &[NodeRow], from: u16, to: u16) -> Option<u64> {
+    match (nodes.get(usize::from(from)), nodes.get(usize::from(to))) {
+        (Some(from), Some(to)) => error_ns(clock_bound_us(from, to)),
+        _ => Some(0),
+    }
+}
+
 /// Largest error of a message's timestamps, ns, because the sender's clock is not the receiver's; `None` if it is
 /// unknown for some nodes, which V22 judges.
 pub fn clock_error_ns(nodes: &[NodeRow]) -> Option<u64> {

@@ -10,7 +10,7 @@ use pubmark_protocol::clients::Waker;
 
 use crate::command::Command;
 use crate::error::EngineError;
-use crate::message_log;
+use crate::message_log::{self, IncompletePart};
 use crate::outcome::LostShard;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
@@ -81,6 +81,8 @@ pub struct Finished {
     pub lost: Vec<LostShard>,
     /// What access networks of worker processes carried.
     pub access: Vec<AccessReport>,
+    /// Parts of the message log that nodes did not send completely.
+    pub incomplete: Vec<IncompletePart>,
 }
 
 /// Running shards.
@@ -240,6 +242,12 @@ impl Worker {
             }
         }
         finished.access = self.processes.iter_mut().filter_map(Process::access).collect();
+        // After all shards have ended: the wait for one process's part must not delay the end of others.
+        for process in &mut self.processes {
+            if let Err(why) = process.receive_log(stop) {
+                finished.incomplete.push(IncompletePart { node: process.node(), why });
+            }
+        }
         failure.map_or(Ok(finished), Err)
     }
 }

@@ -1,58 +1,48 @@
 //! Nodes of a run, for its record.
 
+use std::collections::BTreeMap;
+
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
 use pubmark_engine::shares::{WorkerLocation, shares};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::placement::Labels;
-use pubmark_model::workload::Workload;
-use pubmark_record::cost::Usage;
+use pubmark_record::cost::{GroupUsage, Usage};
 use pubmark_record::nodes::{LostWorker, NodeRow, ReceivedPerSecond};
 
-use crate::cluster::JoinedNodes;
+use crate::cluster::{JoinedNodes, WorkerUsage};
 use crate::error::RunError;
 use crate::spec::{RunSpec, local_name};
 
-/// Refuses features that a run with nodes cannot have, before anything starts.
+/// Refuses options for nodes in a run that has none.
 ///
 /// # Errors
-/// Links or processes of groups, which belong to the machine that leads a run; or an option for nodes in a run that has
-/// none.
-pub fn validate(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
+/// An option for nodes in a run that has none.
+pub fn validate(spec: &RunSpec) -> Result<(), RunError> {
     let nodes = &spec.nodes;
-    if nodes.nodes.is_none() && nodes.observers.is_none() && spec.target.node.is_none() {
-        let given = [
-            ("--listen", nodes.listen.is_some()),
-            ("--credentials", nodes.credentials.is_some()),
-            ("--join-limit", nodes.join_limit.is_some()),
-            ("--announce", nodes.announce),
-        ];
-        return match given.iter().find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(RunError::input(format!("`{option}` is for nodes, and the run wants none"))
-                .hint("`--nodes N` sends and receives on N machines, `--observers N` observes the system's machines")),
-            None => Ok(()),
-        };
+    if nodes.nodes.is_some() || nodes.observers.is_some() || spec.target.node.is_some() {
+        return Ok(());
     }
-    if nodes.nodes.is_some() && spec.message_log.is_some() {
-        return Err(RunError::unsupported(
-            "the message log is written on the coordinator's machine, and the nodes are elsewhere",
-        )
-        .hint("`--local-nodes` instead of `--nodes`; or without `--message-log`"));
+    let given = [
+        ("--listen", nodes.listen.is_some()),
+        ("--credentials", nodes.credentials.is_some()),
+        ("--join-limit", nodes.join_limit.is_some()),
+        ("--announce", nodes.announce),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(RunError::input(format!("`{option}` is for nodes, and the run wants none"))
+            .hint("`--nodes N` sends and receives on N machines, `--observers N` observes the system's machines")),
+        None => Ok(()),
     }
-    if nodes.nodes.is_some() && ConnectionGroups::of(workload).has_isolated() {
-        return Err(RunError::unsupported(
-            "groups have processes of their own on the coordinator's machine, and the nodes are elsewhere",
-        )
-        .hint("`--local-nodes` instead of `--nodes`; or without `--isolate`, and `isolate: none` in the workload"));
-    }
-    Ok(())
 }
 
-/// The nodes of a run; empty if only this process took part.
-pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&JoinedNodes>) -> Vec<NodeRow> {
+/// The nodes of a run, which is empty if only this process took part; and the usage of groups that had processes of
+/// their own on nodes that joined.
+pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&JoinedNodes>) -> (Vec<NodeRow>, Vec<GroupUsage>) {
+    let (rows, workers) = joined.map(JoinedNodes::rows).unwrap_or_default();
     let rows: Vec<NodeRow> = match joined {
-        Some(joined) => joined.rows(),
+        Some(_) => rows,
         None if plan.nodes < 2 && plan.node_labels.iter().all(Labels::is_empty) => vec![],
         None => (0..plan.nodes).map(|node| local_row(plan, node)).collect(),
     };
@@ -66,7 +56,23 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&JoinedNodes>) -> 
         let received = received_per_second(seconds, subscribers, lost.is_some());
         NodeRow { devices, subscribers, lost, received, ..row }
     };
-    rows.into_iter().zip(parts).map(with_part).collect()
+    (rows.into_iter().zip(parts).map(with_part).collect(), groups(plan, &workers))
+}
+
+/// Usage of each group that has processes of its own, over all nodes: the sum of its processes; unknown if one of them
+/// did not report its usage.
+fn groups(plan: &RunPlan, workers: &[WorkerUsage]) -> Vec<GroupUsage> {
+    let shares = shares(plan);
+    let mut usages: BTreeMap<u16, Option<Usage>> = BTreeMap::new();
+    for worker in workers {
+        let location = shares.get(worker.first_shard as usize).and_then(|share| share.remote(plan));
+        let Some(group) = location.and_then(|location| location.group) else { continue };
+        let known = usages.entry(group).or_insert(Some(Usage::default()));
+        *known = known.take().zip(worker.usage).map(|(sum, usage)| sum.and(usage));
+    }
+    let names = ConnectionGroups::of(&plan.workload).names;
+    let name = |group: u16| names.get(usize::from(group)).cloned().unwrap_or_default();
+    usages.into_iter().map(|(group, usage)| GroupUsage { group: name(group), usage }).collect()
 }
 
 fn local_row(plan: &RunPlan, node: u16) -> NodeRow {

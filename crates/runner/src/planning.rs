@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pubmark_engine::pacing::{self, Pacing};
 use pubmark_engine::plan::{Networks, RunPlan};
+use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::random::mix;
 use pubmark_model::workload::DeviceGroup;
 use pubmark_protocol::clients::ConnectionSettings;
@@ -69,8 +70,12 @@ impl PreparedRun {
             node_labels: self.node_labels.clone(),
             on_nodes: self.driven().is_some(),
             probes: self.spoken.is_brokerless() && nodes > 1,
-            // Worker processes for nodes on this machine run inside their networks.
-            by_network: are_linked && (workers::are_needed(self.spoken) || (nodes > 1 && linked.is_some())),
+            // Worker processes for nodes on this machine run inside their networks; on nodes that join, each process
+            // creates its networks itself, so that an isolated group needs its own one.
+            by_network: are_linked
+                && (workers::are_needed(self.spoken)
+                    || (nodes > 1 && linked.is_some())
+                    || (self.driven().is_some() && ConnectionGroups::of(&self.workload).has_isolated())),
             follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
             message_log: self.spec.message_log.map(|_| self.host.scratch.clone()),
             sources: sources.unwrap_or_else(|| [].into()),

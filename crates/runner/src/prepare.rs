@@ -123,7 +123,7 @@ impl RunSpec {
     /// As [`RunSpec::check`].
     pub fn check_loaded(&self, workload: Arc<Workload>, host: &Host) -> Result<CheckedRun, RunError> {
         let spoken = spoken::of(self, &workload)?;
-        nodes::validate(self, &workload)?;
+        nodes::validate(self)?;
         system_node::check(self, &workload)?;
         labels::check(self, &workload)?;
         let wanted = CheckedTarget::of(self, spoken, &workload, host)?;

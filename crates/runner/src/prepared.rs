@@ -159,8 +159,7 @@ impl PreparedRun {
     fn check_reach(&self) -> Result<(), RunError> {
         let listens_at = self.wanted.listens_at().filter(|_| self.spec.target.node.is_none());
         let Some(joined) = &self.joined else { return Ok(()) };
-        joined.check_reach(listens_at)?;
-        if self.spec.connection.tls { joined.check_certificates() } else { Ok(()) }
+        joined.check_reach(listens_at)
     }
 
     /// Places the fleet on the nodes that joined, by their labels.
@@ -427,7 +426,8 @@ impl PreparedRun {
         }
         let histograms = sections::histograms(&outcome, sections::clock_error_ns(&record.tables.nodes));
         let log = outcome.log.take().zip(self.spec.message_log);
-        let message_log = log.map(|(log, format)| MessageLog::new(log, &plan, format, outcome.window_ns.0));
+        let message_log =
+            log.map(|(log, format)| MessageLog::new(log, &plan, format, outcome.window_ns.0, &record.tables.nodes));
         record.message_log = message_log.as_ref().map(MessageLog::info);
         let observed = LinkObservations { carried, followed: std::mem::take(&mut outcome.followed) };
         let unreachable = outcome.unreachable;
@@ -490,7 +490,10 @@ impl PreparedRun {
         repetition: u32,
         run: &str,
     ) -> Record {
-        let Sampled { resources, rows, drain_wait_ns } = sampling.finish(outcome.window_ns, outcome.drain_ns);
+        let Sampled { mut resources, rows, drain_wait_ns } = sampling.finish(outcome.window_ns, outcome.drain_ns);
+        let (nodes, groups) = nodes::rows(plan, outcome, self.driven().map(Arc::as_ref));
+        // A group has its processes either here or on nodes.
+        resources.groups.extend(groups);
         recording::record(
             plan,
             outcome,
@@ -507,7 +510,7 @@ impl PreparedRun {
                 environment,
                 repetition,
                 repetitions: self.spec.repetitions,
-                nodes: nodes::rows(plan, outcome, self.driven().map(Arc::as_ref)),
+                nodes,
             },
         )
     }

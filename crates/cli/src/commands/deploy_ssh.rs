@@ -102,6 +102,7 @@ impl Ssh {
             caller: Caller { config: self.ssh_config },
             folder: self.host_folder,
             address: self.address,
+            system_host: run.spec()?.target.node,
         };
         let note = |text: &str| printer.note(text);
         let mut reached = None;
@@ -115,7 +116,25 @@ impl Ssh {
         outcome
     }
 
-    /// The run, with as many nodes as there are hosts.
+    /// The hosts whose nodes send and receive: all but the one that starts the system.
+    fn hosts_of_clients<'a>(&self, hosts: &'a [Host], system_host: Option<&str>) -> Result<Vec<&'a Host>, Failure> {
+        let clients: Vec<&Host> = hosts.iter().filter(|host| Some(host.name.as_str()) != system_host).collect();
+        let names = hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
+        match system_host {
+            Some(name) if clients.len() == hosts.len() => {
+                Err(Failure::usage(format!("`--system-node {name}` is no host of `{}`", self.hosts.display()))
+                    .hint(format!("one of: {names}")))
+            }
+            Some(name) if clients.is_empty() => Err(Failure::usage(format!(
+                "`{name}` starts the system, and `{}` has no other host that sends and receives",
+                self.hosts.display()
+            ))
+            .hint("add a host; or leave `--system-node` out: the system then runs on this machine")),
+            _ => Ok(clients),
+        }
+    }
+
+    /// The run, with as many nodes as there are hosts that send and receive.
     fn run(&self, hosts: &[Host]) -> Result<Run, Failure> {
         let words = std::iter::once(self.workload.clone()).chain(self.options.iter().cloned());
         let mut run = Run::read(&words.collect::<Vec<_>>())?;
@@ -135,12 +154,10 @@ impl Ssh {
             return Err(Failure::usage("`--observers` waits for nodes that this does not start")
                 .hint("`--node-exporter URL` for a system on another machine; or `pubmark run --nodes`, and start nodes by hand"));
         }
-        if run.spec()?.target.node.is_some() {
-            return Err(Failure::usage("`--system-node` waits for a node that this does not start")
-                .hint("leave it out: the system runs on this machine; or `--endpoint` for one that runs on another"));
-        }
-        run.join.nodes = Some(hosts.len() as u16);
-        let named: Vec<_> = hosts.iter().map(|host| (host.name.clone(), host.labels.clone())).collect();
+        let system_host = run.spec()?.target.node;
+        let clients = self.hosts_of_clients(hosts, system_host.as_deref())?;
+        run.join.nodes = Some(clients.len() as u16);
+        let named: Vec<_> = clients.iter().map(|host| (host.name.clone(), host.labels.clone())).collect();
         check_node_labels(&run.spec()?.load()?, &named)?;
         Ok(run)
     }

@@ -1,12 +1,20 @@
 //! A broker that requires client certificates: with a certificate, without one, and with files that cannot be used.
 
+use std::process::Command;
+use std::time::Duration;
+
 use pubmark_conformance::certificates::Certificates;
 use pubmark_testing::assert_count_eq;
 
 use crate::support::books::{assert_closed, assert_delivered_once, connections, count, names_cause};
+use crate::support::cluster::{Cluster, can_hide_files, stop, worker_of};
 use crate::support::mosquitto::Mosquitto;
 use crate::support::place::Place;
+use crate::support::processes::wait_for;
 use crate::support::schema;
+
+/// Longest wait for nodes to begin.
+const LIMIT: Duration = Duration::from_secs(20);
 
 const SMALL: &[&str] =
     &["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
@@ -80,4 +88,46 @@ fn files_that_cannot_be_used_are_refused_before_anything_begins() {
     let called = place.call(&[SMALL, &["--endpoint", "mqtts://127.0.0.1:9", "--tls-cert", "a.pem"]].concat());
     assert_eq!(called.code(), 2, "{called:?}");
     assert!(called.errors.contains("--tls-key"), "{}", called.errors);
+}
+
+#[test]
+fn nodes_get_the_files_of_the_coordinator_and_leave_them_nowhere() {
+    if !can_hide_files() {
+        return;
+    }
+    let Some((broker, files, folder)) = strict() else { return };
+    let cluster = Cluster::new();
+    let nodes = ["edge-1", "edge-2"]
+        .map(|name| cluster.node_without(Command::new("unshare"), folder.path(), &cluster.listen.to_string(), name));
+    let endpoint = format!("mqtts://localhost:{}", broker.port);
+    let [authority, certificate, key] =
+        [&files.authority, &files.client, &files.client_key].map(|path| path.display().to_string());
+    let trusting = ["--endpoint", &endpoint, "--tls-ca", &authority, "--tls-cert", &certificate, "--tls-key", &key];
+    let run = cluster.run(2, &[&trusting[..], &["--duration", "3s", "--warmup", "0s", "--json", "--quiet"]].concat());
+    // Before that, the child of a node's process may be the one that hides the files.
+    wait_for("both workers", LIMIT, || nodes.iter().all(|node| node.has_said("a run begins")));
+    let workers = nodes.each_ref().map(worker_of);
+    let secret = std::fs::read_to_string(&files.client_key).unwrap();
+    let secret = secret.lines().nth(1).unwrap();
+    for pid in workers {
+        for file in ["cmdline", "environ"] {
+            let shown = std::fs::read(format!("/proc/{pid}/{file}")).unwrap();
+            assert!(!String::from_utf8_lossy(&shown).contains(secret), "{file} of a worker shows the key");
+        }
+    }
+    let called = run.wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert_eq!(record["settings"]["client_certificate"], true);
+    assert_count_eq!(connections(&record, "tls_failed"), 0);
+    assert_count_eq!(record["tables"]["nodes"].as_array().unwrap().len(), 2);
+    for node in nodes {
+        let called = stop(node);
+        assert!(called.code() == 0 && !called.errors.contains(secret), "{called:?}");
+    }
+    // Neither the temporary files of the nodes nor the results have the key.
+    let found = Command::new("grep").args(["-rlF", "--", secret]).arg(cluster.place.path()).output().unwrap();
+    assert!(found.stdout.is_empty(), "{found:?}");
 }

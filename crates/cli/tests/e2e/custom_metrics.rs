@@ -212,7 +212,6 @@ metrics:
         (&["run", "smart-home", "--metric", "a=./twice.yaml"], "there is no program `./twice.yaml`"),
         (&["run", "smart-home", "--slo", "custom.jitter<2ms"], "there is no metric `jitter`"),
         (&["run", "smart-home", "--metric", "a:ms=true", "--slo", "custom.a<2kB"], "counts in ms"),
-        (&["run", "smart-home", "--metric", "a=true", "--nodes", "2"], "`--nodes` has none"),
         (&["run", "twice.yaml"], "there are two metrics `age`"),
         (&["run", "smart-home", "--metric", "a=true", "--metric", "a=false"], "there are two metrics `a`"),
         (&["capacity", "smart-home", "--slo", "custom.a<2ms"], "no limits on metrics of your own"),

@@ -1,5 +1,6 @@
 //! Files for orchestrators: their content, and refusals.
 
+use pubmark_conformance::certificates::Certificates;
 use pubmark_testing::assert_count_eq;
 use serde_json::{Value, json};
 
@@ -323,6 +324,30 @@ fn compose_mounts_what_lies_beside_it() {
 }
 
 #[test]
+fn files_of_certificates_and_keys_are_secrets_of_the_coordinator() {
+    let place = Place::new();
+    let files = Certificates::make(place.path(), "own");
+    let options = ["--endpoint", "mqtts://broker.example", "--tls-ca", "own-authority.pem"];
+    let options = [&options[..], &["--tls-cert", "own-client.pem", "--tls-key", "own-client-key.pem"]].concat();
+    let called = deploy(&place, &[&["compose", "smart-home", "--out", "c", "--"], &options[..]].concat());
+    assert_eq!(called.code(), 0, "{called:?}");
+    let spec = read(&place, "c/coordinator/run.yaml");
+    for (name, file) in [("ca", &files.authority), ("cert", &files.client), ("key", &files.client_key)] {
+        let written = format!("c/coordinator/tls-{name}.pem");
+        assert_eq!(read(&place, &written), std::fs::read_to_string(file).unwrap());
+        assert!(spec.contains(&format!("tls_{name}: /pubmark/credentials/tls-{name}.pem")), "{spec}");
+        assert!(!place.path().join(format!("c/node/tls-{name}.pem")).exists(), "nodes get it from the coordinator");
+    }
+    let called = deploy(&place, &[&["kubernetes", "smart-home", "--out", "k", "--"], &options[..]].concat());
+    assert_eq!(called.code(), 0, "{called:?}");
+    let objects = documents(&read(&place, "k/pubmark.yaml"));
+    let key = std::fs::read_to_string(&files.client_key).unwrap();
+    let holders: Vec<&Value> = objects.iter().filter(|object| object["stringData"]["tls-key.pem"] == key).collect();
+    assert_eq!(holders.len(), 1);
+    assert_eq!(holders[0]["kind"], "Secret");
+}
+
+#[test]
 fn what_cannot_be_placed_is_said() {
     let place = Place::new();
     for (words, said) in [
@@ -334,8 +359,10 @@ fn what_cannot_be_placed_is_said() {
         (&["kubernetes", "smart-home", "--limit", "cpu=lots"], "lots"),
         (
             &["kubernetes", "smart-home", "--", "--endpoint", "mqtts://broker", "--tls-ca", "ca.pem"],
-            "names a file of this machine",
+            "ca.pem` (--tls-ca)",
         ),
+        (&["compose", "smart-home", "--", "--message-log"], "would stay in the coordinator's container"),
+        (&["kubernetes", "smart-home", "--", "--metric", "a=true"], "start programs, which no container has"),
         (&["kubernetes", "smart-home", "--", "--tls"], "`--tls` cannot be used for a run in containers"),
     ] {
         let called = deploy(&place, words);

@@ -10,8 +10,10 @@ use pubmark_testing::assert_count;
 use serde_json::Value;
 
 use crate::links::can_be_made;
+use crate::message_log::{assert_counts_agree, rows};
 use crate::support::books::{assert_closed, assert_delivered_once};
 use crate::support::bridge::Bridge;
+use crate::support::mosquitto;
 use crate::support::place::{Call, Called, PUBMARK, Place};
 use crate::support::processes::{children_of, family_of, signal, wait_for, with_files_in};
 
@@ -192,6 +194,46 @@ fn a_run_on_three_hosts_delivers_everything_and_leaves_nothing_there() {
 }
 
 #[test]
+fn a_host_starts_the_system_and_the_others_send_and_receive() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let Some(edge) = Edge::new(3) else { return };
+    let system = ["--system", "mosquitto", "--system-node", "edge-2", "--message-log=ndjson"];
+    let called = edge.deploy(&[], &[&system[..], &["--duration", "3s", "--json", "--quiet"]].concat()).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    let names: Vec<&str> = nodes(&record).iter().map(|node| node["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["edge-1", "edge-3"]);
+    let (system, cost) = (&record["system"], &record["cost"]["system"]);
+    assert_eq!((&system["name"], &system["node"]), (&"mosquitto".into(), &"edge-2".into()), "{system}");
+    assert!(system["endpoint"].as_str().unwrap().contains(&Bridge::address(2)), "{system}");
+    assert!(cost["cpu_seconds"].as_f64() > Some(0.0), "{cost}");
+    let folder = &edge.place.runs()[0].0;
+    assert_counts_agree(&rows(folder), &record);
+    edge.assert_nothing_is_left(Duration::ZERO);
+    edge.assert_no_keys_are_left();
+}
+
+#[test]
+fn ctrl_c_ends_a_system_on_a_host_too() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let Some(edge) = Edge::new(2) else { return };
+    let call = edge.deploy(&[], &["--system", "mosquitto", "--system-node", "edge-2", "--duration", "50s"]);
+    wait_for("two nodes", LIMIT, || (1..=2).all(|host| call.has_said(&format!("`edge-{host}` joined"))));
+    std::thread::sleep(Duration::from_secs(3));
+    call.signal(libc::SIGINT);
+    let called = call.wait();
+    assert_eq!(called.code(), 130, "{called:?}");
+    edge.assert_nothing_is_left(Duration::ZERO);
+    assert_eq!(edge.place.only_record()["run"]["status"], "interrupted");
+}
+
+#[test]
 fn links_are_made_on_the_hosts_and_nothing_of_them_is_left() {
     if !can_be_made() {
         return;
@@ -332,6 +374,7 @@ fn what_a_run_on_nodes_cannot_have_is_refused_before_any_host_is_touched() {
     let place = Place::new();
     // These names do not resolve.
     place.write("hosts.txt", "edge-1.invalid site=edge-1\nedge-2.invalid site=edge-2\n");
+    place.write("one.txt", "edge-1.invalid\n");
     place.write("bad.txt", "edge-1\n\n# a comment\nedge-2 site\n");
     place.write(
         "placed.yaml",
@@ -345,6 +388,14 @@ fn what_a_run_on_nodes_cannot_have_is_refused_before_any_host_is_touched() {
         (&["hosts.txt", "smart-home", "--", "--nodes", "2"], "each has one node"),
         (&["hosts.txt", "smart-home", "--", "--credentials", "x"], "each has one node"),
         (&["hosts.txt", "smart-home", "--", "--observers", "1"], "nodes that this does not start"),
+        (
+            &["hosts.txt", "smart-home", "--", "--system", "mosquitto", "--system-node", "edge-9"],
+            "`--system-node edge-9` is no host of `hosts.txt`",
+        ),
+        (
+            &["one.txt", "smart-home", "--", "--system", "mosquitto", "--system-node", "edge-1.invalid"],
+            "has no other host that sends and receives",
+        ),
         (&["hosts.txt", "smart-home", "--host-folder", "a b"], "is no folder of hosts"),
         (&["hosts.txt", "smart-home", "--program", "hosts.txt"], "it is no 64-bit ELF program"),
     ] {
@@ -354,7 +405,7 @@ fn what_a_run_on_nodes_cannot_have_is_refused_before_any_host_is_touched() {
     }
     // Word for word what a run on nodes is refused with.
     let peers_behind_links = ["--link", "lte", "--system", "zenoh-peers", "--qos", "0"];
-    for options in [&peers_behind_links[..], &["--message-log"], &["--isolate", "all"], &["--system", "nosuch"]] {
+    for options in [&peers_behind_links[..], &["--isolate", "nosuch"], &["--system", "nosuch"]] {
         let by_ssh = place.call(&[&["deploy", "ssh", "hosts.txt", "smart-home", "--"][..], options].concat());
         let by_hand = place.call(&[&["run", "smart-home", "--nodes", "2"][..], options].concat());
         assert_eq!((by_ssh.code(), &by_ssh.errors), (2, &by_hand.errors), "{options:?}");

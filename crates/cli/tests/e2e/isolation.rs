@@ -4,7 +4,10 @@ use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use super::links::can_be_made;
+use crate::support::bed::Bed;
 use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::bridge::Bridge;
+use crate::support::cluster::stop;
 use crate::support::place::Place;
 use crate::support::schema;
 
@@ -117,19 +120,71 @@ fn clients_without_a_broker_meet_from_processes_of_their_own() {
     }
 }
 
-#[test]
-fn who_is_to_be_apart_must_be_there_and_here() {
-    let place = place();
-    for (options, code, words) in [
-        (&["--isolate", "bussy"][..], 2, ["`bussy`", "busy"]),
-        (&["--nodes", "2"], 2, ["processes of their own", "--local-nodes"]),
-    ] {
-        let called = place.call(&[&["run", "apart.yaml", "--system", "builtin"], options].concat());
-        assert_eq!(called.code(), code, "{called:?}");
-        for word in words {
-            assert!(called.errors.contains(word), "`{word}` is not in\n{}", called.errors);
-        }
+/// A run of groups that are all apart, on two machines with a node each; `None` if there are no machines.
+fn on_two_machines(options: &[&str]) -> Option<Value> {
+    let bed = Bed::new(2)?;
+    bed.cluster.place.write("apart.yaml", WORKLOAD);
+    let nodes = [0, 1].map(|machine| bed.node(machine, &bed.listen, &[]));
+    let listen = ["--listen", &bed.listen, "--nodes", "2", "--system-host", &Bridge::address(0)];
+    let run = ["apart.yaml", "--system", "builtin", "--seed", "7", "--isolate", "all"];
+    let called = bed.run(&[&run[..], &listen, &TIMES, options].concat()).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    for node in nodes {
+        assert_eq!(stop(node).code(), 0);
     }
+    let record = called.json();
+    assert_closed(&record);
+    schema::assert_agrees(&record);
+    assert_delivered_once(&record);
+    Some(record)
+}
+
+#[test]
+fn groups_have_processes_of_their_own_on_the_nodes_where_they_are() {
+    let Some(record) = on_two_machines(&[]) else { return };
+    let one = place().record(&[&["apart.yaml", "--system", "builtin", "--seed", "7"][..], &TIMES].concat());
+    for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
+        assert_count_eq!(count(&record, name), count(&one, name), "{name}");
+    }
+    let costs = costs(&record);
+    let names: Vec<&str> = costs.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["busy", "house", "quiet", "reader"], "{costs:?}");
+    let cpu_s = |place: usize| costs[place].1["cpu_seconds"].as_f64().expect("a cost");
+    // 2,000 messages a second against two.
+    assert!(cpu_s(0) > 3.0 * cpu_s(2), "{costs:?}");
+    assert!(costs.iter().all(|(_, usage)| usage["peak_rss_bytes"].as_u64() > Some(1_000_000)), "{costs:?}");
+    // A node's figure is that of its workers and of its own process.
+    let nodes = record["tables"]["nodes"].as_array().unwrap();
+    let of_nodes: f64 = nodes.iter().map(|node| node["generator"]["cpu_seconds"].as_f64().unwrap()).sum();
+    let together: f64 = (0..4).map(cpu_s).sum();
+    assert!(together > 0.0 && together <= of_nodes, "{together} of {of_nodes}");
+}
+
+#[test]
+fn a_group_apart_on_a_node_is_behind_its_link() {
+    if !can_be_made() {
+        return;
+    }
+    let link = ["--link", "quiet={delay: 40ms}", "--link", "busy={delay: 5ms}"];
+    let Some(record) = on_two_machines(&link) else { return };
+    let rows = record["tables"]["by_type"].as_array().unwrap();
+    for (name, least_us) in [("quiet", 40_000.0), ("busy", 5_000.0)] {
+        let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {rows:?}"));
+        assert!(row["latency"]["upper"]["min_us"].as_f64().unwrap() >= least_us, "{name}: {}", row["latency"]);
+    }
+    // Each network is made once on each node, by the process of its group.
+    let groups = record["conditions"]["links"]["groups"].as_array().unwrap();
+    let mut names: Vec<&str> = groups.iter().map(|group| group["group"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["busy at edge-1", "busy at edge-2", "quiet at edge-1", "quiet at edge-2"], "{groups:?}");
+}
+
+#[test]
+fn who_is_to_be_apart_must_be_there() {
+    let place = place();
+    let called = place.call(&["run", "apart.yaml", "--system", "builtin", "--isolate", "bussy"]);
+    assert_eq!(called.code(), 2, "{called:?}");
+    assert!(called.errors.contains("`bussy`") && called.errors.contains("busy"), "{}", called.errors);
     place.write("apart.yaml", WORKLOAD.replace("isolate: process", "isolate: alone"));
     let called = place.call(&["run", "apart.yaml", "--system", "builtin"]);
     assert!(called.code() == 2 && called.errors.contains("apart.yaml:4"), "{called:?}");

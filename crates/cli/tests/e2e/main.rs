@@ -11,6 +11,7 @@ mod choose;
 mod client_certificates;
 mod cluster;
 mod cluster_cut;
+mod cluster_log;
 mod congestion;
 mod connections;
 mod content;

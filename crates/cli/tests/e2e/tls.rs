@@ -4,7 +4,10 @@
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
+use crate::support::bed::Bed;
 use crate::support::books::{assert_closed, assert_delivered_once, connections};
+use crate::support::bridge::Bridge;
+use crate::support::cluster::{can_hide_files, stop};
 use crate::support::mosquitto;
 use crate::support::place::Place;
 use crate::support::processes::with_files_in;
@@ -167,4 +170,31 @@ fn what_cannot_be_encrypted_is_refused_before_anything_starts() {
     let words = called.printed.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("✓ clear, no TLS") && words.contains("✗ clear, TLS"), "{words}");
     assert!(words.contains("does not offer mqtt5 over TLS"), "{words}");
+}
+
+#[test]
+fn nodes_trust_the_certificate_that_was_made_for_the_run() {
+    if !mosquitto::is_installed() || !can_hide_files() {
+        return;
+    }
+    let Some(bed) = Bed::new(3) else { return };
+    // The system's files are among the temporary ones of the first machine.
+    let hidden = bed.cluster.place.temporary();
+    let nodes = [1, 2].map(|machine| {
+        let at = bed.bridge.program_at(machine, "unshare");
+        bed.cluster.node_without(at, &hidden, &bed.listen, &format!("edge-{}", machine + 1))
+    });
+    let address = Bridge::address(0);
+    let options = ["--nodes", "2", "--listen", &bed.listen, "--system-host", &address];
+    let called = bed.run(&[SMALL, STARTED, &options].concat()).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    let tls = &record["connections"]["tls"];
+    assert_count_eq!(number(tls, "full"), CONNECTIONS, "{tls}");
+    assert!(record["system"]["endpoint"].as_str().unwrap().starts_with(&format!("mqtts://{address}")));
+    for node in nodes {
+        assert_eq!(stop(node).code(), 0);
+    }
 }

@@ -50,6 +50,23 @@ pub struct Traffic {
     pub between_marks: u64,
 }
 
+/// Results of a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerReport {
+    /// Indices of its shards.
+    pub own: Vec<u32>,
+    /// Its results; `None` if it was lost.
+    pub report: Option<Report>,
+}
+
+impl WorkerReport {
+    /// Results of all workers of a node together; `None` if one of them was lost, because they would be incomplete.
+    pub fn of_node(workers: &[WorkerReport]) -> Option<Report> {
+        let all: Option<Vec<Report>> = workers.iter().map(|worker| worker.report.clone()).collect();
+        all?.into_iter().reduce(|one, other| one.and(&other))
+    }
+}
+
 /// A coordinator with its nodes. Dropping it disconnects them with a `Goodbye` message.
 pub struct Cluster {
     hub: Arc<Hub>,
@@ -337,9 +354,9 @@ impl Cluster {
         state.order.iter().map(of).collect()
     }
 
-    /// Results of the workers that were started since the last call, by the number of their node. Waits for the workers
-    /// that have not ended yet.
-    pub fn reports(&self) -> Vec<Option<Report>> {
+    /// Results of the workers that were started since the last call: by the number of their node, in the order in which
+    /// they were started. Waits for the workers that have not ended yet.
+    pub fn reports(&self) -> Vec<Vec<WorkerReport>> {
         let all_there = |state: &mut hub::State| {
             // Workers of nodes without clients end later, and send no report.
             let missing =
@@ -353,9 +370,7 @@ impl Cluster {
             state.runs = others;
             let of = |node: &NodeInfo| {
                 let its = runs.values().filter(|run| run.node == node.name);
-                // If one worker of a node was lost, the results of the node would be incomplete, so there are none.
-                let all: Option<Vec<Report>> = its.map(|run| run.report.clone()).collect();
-                all?.into_iter().reduce(|one, other| one.and(&other))
+                its.map(|run| WorkerReport { own: run.own.clone(), report: run.report.clone() }).collect()
             };
             state.order.iter().map(of).collect()
         })

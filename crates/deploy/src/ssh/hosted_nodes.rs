@@ -41,6 +41,9 @@ pub struct HostedNodes {
     pub folder: Option<String>,
     /// Address at which nodes join; if none, the address from which a host sees its SSH connection come.
     pub address: Option<IpAddr>,
+    /// Name of the host whose node starts the system, and neither sends nor receives; if none, the system runs on this
+    /// machine or at an endpoint.
+    pub system_host: Option<String>,
 }
 
 impl HostedNodes {
@@ -64,14 +67,21 @@ impl HostedNodes {
         join(hosts, prepared, machine, observer)
     }
 
-    /// Connects to the hosts, and selects an address at which they reach the system.
+    /// Open files that a host needs. A system has a connection to each client, a node has those of its own clients.
+    fn files(&self, clients: usize) -> u64 {
+        let most = if self.system_host.is_some() { clients } else { clients.div_ceil(self.hosts.len()) };
+        most as u64 + OTHER_FILES
+    }
+
+    /// Connects to the hosts, and selects an address at which they reach a system of this machine.
     fn reach(&self, prepared: &mut PreparedRun, machine: &Machine, note: &dyn Fn(&str)) -> Result<Hosts, RunError> {
         let clients = prepared.fleet.devices().len() + prepared.fleet.subscribers().len();
         let settings = Settings {
             caller: self.caller.clone(),
             folder: self.folder.clone(),
             address: self.address,
-            files: clients.div_ceil(self.hosts.len()) as u64 + OTHER_FILES,
+            files: self.files(clients),
+            system_host: self.system_host.clone(),
         };
         note(&match self.hosts.len() {
             1 => "connecting to 1 host".to_owned(),
@@ -80,6 +90,7 @@ impl HostedNodes {
         let hosts = Hosts::reach(self.hosts.clone(), &self.program, settings, &machine.stop)?;
         if let CheckedTarget::Started { options, .. } = &mut prepared.wanted
             && prepared.spec.target.system_host.is_none()
+            && self.system_host.is_none()
         {
             options.host = own_address(hosts.address())?;
         }
@@ -118,10 +129,11 @@ fn join(
     prepared.spec.nodes.listen.get_or_insert(SocketAddr::new(any, PORT));
     let folder = Keys::write(&coordinator)?;
     let nodes = Nodes { credentials: Some(folder.0.clone()), ..prepared.spec.nodes.clone() };
+    let system_hosts = prepared.spec.target.node.clone().into_iter().collect();
     let is_joined: Arc<AtomicBool> = Arc::default();
     let watch = watch_ends(hosts.over(), Arc::clone(&machine.stop), Arc::clone(&is_joined));
     let mut starting = Starting { observer, hosts, folder: Some(folder), node, stop: &machine.stop, failed: None };
-    let joined = JoinedNodes::of(&nodes, vec![], &machine.stop, &mut starting);
+    let joined = JoinedNodes::of(&nodes, system_hosts, &machine.stop, &mut starting);
     let failed = starting.failed.take();
     is_joined.store(true, Ordering::Relaxed);
     let has_ended = watch.join().unwrap_or_default();

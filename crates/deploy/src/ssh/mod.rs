@@ -48,6 +48,8 @@ pub struct Settings {
     pub address: Option<IpAddr>,
     /// Open files that a node needs.
     pub files: u64,
+    /// Name of the host whose node starts the system.
+    pub system_host: Option<String>,
 }
 
 /// Properties that a host reported.
@@ -235,6 +237,8 @@ impl Hosts {
             let mut words = vec!["--join".to_owned(), join, "--name".to_owned(), one.host.name.clone()];
             let labels = one.host.labels.iter();
             words.extend(labels.flat_map(|(key, value)| ["--label".to_owned(), format!("{key}={value}")]));
+            let starts_system = self.settings.system_host.as_ref() == Some(&one.host.name);
+            words.extend(starts_system.then(|| "--start-systems".to_owned()));
             let orders = serde_json::json!([files, words]);
             one.objection = one
                 .session

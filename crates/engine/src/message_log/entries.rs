@@ -123,7 +123,8 @@ impl Log {
             let Some(outcome) = outcome_of(&row, &books, &self.filtered_for) else { return Ok(()) };
             let sender = if row.sequence == 0 { None } else { handed.find(row.publisher, row.sequence) };
             let arrived = row.kind.has_arrived();
-            let upper_ns = at(row.at_ns) - at(row.due_ns);
+            // A row of another machine may have any values.
+            let upper_ns = at(row.at_ns).wrapping_sub(at(row.due_ns));
             let delay_us = row.write_start_us.filter(|_| arrived);
             visit(&Entry {
                 outcome,
@@ -133,7 +134,7 @@ impl Log {
                 payload_bytes: Some(row.payload_bytes),
                 due_ns: Some(at(row.due_ns)),
                 ready_ns: sender.map(|sender| at(sender.ready_ns)),
-                write_start_ns: delay_us.map(|us| at(row.due_ns) + i64::from(us) * 1_000),
+                write_start_ns: delay_us.map(|us| at(row.due_ns).wrapping_add(i64::from(us) * 1_000)),
                 received_ns: arrived.then(|| at(row.at_ns)),
                 latency_ns: arrived.then(|| (lower_ns(upper_ns, row.lag_ns.saturating_add(row.late_ns)), upper_ns)),
                 out_of_order: row.kind == RowKind::DeliveredOutOfOrder,

@@ -5,17 +5,19 @@
 pub mod entries;
 pub mod files;
 mod missing;
+pub(crate) mod part;
 pub mod row;
 pub mod writer;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 use crate::plan::RunPlan;
 use crate::shard::setup::Setup;
 use crate::shard_outcome::PublisherBook;
-use files::file_in;
+use files::{LogFiles, file_in};
 use writer::{LogWriter, Logged};
 
 /// The outcome of a message that did not arrive at an audience, or at all.
@@ -66,14 +68,47 @@ pub struct Log {
     pub filtered_for: HashMap<u32, u16>,
     /// Number of rows that could not be written, and the reason.
     pub logged: Logged,
+    /// Nodes whose part is missing or incomplete.
+    pub incomplete: Vec<IncompletePart>,
 }
 
-/// Adds a log to each shard of this process, if the plan requires one.
+/// A node's part of a log that is missing or incomplete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncompletePart {
+    /// Number of the node, from 0.
+    pub node: u16,
+    /// The reason, in words.
+    pub why: String,
+}
+
+/// Adds a log to each shard of this process, if the plan requires one. The processes of one machine write into the
+/// folder of the plan.
 ///
 /// # Errors
 /// Its file cannot be created.
 pub fn attach(setups: &mut [Setup], plan: &RunPlan) -> io::Result<()> {
-    let (Some(folder), Some(first)) = (&plan.message_log, setups.first()) else { return Ok(()) };
+    match &plan.message_log {
+        Some(folder) => attach_in(folder, setups),
+        None => Ok(()),
+    }
+}
+
+/// The same on a node, which has no access to the folder of the plan: the file is in the node's folder for temporary
+/// files, without a name. Returns the file, from which the part is sent after the run.
+///
+/// # Errors
+/// The file cannot be created.
+pub fn attach_on_node(setups: &mut [Setup], plan: &RunPlan) -> io::Result<Option<File>> {
+    if plan.message_log.is_none() {
+        return Ok(None);
+    }
+    let files = LogFiles::create(&std::env::temp_dir())?;
+    attach_in(files.folder(), setups)?;
+    Ok(files.open()?.pop())
+}
+
+fn attach_in(folder: &Path, setups: &mut [Setup]) -> io::Result<()> {
+    let Some(first) = setups.first() else { return Ok(()) };
     let writer = LogWriter::start(&file_in(folder, first.index))?;
     for setup in setups {
         setup.log = Some(writer.shard());

@@ -4,6 +4,7 @@
 use pubmark_model::workload::Workload;
 
 use super::frames::LONGEST;
+use crate::message_log::row::ROW_BYTES;
 use crate::plan::RunPlan;
 
 /// Histograms of a shard, and the bounded part of its message accounting (a million ranges of missing messages), bytes.
@@ -32,6 +33,24 @@ pub(super) fn allowance(plan: &RunPlan, shards: usize) -> u64 {
         MESSAGE.saturating_mul(messages),
     ];
     parts.into_iter().fold(0_u64, u64::saturating_add).min(LONGEST as u64)
+}
+
+/// Rows of a copy that a system may deliver for each one that a subscription expects: duplicates, and copies for a
+/// second matching filter.
+const COPIES: u64 = 4;
+/// Rows that are allowed in any case.
+const FEW_ROWS: u64 = 1 << 20;
+/// Largest part of the message log of a process for which no number of messages is known, bytes.
+const LARGEST_PART: u64 = 16 << 30;
+
+/// Largest part of the message log that a worker process of a run may send, bytes: several times what a system that
+/// works needs. It is stored on the disk.
+pub(super) fn log_allowance(plan: &RunPlan) -> u64 {
+    let seconds = plan.timeline.duration_ns as f64 / 1e9;
+    let Some(messages) = messages_per_s(&plan.workload, plan.fleet.devices().len()) else { return LARGEST_PART };
+    let for_each = 1 + COPIES * plan.listening_sessions() as u64;
+    let rows = (messages * seconds) as u64;
+    rows.saturating_mul(for_each).saturating_add(FEW_ROWS).saturating_mul(ROW_BYTES as u64).min(LARGEST_PART)
 }
 
 /// Messages a second that the whole fleet does not exceed for long; `None` if devices follow no rate, or react to other

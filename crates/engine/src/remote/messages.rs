@@ -13,6 +13,8 @@ pub(super) enum ToWorker {
     Order(Box<Order>),
     /// A command for a shard, by its index in the run.
     Command { shard: u32, command: Command },
+    /// Send your part of the message log. Sent after all outcomes.
+    SendLog,
 }
 
 /// From a worker process.
@@ -28,4 +30,7 @@ pub(super) enum FromWorker {
     Outcome { shard: u32, outcome: Box<ShardOutcome> },
     /// Report of the access network that the process set up; sent before the last outcome.
     Access(Vec<u8>),
+    /// A piece of the process's part of the message log, at most
+    /// [`PIECE_BYTES`](crate::message_log::part::PIECE_BYTES); an empty piece is the end of the part.
+    Log(Vec<u8>),
 }

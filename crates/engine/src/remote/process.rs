@@ -1,17 +1,18 @@
 //! A worker process, as seen by the process that leads the run.
 
 use std::collections::VecDeque;
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::access::{AccessReport, LARGEST_REPORT};
-use super::allowance::allowance;
+use super::allowance::{allowance, log_allowance};
 use super::frames;
 use super::heartbeat::{HeartbeatWatch, START_LIMIT};
 use super::launcher::{Launcher, Started};
@@ -19,6 +20,8 @@ use super::messages::{FromWorker, ToWorker};
 use super::order::Order;
 use crate::command::Command;
 use crate::error::EngineError;
+use crate::message_log::files::file_in;
+use crate::message_log::part::{PIECE_BYTES, PartReceiver};
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::shard_outcome::ShardOutcome;
@@ -27,8 +30,12 @@ use crate::shares::WorkerLocation;
 /// Longest wait for a process to open its adapters, and for a shard to end its sessions: longer than any limit of the
 /// process.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
-/// The same for a shard after `stop` was set.
+/// The same for a shard, and for a part of the message log, after `stop` was set.
 const STOPPED_LIMIT: Duration = Duration::from_secs(30);
+/// A part of the message log that arrives more slowly than this is cut off, after [`ANSWER_LIMIT`].
+const SLOWEST_LOG_BYTES_PER_S: u64 = 128 << 10;
+/// Memory for a piece of the message log and for the end of the log, bytes.
+const LOG_MESSAGES: u64 = 2 * PIECE_BYTES as u64;
 /// Interval between two checks of a process's heartbeat and of `stop`, during a wait for a message.
 const LOOK: Duration = Duration::from_millis(50);
 /// Longest wait for a process to end once its socket is closed.
@@ -49,6 +56,8 @@ pub(crate) struct Process {
     makes_access: bool,
     /// The report of that network.
     access: Option<Vec<u8>>,
+    /// The arrival of its part of the message log, for a process on a node.
+    log: Option<Arc<LogArrival>>,
     /// The reason why it was given up, if it was.
     given_up: Option<String>,
     reader: Option<JoinHandle<()>>,
@@ -85,15 +94,26 @@ impl Process {
             location: place,
             makes_access: false,
             access: None,
+            log: None,
             given_up: None,
             reader: None,
         };
         let access = launcher.access(place);
         process.makes_access = access.is_some();
         let of_access = if access.is_some() { LARGEST_REPORT as u64 } else { 0 };
-        let allowed = allowance(plan, shards.len()).saturating_add(of_access);
-        let mut heard = ReceiveLimits { allowed, outcomes: shards.clone(), access: access.is_some() };
-        let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards, access)));
+        let part = match &plan.message_log {
+            Some(folder) if plan.on_nodes => {
+                let file = OpenOptions::new().write(true).create_new(true).open(file_in(folder, first))?;
+                Some(PartReceiver::of_plan(file, log_allowance(plan), plan))
+            }
+            _ => None,
+        };
+        process.log = part.as_ref().map(|_| Arc::default());
+        let of_log = if part.is_some() { LOG_MESSAGES } else { 0 };
+        let allowed = allowance(plan, shards.len()).saturating_add(of_access + of_log);
+        let log = part.zip(process.log.clone());
+        let mut heard = ReceiveLimits { allowed, outcomes: shards.clone(), access: access.is_some(), log };
+        let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards, access)?));
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         let converse = move || {
             // An order is large, and a process that was stopped does not read it. This thread waits for that, and wakes
@@ -121,7 +141,9 @@ impl Process {
                 Ok(Some(FromWorker::Opened)) => return Ok(()),
                 Ok(Some(FromWorker::Failed(why))) => return Err(EngineError::Worker { node: self.location.node, why }),
                 Ok(None) => {}
-                Ok(Some(FromWorker::Ended | FromWorker::Outcome { .. } | FromWorker::Access(_))) => {
+                Ok(Some(
+                    FromWorker::Ended | FromWorker::Outcome { .. } | FromWorker::Access(_) | FromWorker::Log(_),
+                )) => {
                     self.give_up("it was not ready and sent an unexpected message".to_owned());
                     return Ok(());
                 }
@@ -167,6 +189,11 @@ impl Process {
         }
     }
 
+    /// Number of its node.
+    pub fn node(&self) -> u16 {
+        self.location.node
+    }
+
     /// Ends a shard and waits for its outcome, only briefly if `stop` is set.
     ///
     /// # Errors
@@ -186,8 +213,32 @@ impl Process {
             match self.next(began + limit) {
                 Ok(Some(FromWorker::Outcome { shard, outcome })) => self.early.push_back((shard, outcome)),
                 Ok(Some(FromWorker::Access(report))) => self.access = Some(report),
-                Ok(Some(FromWorker::Ended | FromWorker::Opened) | None) => {}
+                Ok(Some(FromWorker::Ended | FromWorker::Opened | FromWorker::Log(_)) | None) => {}
                 Ok(Some(FromWorker::Failed(why))) | Err(why) => return Err(why),
+            }
+        }
+    }
+
+    /// Receives its part of the message log into the file of the plan, if the process is on a node. To be called after
+    /// its shards have ended. Waits only briefly if `stop` is set.
+    ///
+    /// # Errors
+    /// The part is missing or incomplete: the reason, in words.
+    pub fn receive_log(&mut self, stop: &AtomicBool) -> Result<(), String> {
+        let Some(log) = self.log.clone() else { return Ok(()) };
+        if self.given_up.is_none() {
+            log.is_requested.store(true, Relaxed);
+            // If the process is gone, `next` returns how.
+            let _ = self.say(&ToWorker::SendLog);
+        }
+        let began = Instant::now();
+        loop {
+            let slowest = Duration::from_secs(log.bytes.load(Relaxed) / SLOWEST_LOG_BYTES_PER_S);
+            let limit = if stop.load(Relaxed) { STOPPED_LIMIT } else { ANSWER_LIMIT + slowest };
+            match self.next(began + limit) {
+                Ok(Some(FromWorker::Log(_))) => return Ok(()),
+                Ok(Some(FromWorker::Failed(why))) | Err(why) => return Err(why),
+                Ok(_) => {}
             }
         }
     }
@@ -254,6 +305,15 @@ impl Drop for Process {
     }
 }
 
+/// The arrival of a process's part of the message log, shared by the thread that receives it and the one that waits.
+#[derive(Debug, Default)]
+struct LogArrival {
+    /// Whether the process was requested to send it.
+    is_requested: AtomicBool,
+    /// Bytes that have arrived.
+    bytes: AtomicU64,
+}
+
 /// Limits what a process may still send. It may be on another machine, and its messages are queued in memory.
 struct ReceiveLimits {
     /// Bytes that it may still send.
@@ -262,6 +322,8 @@ struct ReceiveLimits {
     outcomes: Vec<u32>,
     /// A report of its access network is still expected.
     access: bool,
+    /// Its part of the message log is still expected.
+    log: Option<(PartReceiver, Arc<LogArrival>)>,
 }
 
 impl ReceiveLimits {
@@ -273,19 +335,44 @@ impl ReceiveLimits {
                 place.map(|place| self.outcomes.swap_remove(place)).is_some()
             }
             FromWorker::Access(report) => std::mem::take(&mut self.access) && report.len() <= LARGEST_REPORT,
+            FromWorker::Log(_) => self.log.as_ref().is_some_and(|(_, log)| log.is_requested.load(Relaxed)),
             FromWorker::Opened | FromWorker::Failed(_) | FromWorker::Ended => true,
         }
     }
+
+    /// Stores a piece of the message log.
+    ///
+    /// # Errors
+    /// The piece is refused; in words.
+    fn store(&mut self, piece: &[u8]) -> Result<(), String> {
+        let Some((part, log)) = &mut self.log else { return Ok(()) };
+        part.add(piece)?;
+        log.bytes.fetch_add(piece.len() as u64, Relaxed);
+        Ok(())
+    }
 }
 
-/// Passes on the messages of a process until it closes its end or sends a message that is not permitted.
+/// Passes on the messages of a process until it closes its end or sends a message that is not permitted. Pieces of the
+/// message log are stored here, and only their end is passed on.
 fn listen(mut from: UnixStream, heard: &mut ReceiveLimits, letters: &Sender<FromWorker>, failed: &AtomicBool) {
     loop {
+        let allowed = heard.allowed;
         let message = match frames::read(&mut from, &mut heard.allowed) {
             Ok(Some(message)) if !heard.is_wanted(&message) => {
                 FromWorker::Failed("it sent something that was not requested".to_owned())
             }
-            Ok(Some(message)) => message,
+            Ok(Some(FromWorker::Log(piece))) if !piece.is_empty() => {
+                // A stored piece is not in memory any more.
+                heard.allowed = allowed;
+                match heard.store(&piece) {
+                    Ok(()) => continue,
+                    Err(why) => FromWorker::Failed(why),
+                }
+            }
+            Ok(Some(message)) => {
+                heard.log.take_if(|_| matches!(message, FromWorker::Log(_)));
+                message
+            }
             Ok(None) => break,
             // The process ended while data sent to it was unread: unix(7).
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
@@ -307,15 +394,25 @@ fn listen(mut from: UnixStream, heard: &mut ReceiveLimits, letters: &Sender<From
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::message_log::files::LogFiles;
+    use crate::message_log::row::ROW_BYTES;
     use std::io::Write as _;
 
     fn answer_to(said: &[u8], allowed: u64) -> Vec<FromWorker> {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        theirs.write_all(said).unwrap();
+        answer_with(said, allowed, None)
+    }
+
+    fn answer_with(said: &[u8], allowed: u64, log: Option<(PartReceiver, Arc<LogArrival>)>) -> Vec<FromWorker> {
+        let (ours, theirs) = UnixStream::pair().unwrap();
         let (letters, inbox) = mpsc::channel();
         let failed = AtomicBool::new(false);
-        // The other end stays open: the reader does not wait for announced data.
-        listen(ours, &mut ReceiveLimits { allowed, outcomes: vec![0], access: false }, &letters, &failed);
+        thread::scope(|scope| {
+            // A reader that gives the process up leaves the rest unread.
+            scope.spawn(|| (&theirs).write_all(said).is_ok());
+            let mut heard = ReceiveLimits { allowed, outcomes: vec![0], access: false, log };
+            // The other end stays open: the reader does not wait for announced data.
+            listen(ours, &mut heard, &letters, &failed);
+        });
         assert!(failed.load(Relaxed));
         drop(letters);
         inbox.iter().collect()
@@ -334,5 +431,42 @@ mod tests {
         (0..1_000).for_each(|_| frames::write(&mut said, &FromWorker::Opened).unwrap());
         let heard = answer_to(&said, 10 * 65);
         assert!(heard.len() == 11 && matches!(heard.last(), Some(FromWorker::Failed(_))), "{} messages", heard.len());
+    }
+
+    /// What arrives of these pieces of a message log, of which memory has space for two: the messages that are passed on,
+    /// and the bytes that are stored.
+    fn log_of(pieces: &[Vec<u8>], is_requested: bool) -> (Vec<FromWorker>, u64) {
+        let mut said = vec![];
+        pieces.iter().for_each(|piece| frames::write(&mut said, &FromWorker::Log(piece.clone())).unwrap());
+        frames::write(&mut said, &FromWorker::Failed("the end of the test".to_owned())).unwrap();
+        let files = LogFiles::create(&std::env::temp_dir()).unwrap();
+        let file = std::fs::File::create(files.file(0)).unwrap();
+        let arrival = LogArrival { is_requested: is_requested.into(), bytes: 0.into() };
+        let log = (PartReceiver::new(file.try_clone().unwrap(), u64::MAX, 1, 1), Arc::new(arrival));
+        let heard = answer_with(&said, LOG_MESSAGES, Some(log));
+        (heard, file.metadata().unwrap().len())
+    }
+
+    #[test]
+    fn a_message_log_of_any_length_needs_the_memory_of_a_piece() {
+        let mut pieces = vec![vec![0; PIECE_BYTES]; 40];
+        pieces.push(vec![]);
+        let (heard, stored) = log_of(&pieces, true);
+        assert!(matches!(&heard[..], [FromWorker::Log(end), FromWorker::Failed(_)] if end.is_empty()));
+        assert_eq!(stored, 40 * PIECE_BYTES as u64);
+    }
+
+    #[test]
+    fn a_message_log_that_was_not_requested_or_goes_on_after_its_end_is_given_up() {
+        let why = |(heard, stored): (Vec<FromWorker>, u64)| match heard.last() {
+            Some(FromWorker::Failed(why)) => (why.clone(), stored),
+            _ => panic!("{} messages", heard.len()),
+        };
+        let piece = || vec![0; ROW_BYTES];
+        let unrequested = "it sent something that was not requested".to_owned();
+        assert_eq!(why(log_of(&[piece()], false)), (unrequested.clone(), 0));
+        assert_eq!(why(log_of(&[piece(), vec![], piece()], true)), (unrequested, ROW_BYTES as u64));
+        let (refused, stored) = why(log_of(&[vec![0; PIECE_BYTES + ROW_BYTES]], true));
+        assert!(refused.contains("a piece of 57400 bytes") && stored == 0, "{refused}");
     }
 }

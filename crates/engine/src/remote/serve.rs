@@ -1,5 +1,6 @@
 //! The main function of a worker process: executes commands until its socket is closed.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -13,10 +14,10 @@ use super::access::{AccessNetwork, Service};
 use super::frames;
 use super::heartbeat::beat;
 use super::messages::{FromWorker, ToWorker};
-use super::order::Order;
+use super::order::{MemoryFile, Order};
 use crate::command::Command;
 use crate::error::EngineError;
-use crate::message_log;
+use crate::message_log::{self, part};
 use crate::progress::Progress;
 use crate::setup;
 use crate::shares::{Side, shares};
@@ -44,7 +45,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
         say(&FromWorker::Failed("its first message did not start a run".to_owned()));
         return Ok(());
     };
-    let Started { mut worker, mut access } = match start(&order, memory, service) {
+    let Started { mut worker, mut access, log, files: _files } = match start(&order, memory, service) {
         Ok(started) => started,
         Err(why) => {
             say(&FromWorker::Failed(why));
@@ -56,8 +57,10 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     // When the socket has closed, the process ends whatever its shards are doing, because nothing can be reported any
     // more.
     std::thread::Builder::new().name("commands".to_owned()).spawn(move || {
-        while let Ok(Some(ToWorker::Command { shard, command })) = frames::read(&mut from, &mut allowed) {
-            if commands.send((shard, command)).is_err() {
+        while let Ok(Some(message @ (ToWorker::Command { .. } | ToWorker::SendLog))) =
+            frames::read(&mut from, &mut allowed)
+        {
+            if commands.send(message).is_err() {
                 return;
             }
         }
@@ -68,7 +71,16 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     let mut window_ns = None;
     loop {
         match inbox.recv_timeout(LOOK) {
-            Ok((shard, command)) => {
+            Ok(ToWorker::SendLog) => {
+                // An empty piece, also without a log, says that all was sent.
+                match log.as_ref().map_or(Ok(()), |log| part::send(log, |piece| say(&FromWorker::Log(piece)))) {
+                    Ok(()) => say(&FromWorker::Log(vec![])),
+                    Err(error) => say(&FromWorker::Failed(format!("failed to read the message log: {error}"))),
+                }
+            }
+            // The order was the first message.
+            Ok(ToWorker::Order(_)) => {}
+            Ok(ToWorker::Command { shard, command }) => {
                 let Some(place) = order.shards.iter().position(|own| *own == shard) else { continue };
                 match command {
                     Command::Finish => {
@@ -111,6 +123,10 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
 struct Started {
     worker: Worker,
     access: Option<Box<dyn AccessNetwork>>,
+    /// The message log of a process on a node, to be sent after the run.
+    log: Option<File>,
+    /// Certificates and keys of a process on a node.
+    files: Vec<MemoryFile>,
 }
 
 fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, String> {
@@ -120,7 +136,8 @@ fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, St
     // Started before any step that takes long: computing a large fleet, opening a library.
     beat(&progress, order.shards.first().map_or(0, |shard| *shard as usize)).map_err(|error| error.to_string())?;
     let sides = (service.sides)(&order.speaks)?;
-    let plan = order.plan();
+    let files = order.files().map_err(|error| format!("failed to store the files of the run in memory: {error}"))?;
+    let plan = order.plan(&files);
     let shares = shares(&plan);
     if progress.shards().len() != shares.len() {
         return Err(format!("memory for {} shards in a run of {}", progress.shards().len(), shares.len()));
@@ -132,14 +149,17 @@ fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, St
     };
     let own = |index: usize| u32::try_from(index).is_ok_and(|index| order.shards.contains(&index));
     let mut setups = setup::shards(&plan, &progress, own);
-    message_log::attach(&mut setups, &plan)
-        .map_err(|error| format!("failed to write or read the message log: {error}"))?;
+    let attached = match plan.on_nodes {
+        true => message_log::attach_on_node(&mut setups, &plan),
+        false => message_log::attach(&mut setups, &plan).map(|()| None),
+    };
+    let log = attached.map_err(|error| format!("failed to write or read the message log: {error}"))?;
     let setups = setups.into_iter().map(|setup| match shares[setup.index].side {
         Side::Publish => (setup, sides.publish),
         Side::Subscribe => (setup, sides.subscribe),
     });
     let worker = Worker::start(setups.collect(), progress).map_err(|error| words(&error))?;
-    Ok(Started { worker, access })
+    Ok(Started { worker, access, log, files })
 }
 
 /// Longest time without a heartbeat of the node that maintains the run's clock. After it the node is frozen or gone,

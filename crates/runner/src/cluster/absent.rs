@@ -16,7 +16,7 @@ use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
 use pubmark_record::nodes::NodeRow;
 use pubmark_systems::Definition;
 
-use super::FinishedSystem;
+use super::{FinishedSystem, WorkerUsage};
 use crate::error::RunError;
 use crate::node_links::LinksOnNodes;
 use crate::observer::RunObserver;
@@ -49,11 +49,6 @@ impl JoinedNodes {
 
     /// Never called.
     pub(crate) fn check_reach(&self, _: Option<Ipv4Addr>) -> Result<(), RunError> {
-        match *self {}
-    }
-
-    /// Never called.
-    pub(crate) fn check_certificates(&self) -> Result<(), RunError> {
         match *self {}
     }
 
@@ -126,7 +121,7 @@ impl JoinedNodes {
     }
 
     /// Never called.
-    pub(crate) fn rows(&self) -> Vec<NodeRow> {
+    pub(crate) fn rows(&self) -> (Vec<NodeRow>, Vec<WorkerUsage>) {
         match *self {}
     }
 }

@@ -1,6 +1,6 @@
-//! Measurements of a system that a node started.
+//! Measurements of nodes at the end of a run.
 
-use pubmark_record::cost::{Cost, ResourceRow};
+use pubmark_record::cost::{Cost, ResourceRow, Usage};
 use pubmark_record::record::SystemEnd;
 use serde::{Deserialize, Serialize};
 
@@ -19,4 +19,13 @@ pub struct FinishedSystem {
     pub done: Vec<FaultTimes>,
     /// How the system ended, if it did, and the end of its log.
     pub end: Option<(SystemEnd, String)>,
+}
+
+/// Usage of a worker process on a node in the measured window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorkerUsage {
+    /// Index of its first shard in the run.
+    pub first_shard: u32,
+    /// Its usage; `None` if the worker did not report it.
+    pub usage: Option<Usage>,
 }

@@ -18,7 +18,7 @@ mod system_host;
 #[cfg(feature = "cluster")]
 mod system_order;
 
-pub use finished::FinishedSystem;
+pub use finished::{FinishedSystem, WorkerUsage};
 
 #[cfg(not(feature = "cluster"))]
 pub use absent::{Hosted, JoinedNodes, Observed, beside};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pubmark_cluster::credentials::Role;
 use pubmark_cluster::messages::Report;
 use pubmark_cluster::node::NodeKind;
-use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodeInfo, NodesRequired};
+use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodeInfo, NodesRequired, WorkerReport};
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
@@ -25,7 +25,7 @@ use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::{Definition, environment};
 
-use super::{Hosted, Observed};
+use super::{Hosted, Observed, WorkerUsage};
 use crate::across_nodes;
 use crate::error::{ErrorKind, RunError};
 use crate::node_links::LinksOnNodes;
@@ -107,18 +107,6 @@ impl JoinedNodes {
                 far.address.ip()
             ))
             .hint("`--system-host ADDRESS` with an address of this machine that nodes reach; or `--endpoint`")),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses certificates that are made for the run on this machine, where nodes are on other machines.
-    pub(crate) fn check_certificates(&self) -> Result<(), RunError> {
-        match self.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback()) {
-            Some(far) => Err(RunError::unsupported(format!(
-                "`--tls` makes certificates on this machine, and clients on `{}` do not have them",
-                far.name
-            ))
-            .hint("start the system with TLS yourself, and `--endpoint mqtts://…`")),
             None => Ok(()),
         }
     }
@@ -274,12 +262,18 @@ impl JoinedNodes {
         self.cluster.mark(edge);
     }
 
-    /// Rows of the nodes for the record, in the order of their numbers.
-    pub(crate) fn rows(&self) -> Vec<NodeRow> {
+    /// Rows of the nodes for the record, in the order of their numbers; and the usage of each worker.
+    pub(crate) fn rows(&self) -> (Vec<NodeRow>, Vec<WorkerUsage>) {
         let reports = self.cluster.reports();
+        let of_worker = |worker: &WorkerReport| {
+            let report = worker.report.clone().map(|report| Report { node_cpu_ns: 0, ..report });
+            Some(WorkerUsage { first_shard: *worker.own.first()?, usage: report.as_ref().and_then(usage_of) })
+        };
+        let workers = reports.iter().flatten().filter_map(of_worker).collect();
+        let reports = reports.iter().map(|workers| WorkerReport::of_node(workers));
         let traffic = self.cluster.traffic();
         let rows = self.cluster.nodes().into_iter().zip(reports).zip(traffic).enumerate();
-        rows.map(|(number, ((node, report), traffic))| NodeRow {
+        let rows = rows.map(|(number, ((node, report), traffic))| NodeRow {
             address: Some(node.address.ip().to_string()),
             clients_at: Some(node.clients_at.to_string()),
             lost: self.cluster.lost(number),
@@ -302,8 +296,8 @@ impl JoinedNodes {
             labels: node.labels,
             name: node.name,
             ..NodeRow::default()
-        })
-        .collect()
+        });
+        (rows.collect(), workers)
     }
 }
 

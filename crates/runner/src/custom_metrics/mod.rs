@@ -54,10 +54,6 @@ pub fn of(spec: &RunSpec, workload: &Workload) -> Result<Vec<MetricProgram>, Run
         return Err(RunError::input(message)
             .hint("a name is searched in `PATH`; a path counts from the folder in which pubmark is started"));
     }
-    if !metrics.is_empty() && spec.nodes.nodes.is_some() {
-        return Err(RunError::input("metrics of your own need the message log, and `--nodes` has none")
-            .hint("use `--local-nodes`, or leave the metrics out"));
-    }
     Ok(metrics)
 }
 
@@ -178,8 +174,6 @@ mod tests {
         spec.metrics = vec![read("b=false").unwrap()];
         let commands: Vec<String> = of(&spec, &workload).unwrap().iter().map(|one| one.command.join(" ")).collect();
         assert_eq!(commands, ["sh", "false"]);
-        spec.nodes.nodes = Some(2);
-        assert!(of(&spec, &workload).unwrap_err().to_string().contains("`--nodes` has none"));
     }
 
     #[test]

@@ -8,13 +8,16 @@ mod names;
 mod parquet;
 mod text;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use pubmark_engine::message_log::Log;
+use pubmark_engine::message_log::entries::Entry;
 use pubmark_engine::plan::RunPlan;
 use pubmark_record::message_log::{BY_CLIENT_FILE, LogFormat, MessageLogInfo};
+use pubmark_record::nodes::NodeRow;
 
 use crate::error::RunError;
 use clients::{Clients, TIMED_ROWS};
@@ -35,6 +38,8 @@ pub struct MessageLog {
     names: Names,
     format: LogFormat,
     window_ns: u64,
+    /// Nodes of the run, whose clocks differ.
+    nodes: Vec<NodeRow>,
     /// Whether there are few enough messages for percentiles of each client.
     has_percentiles: bool,
 }
@@ -52,12 +57,34 @@ pub fn check(format: Option<LogFormat>) -> Result<(), RunError> {
 }
 
 impl MessageLog {
-    /// The log of a run whose measured window began at `window_ns`, ns of `CLOCK_MONOTONIC`.
-    pub fn new(log: Log, plan: &RunPlan, format: LogFormat, window_ns: u64) -> MessageLog {
+    /// The log of a run on these nodes whose measured window began at `window_ns`, ns of the run's clock.
+    pub fn new(log: Log, plan: &RunPlan, format: LogFormat, window_ns: u64, nodes: &[NodeRow]) -> MessageLog {
         let names = Names::new(plan);
         // If the size of the file cannot be read, reading its rows fails later with the reason.
         let has_percentiles = log.row_count().is_ok_and(|rows| rows <= TIMED_ROWS);
-        MessageLog { log, names, format, window_ns, has_percentiles }
+        MessageLog { log, names, format, window_ns, nodes: nodes.to_vec(), has_percentiles }
+    }
+
+    /// Why rows are missing: the nodes whose part is missing or incomplete, or the reason of a shard.
+    fn why(&self) -> Option<String> {
+        let mut parts: BTreeMap<u16, &str> = BTreeMap::new();
+        for part in &self.log.incomplete {
+            parts.entry(part.node).or_insert(&part.why);
+        }
+        let named = |(node, why): (&u16, &&str)| {
+            let row = self.nodes.get(usize::from(*node));
+            // The control plane knows the reason better than a closed channel does.
+            let why = row.and_then(|row| row.lost.as_deref()).unwrap_or(why);
+            format!("rows of `{}` are missing: {why}", row.map_or("a node", |row| &row.name))
+        };
+        let parts = parts.iter().map(named);
+        let reasons: Vec<String> = parts.chain(self.log.logged.why.clone()).collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
+    /// Calls `visit` with each entry of the log.
+    fn entries(&self, mut visit: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
+        self.log.entries(self.window_ns, |entry| visit(&self.names.widened(entry, &self.nodes)))
     }
 
     /// The record's section about the log.
@@ -65,7 +92,7 @@ impl MessageLog {
         MessageLogInfo {
             file: self.format.file_name().to_owned(),
             missing: self.log.logged.missing,
-            why: self.log.logged.why.clone(),
+            why: self.why(),
             by_client: self.names.are_few().then(|| BY_CLIENT_FILE.to_owned()),
             by_client_without_percentiles: self.names.are_few() && !self.has_percentiles,
         }
@@ -79,7 +106,7 @@ impl MessageLog {
         let file = File::create(folder.join(self.format.file_name()))?;
         let mut rows = self.writer(file)?;
         let mut clients = self.names.are_few().then(|| Clients::new(&self.names, &self.log, self.has_percentiles));
-        self.log.entries(self.window_ns, |entry| {
+        self.entries(|entry| {
             rows.row(&self.names.row(entry))?;
             if let Some(clients) = &mut clients {
                 clients.enter(entry);
@@ -103,7 +130,7 @@ impl MessageLog {
     /// The log cannot be read, or `out` cannot be written.
     pub fn write_ndjson(&self, out: impl Write) -> io::Result<()> {
         let mut rows = Box::new(text::Ndjson::new(out));
-        self.log.entries(self.window_ns, |entry| rows.row(&self.names.row(entry)))?;
+        self.entries(|entry| rows.row(&self.names.row(entry)))?;
         rows.end()
     }
 
@@ -122,6 +149,7 @@ impl MessageLog {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_engine::message_log::IncompletePart;
     use pubmark_record::warnings::warnings;
 
     use super::*;
@@ -129,8 +157,14 @@ mod tests {
     /// The table of clients, if it was written, and the codes of the record's warnings.
     fn written(clients: usize) -> (Option<String>, Vec<String>) {
         let names = Names::of_publishers(clients);
-        let log =
-            MessageLog { log: Log::default(), names, format: LogFormat::Csv, window_ns: 0, has_percentiles: true };
+        let log = MessageLog {
+            log: Log::default(),
+            names,
+            format: LogFormat::Csv,
+            window_ns: 0,
+            nodes: vec![],
+            has_percentiles: true,
+        };
         let folder = tempfile::tempdir().unwrap();
         log.write(folder.path()).unwrap();
         assert!(folder.path().join("messages.csv").is_file());
@@ -148,5 +182,26 @@ mod tests {
         let (table, codes) = written(100_001);
         assert_eq!(table, None);
         assert!(codes.contains(&"W22".to_owned()), "{codes:?}");
+    }
+
+    #[test]
+    fn a_part_that_did_not_arrive_is_named_by_its_node_once() {
+        let node = |name: &str| NodeRow { name: name.to_owned(), ..NodeRow::default() };
+        let part = |why: &str| IncompletePart { node: 1, why: why.to_owned() };
+        let mut log = MessageLog {
+            log: Log { incomplete: vec![part("it has ended"), part("it has ended too")], ..Log::default() },
+            names: Names::of_publishers(1),
+            format: LogFormat::Csv,
+            window_ns: 0,
+            nodes: vec![node("edge-1"), node("edge-2")],
+            has_percentiles: true,
+        };
+        let info = log.info();
+        assert_eq!(info.why.as_deref(), Some("rows of `edge-2` are missing: it has ended"));
+        assert!(info.is_partial());
+        log.nodes[1].lost = Some("it was silent for 2 s".to_owned());
+        assert_eq!(log.info().why.as_deref(), Some("rows of `edge-2` are missing: it was silent for 2 s"));
+        log.log.incomplete.clear();
+        assert!(!log.info().is_partial());
     }
 }

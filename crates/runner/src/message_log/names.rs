@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use pubmark_engine::message_log::entries::Entry;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
+use pubmark_engine::shares::places_of_subscribers;
+use pubmark_metrics::bounds::lower_ns;
+use pubmark_record::nodes::NodeRow;
 
 use super::columns::LoggedRow;
 
@@ -16,6 +19,7 @@ const CLIENT_LIMIT: usize = 100_000;
 pub struct PublisherName {
     /// Index of the publisher's group in the workload.
     group: usize,
+    /// Its node, from 0.
     node: u16,
     topic: String,
     /// Client identifier.
@@ -28,6 +32,8 @@ pub struct AudienceName {
     pub group: String,
     /// Client identifier of the first member.
     pub client_id: String,
+    /// Its node, from 0.
+    node: u16,
 }
 
 /// Names of a run's clients.
@@ -47,17 +53,20 @@ impl Names {
         let nodes = sections::nodes_of_publishers(plan);
         let publishers = fleet.devices().iter().zip(nodes).map(|(device, node)| PublisherName {
             group: usize::from(device.group),
-            node: node + 1,
+            node,
             topic: fleet.topic(workload, device),
             client_id: fleet.device_identity(workload, plan.run_id, device).client_id,
         });
         let mut audiences = HashMap::new();
-        for (subscriber, audience) in fleet.subscribers().iter().zip(fleet.audiences(workload)) {
+        let numbers = fleet.audiences(workload);
+        let places = places_of_subscribers(workload, fleet, plan.labels(), &numbers);
+        for ((subscriber, audience), (node, _)) in fleet.subscribers().iter().zip(numbers).zip(places) {
             let group = &workload.subscribers[usize::from(subscriber.group)].name;
             for part in 0..plan.subscribe_at.sessions_per_subscriber() as u32 {
                 audiences.entry(plan.subscribe_at.number_of_part(audience, part)).or_insert_with(|| AudienceName {
                     group: group.clone(),
                     client_id: fleet.subscriber_identity(workload, plan.run_id, subscriber).client_id,
+                    node,
                 });
             }
         }
@@ -75,6 +84,20 @@ impl Names {
         &self.groups[self.publishers[publisher as usize].group]
     }
 
+    /// An entry whose latency contains the error of the clocks of its two nodes, as the record's latencies do.
+    pub fn widened(&self, entry: &Entry, nodes: &[NodeRow]) -> Entry {
+        let audience = entry.audience.and_then(|audience| self.audiences.get(&audience));
+        let (Some(latency), Some(audience)) = (entry.latency_ns, audience) else { return *entry };
+        let from = self.publishers[entry.publisher as usize].node;
+        let latency = match sections::pair_error_ns(nodes, from, audience.node) {
+            Some(0) => latency,
+            Some(error_ns) => (lower_ns(latency.0, error_ns), latency.1.saturating_add_unsigned(error_ns)),
+            // The clocks were not compared: the upper bound is as it was measured, and V22 is about that.
+            None => (0, latency.1),
+        };
+        Entry { latency_ns: Some(latency), ..*entry }
+    }
+
     /// An entry with the names that belong to it.
     pub fn row<'a>(&'a self, entry: &'a Entry) -> LoggedRow<'a> {
         let publisher = &self.publishers[entry.publisher as usize];
@@ -83,7 +106,7 @@ impl Names {
         LoggedRow {
             entry,
             device_type,
-            node: publisher.node,
+            node: publisher.node + 1,
             topic: &publisher.topic,
             qos: *qos,
             subscriber_group: audience.map(|audience| audience.group.as_str()),
@@ -101,7 +124,7 @@ mod tests {
             Names {
                 groups: vec![("sensor".to_owned(), 0)],
                 publishers: (0..count)
-                    .map(|_| PublisherName { group: 0, node: 1, topic: String::new(), client_id: String::new() })
+                    .map(|_| PublisherName { group: 0, node: 0, topic: String::new(), client_id: String::new() })
                     .collect(),
                 audiences: HashMap::new(),
             }

@@ -1,11 +1,13 @@
 //! A coordinator's folder and port, and nodes that join it.
 
 use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use pubmark_conformance::ports;
 
-use super::place::{Call, Called, Place};
+use super::place::{Call, Called, PUBMARK, Place};
 use super::processes::{children_of, wait_for};
 
 /// Devices that stay connected, and devices that connect and disconnect.
@@ -52,6 +54,13 @@ impl Cluster {
         self.place.start(&[&["node", "--join", &join, "--name", name][..], options].concat())
     }
 
+    /// Starts a node of this name that does not see the files of a folder, as a node on another machine. `at` is the
+    /// beginning of a command of `unshare` where the node runs.
+    pub fn node_without(&self, mut at: Command, hidden: &Path, join: &str, name: &str) -> Call {
+        at.args(["--mount", "sh", "-c", "mount -t tmpfs none \"$0\" && exec \"$@\""]).arg(hidden).arg(PUBMARK);
+        self.place.start_by(at, &["node", "--join", join, "--name", name])
+    }
+
     /// Starts a run on N nodes.
     pub fn run(&self, nodes: u16, options: &[&str]) -> Call {
         let (listen, nodes) = (self.listen.to_string(), nodes.to_string());
@@ -69,6 +78,15 @@ impl Cluster {
 pub fn stop(node: Call) -> Called {
     node.signal(libc::SIGINT);
     node.wait()
+}
+
+/// Whether a process can have mounts of its own; prints a message if not.
+pub fn can_hide_files() -> bool {
+    let can = Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success());
+    if !can {
+        pubmark_testing::skip("`unshare --mount` needs root and util-linux");
+    }
+    can
 }
 
 /// The worker of a node.
