@@ -16,7 +16,7 @@ use super::frames;
 use super::heartbeat::{HeartbeatWatch, START_LIMIT};
 use super::launcher::{Launcher, Started};
 use super::messages::{FromWorker, ToWorker};
-use super::order::Order;
+use super::task::WorkerTask;
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::plan::RunPlan;
@@ -30,7 +30,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 /// The same for a shard after `stop` was set.
 const STOPPED_LIMIT: Duration = Duration::from_secs(30);
 /// Interval between two checks of a process's heartbeat and of `stop`, during a wait for a message.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest wait for a process to end once its socket is closed.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -92,20 +92,20 @@ impl Process {
         process.makes_access = access.is_some();
         let of_access = if access.is_some() { LARGEST_REPORT as u64 } else { 0 };
         let allowed = allowance(plan, shards.len()).saturating_add(of_access);
-        let mut heard = ReceiveLimits { allowed, outcomes: shards.clone(), access: access.is_some() };
-        let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards, access)));
+        let mut limits = ReceiveLimits { allowed, outcomes: shards.clone(), access: access.is_some() };
+        let task = ToWorker::Task(Box::new(WorkerTask::new(plan, launcher.adapter_names(), shards, access)));
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         let converse = move || {
             // An order is large, and a process that was stopped does not read it. This thread waits for that, and wakes
             // when the socket is shut down. The consequence of a failure is reported by the reading end.
-            let _ = frames::write(&mut &from, &order);
-            listen(from, &mut heard, &letters, &failed);
+            let _ = frames::write(&mut &from, &task);
+            listen(from, &mut limits, &letters, &failed);
         };
         process.reader = Some(thread::Builder::new().name("worker-reader".to_owned()).spawn(converse)?);
         Ok(process)
     }
 
-    fn say(&self, message: &ToWorker) -> io::Result<()> {
+    fn send(&self, message: &ToWorker) -> io::Result<()> {
         frames::write(&mut &self.control, message)
     }
 
@@ -136,7 +136,7 @@ impl Process {
 
     /// Sends a command to a shard.
     pub fn command(&self, shard: u32, command: Command) {
-        if self.say(&ToWorker::Command { shard, command }).is_err() {
+        if self.send(&ToWorker::Command { shard, command }).is_err() {
             // The process is gone: `finish` reports how.
             self.failed.store(true, Relaxed);
         }
@@ -204,7 +204,7 @@ impl Process {
     /// # Errors
     /// The process has ended or stopped responding, or time is up: in words.
     fn next(&mut self, until: Instant) -> Result<Option<FromWorker>, String> {
-        match self.inbox.recv_timeout(if self.given_up.is_some() { Duration::ZERO } else { LOOK }) {
+        match self.inbox.recv_timeout(if self.given_up.is_some() { Duration::ZERO } else { POLL_INTERVAL }) {
             Ok(message) => return Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => self.check(),
             Err(RecvTimeoutError::Disconnected) => {
@@ -220,7 +220,7 @@ impl Process {
 
     /// How a process of this machine ended, in words, once its socket is closed.
     fn end(&mut self) -> String {
-        let until = Instant::now() + LOOK;
+        let until = Instant::now() + POLL_INTERVAL;
         let Some(child) = &mut self.child else { return String::new() };
         loop {
             match child.try_wait() {
@@ -279,10 +279,10 @@ impl ReceiveLimits {
 }
 
 /// Passes on the messages of a process until it closes its end or sends a message that is not permitted.
-fn listen(mut from: UnixStream, heard: &mut ReceiveLimits, letters: &Sender<FromWorker>, failed: &AtomicBool) {
+fn listen(mut from: UnixStream, limits: &mut ReceiveLimits, letters: &Sender<FromWorker>, failed: &AtomicBool) {
     loop {
-        let message = match frames::read(&mut from, &mut heard.allowed) {
-            Ok(Some(message)) if !heard.is_wanted(&message) => {
+        let message = match frames::read(&mut from, &mut limits.allowed) {
+            Ok(Some(message)) if !limits.is_wanted(&message) => {
                 FromWorker::Failed("it sent something that was not requested".to_owned())
             }
             Ok(Some(message)) => message,
@@ -309,9 +309,9 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn answer_to(said: &[u8], allowed: u64) -> Vec<FromWorker> {
+    fn response_to(sent: &[u8], allowed: u64) -> Vec<FromWorker> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        theirs.write_all(said).unwrap();
+        theirs.write_all(sent).unwrap();
         let (letters, inbox) = mpsc::channel();
         let failed = AtomicBool::new(false);
         // The other end stays open: the reader does not wait for announced data.
@@ -323,16 +323,20 @@ mod tests {
 
     #[test]
     fn a_process_that_announces_more_than_its_plan_allows_is_given_up_at_once() {
-        let said = answer_to(&(1_u32 << 29).to_le_bytes(), 64 << 20);
-        let [FromWorker::Failed(why)] = &said[..] else { panic!("{} messages", said.len()) };
+        let received = response_to(&(1_u32 << 29).to_le_bytes(), 64 << 20);
+        let [FromWorker::Failed(why)] = &received[..] else { panic!("{} messages", received.len()) };
         assert!(why.contains("a message of 536870912 bytes where 67108864 more are allowed"), "{why}");
     }
 
     #[test]
-    fn a_process_that_says_nothing_again_and_again_is_given_up_too() {
-        let mut said = vec![];
-        (0..1_000).for_each(|_| frames::write(&mut said, &FromWorker::Opened).unwrap());
-        let heard = answer_to(&said, 10 * 65);
-        assert!(heard.len() == 11 && matches!(heard.last(), Some(FromWorker::Failed(_))), "{} messages", heard.len());
+    fn a_process_that_sends_empty_messages_repeatedly_is_given_up() {
+        let mut sent = vec![];
+        (0..1_000).for_each(|_| frames::write(&mut sent, &FromWorker::Opened).unwrap());
+        let received = response_to(&sent, 10 * 65);
+        assert!(
+            received.len() == 11 && matches!(received.last(), Some(FromWorker::Failed(_))),
+            "{} messages",
+            received.len()
+        );
     }
 }

@@ -12,9 +12,9 @@ use crate::plan::{Networks, RunPlan};
 
 /// The task of a worker process.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct WorkerTask {
     /// Names of the adapters of devices and of subscribers.
-    pub speaks: [String; 2],
+    pub adapter_names: [String; 2],
     /// Its shards, by their index in the run.
     pub shards: Vec<u32>,
     /// The access network that it must set up first.
@@ -34,10 +34,10 @@ impl Network for Entered {
     }
 }
 
-impl Order {
+impl WorkerTask {
     /// The order for these shards of a plan.
-    pub fn new(plan: &RunPlan, speaks: [String; 2], shards: Vec<u32>, access: Option<Vec<u8>>) -> Order {
-        Order { speaks, shards, access, plan: plan.clone(), copies: plan.fleet.copies().clone() }
+    pub fn new(plan: &RunPlan, adapter_names: [String; 2], shards: Vec<u32>, access: Option<Vec<u8>>) -> WorkerTask {
+        WorkerTask { adapter_names, shards, access, plan: plan.clone(), copies: plan.fleet.copies().clone() }
     }
 
     /// The plan of the run, with its fleet computed again, and with networks that this process is already inside.
