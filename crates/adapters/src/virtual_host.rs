@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_told() {
+    fn an_invalid_name_is_reported() {
         for (settings, words) in [
             ("/a/b", "`/` cannot stand"),
             ("//", "`/` cannot stand"),

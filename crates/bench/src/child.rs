@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Runs this program as the child `kind` with an order as JSON; its finding.
-pub fn ask<Order: Serialize, Finding: DeserializeOwned>(kind: &str, order: &Order) -> Result<Finding, String> {
+/// Runs this program as the child `kind` with a task as JSON; returns its result.
+pub fn run_child<Order: Serialize, Finding: DeserializeOwned>(kind: &str, order: &Order) -> Result<Finding, String> {
     let order = serde_json::to_string(order).map_err(|error| error.to_string())?;
     let output = this_program()?
         .args(["child", kind, &order])
@@ -23,7 +23,7 @@ pub fn ask<Order: Serialize, Finding: DeserializeOwned>(kind: &str, order: &Orde
 /// A child that serves until it is dropped.
 pub struct Server {
     child: Child,
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: String,
 }
 
@@ -45,7 +45,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It ends by itself when its standard input closes; a kill is quicker and cannot be missed.
+        // It ends by itself when its standard input closes; a kill is faster and always takes effect.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

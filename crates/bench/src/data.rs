@@ -1,4 +1,4 @@
-//! The data of the bench, `docs/results/cost.csv`: a line for each case of each row, from which the page is made.
+//! The data of the bench, `docs/results/cost.csv`: a line for each case of each row. The page is generated from them.
 
 use std::fs;
 
@@ -11,13 +11,13 @@ const HEADING: &str = "row,case,unit,median,least,most,target,repetitions,note";
 
 /// The row of lines that are about the bench itself.
 pub const BENCH: &str = "bench";
-/// Its line about the machine, in the note.
+/// Case of the line that describes the machine in its note.
 pub const MACHINE: &str = "machine";
-/// Its line about the load at the end.
+/// Case of the line with the load at the end.
 pub const LOAD: &str = "load at the end";
-/// The case of a row that could not be measured; its note says why.
+/// The case of a row that could not be measured; its note has the reason.
 pub const NOT_MEASURED: &str = "not measured";
-/// Its lines about the time that a row takes: this and the name of the row.
+/// Case of the lines with the time that a row takes: this text and the name of the row.
 pub const TIME_OF: &str = "time of ";
 
 /// A case, over all its repetitions.
@@ -29,22 +29,22 @@ pub struct Line {
     pub case: String,
     /// Unit of the values.
     pub unit: String,
-    /// Middle value; `None` where nothing was measured.
+    /// Median; `None` if nothing was measured.
     pub median: Option<f64>,
-    /// Least value.
+    /// Lowest value.
     pub least: Option<f64>,
-    /// Greatest value.
+    /// Highest value.
     pub most: Option<f64>,
-    /// What the median must not exceed; `None` where there is no target.
+    /// Upper limit of the median; `None` without a target.
     pub target: Option<f64>,
     /// Number of values.
     pub repetitions: usize,
-    /// Anything that a reader must know.
+    /// A note for the reader.
     pub note: String,
 }
 
 impl Line {
-    /// What a row measured in one of its cases.
+    /// The values of one case of a row.
     pub fn measured(row: &Row, reading: &Reading) -> Line {
         let values = || reading.values.iter().copied();
         Line {
@@ -60,12 +60,12 @@ impl Line {
         }
     }
 
-    /// A row that could not be measured, and why.
+    /// A row that could not be measured, and the reason.
     pub fn missing(row: &Row, why: String) -> Line {
         Line { row: row.name.to_owned(), note: why, ..Line::about_bench(NOT_MEASURED, "", None) }
     }
 
-    /// Something about the bench itself.
+    /// A line about the bench itself.
     pub fn about_bench(case: &str, unit: &str, value: Option<f64>) -> Line {
         Line {
             row: BENCH.to_owned(),
@@ -125,7 +125,7 @@ impl Line {
 
 /// The text of the file.
 pub fn to_csv(lines: &[Line]) -> String {
-    // A cell has no line ends, so that each line of the file is one case.
+    // A cell contains no line breaks, so that each line of the file is one case.
     let lines = lines.iter().map(|line| line.csv().replace('\n', " ") + "\n");
     format!("{HEADING}\n{}", lines.collect::<String>())
 }

@@ -1,5 +1,5 @@
-//! The least that a writer and a reader over Cyclone DDS need: what our adapter is measured against. A sample is a packet, as it
-//! is for devices, and as it is not for `ddsperf`, which packs samples of a burst together.
+//! A minimal writer and reader over Cyclone DDS, with which our adapter is compared. Each sample is one packet, as for
+//! devices; `ddsperf` packs the samples of a burst together.
 
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage;
 
-/// What the child is to do.
+/// The task of the child process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// Bytes a payload.
+    /// Size of a payload, bytes.
     pub payload_bytes: usize,
 }
 
@@ -37,18 +37,19 @@ pub struct Finding {
 const TOPIC: &CStr = c"bench_loop";
 /// The name of the workload's topic inside a sample.
 const NAME: &CStr = c"fan-in/publisher";
-/// The domain on the network, apart from those that systems get.
+/// A domain that systems under test do not use.
 const DOMAIN: u16 = 100;
-/// Longest wait of the two for each other.
+/// Longest wait for writer and reader to match.
 const MATCH_WITHIN: Duration = Duration::from_secs(20);
 const WARM_UP: Duration = Duration::from_millis(500);
 const WINDOW: Duration = Duration::from_secs(3);
-/// Longest sleep of the reader, and of a writer that is full.
+/// Longest sleep of the reader, and of a writer whose history is full.
 const NAP: Duration = Duration::from_millis(1);
 const QOS: Qos =
     Qos { reliable: true, history: History::KeepAll, late_joiners_get: None, liveliness_lease: None, lifespan: None };
 
-/// Writes as fast as the library takes it, from one domain of this process to another, over the loopback interface.
+/// Writes as fast as the library accepts samples, from one domain of this process to another, over the loopback
+/// interface.
 pub fn run(order: &Order) -> Result<Finding, String> {
     let (writing, reading) = (domain()?, domain()?);
     let words = |error: CallError| error.to_string();
@@ -82,7 +83,7 @@ fn flood(writer: &Writer, payload: &[u8], length: Duration) -> Result<(), String
     Ok(())
 }
 
-/// A reader on a thread of its own, stopped when dropped.
+/// A reader on its own thread, stopped when dropped.
 struct Receiving {
     received: Arc<AtomicU64>,
     stopped: Arc<AtomicBool>,
@@ -124,7 +125,7 @@ fn reader_of(domain: &Domain) -> Result<Receiving, String> {
     Ok(Receiving { received, stopped, thread: Some(thread) })
 }
 
-/// A domain on the loopback interface, with what the adapter sets.
+/// A domain on the loopback interface, with the settings of the adapter.
 fn domain() -> Result<Domain, String> {
     let settings = format!(
         "<CycloneDDS><Domain Id=\"any\"><General><Interfaces><NetworkInterface address=\"127.0.0.1\"/></Interfaces>\

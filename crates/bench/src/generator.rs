@@ -1,4 +1,4 @@
-//! A run of the engine in a process of its own, so that its CPU time and memory are nobody else's.
+//! A run of the engine in its own process, so that CPU time and memory belong to it alone.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage;
 
-/// What a child is to do.
+/// The task of a child process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
     /// Built-in workload.
@@ -30,13 +30,13 @@ pub struct Order {
     pub set: Vec<String>,
     /// `127.0.0.1:PORT`.
     pub address: String,
-    /// Where subscribers connect, if elsewhere.
+    /// Address of subscribers, if it is another one.
     pub subscribers: Option<String>,
     /// 0, 1 or 2.
     pub qos: u8,
-    /// Its name, as `pubmark run --protocol` takes it.
+    /// Name of the protocol, as in `pubmark run --protocol`.
     pub protocol: String,
-    /// Client library, where a protocol has several; the first that is there if `None`.
+    /// Client library of a protocol that has several; the first available one if `None`.
     pub client: Option<String>,
     /// Seconds.
     pub warmup_s: f64,
@@ -46,30 +46,30 @@ pub struct Order {
     pub realtime: bool,
     /// No subscribers: for a sink that discards.
     pub publish_only: bool,
-    /// Messages in flight at most at QoS 1 and 2; the workload's if `None`.
+    /// In-flight window at QoS 1 and 2; that of the workload if `None`.
     pub in_flight_window: Option<u16>,
 }
 
-/// What a child found.
+/// The result of a child process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finding {
     /// CPU seconds of the process in the measured window.
     pub cpu_s: f64,
     /// Highest resident set, bytes.
     pub peak_rss_bytes: u64,
-    /// Resident set at the edges of the measured window, bytes.
+    /// Resident set at the start and end of the measured window, bytes.
     pub rss_bytes: (u64, u64),
     /// Length of the window, seconds.
     pub window_s: f64,
     /// Messages sent in the measured window.
     pub sent: u64,
-    /// Deliveries of them.
+    /// Deliveries of these messages.
     pub delivered: u64,
-    /// Lost.
+    /// Lost deliveries.
     pub lost: u64,
-    /// Offered.
+    /// Messages offered in the measured window.
     pub offered: u64,
-    /// Bytes that our sockets had not sent at the end.
+    /// Bytes that were still in our sockets at the end.
     pub unsent_bytes: u64,
     /// Scheduler lag, µs: p50, p99.
     pub lag_us: Option<(f64, f64)>,
@@ -83,8 +83,8 @@ pub struct Finding {
     pub realtime: bool,
 }
 
-/// Longest wait for the messages of a flood. CPU time is that of the window; a system that is far behind would deliver long after it,
-/// and each message would seem cheaper than it was.
+/// Longest wait for the messages of a flood. CPU time is that of the window: a system with a long backlog would deliver
+/// after it, and the cost per message would be underestimated.
 const FLOOD_DRAIN: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -106,7 +106,7 @@ impl Observer for Meter {
     }
 }
 
-/// Carries out an order in this process.
+/// Executes a task in this process.
 pub fn run(order: &Order) -> Result<Finding, String> {
     let plan = plan(order)?;
     let stop = AtomicBool::new(false);

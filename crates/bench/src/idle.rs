@@ -16,31 +16,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage;
 
-/// What the child is to do.
+/// The task of the child process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// Its name, as `pubmark run --protocol` takes it.
+    /// Name of the protocol, as in `pubmark run --protocol`.
     pub protocol: String,
-    /// Where.
+    /// Address of the server.
     pub address: String,
     /// Sessions.
     pub sessions: u32,
-    /// PEM file of the server's authority: encrypt.
+    /// PEM file of the server's authority, if connections are encrypted.
     pub authority: Option<PathBuf>,
 }
 
 /// Bytes of resident memory that each session added.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finding {
-    /// The figure.
+    /// Bytes per session.
     pub bytes_per_session: f64,
 }
 
-/// Sessions up before the first reading, so that what is needed once is not counted.
+/// Sessions that are connected before the first reading, so that memory that is allocated only once is not counted.
 const FIRST: u32 = 10;
 /// Longest wait for all sessions.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Attempts under way at a time: the listen queue of a broker is short.
+/// Connects in progress at a time, because the listen queue of a broker is short.
 const AT_ONCE: u32 = 50;
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Sink for Count {
     }
 }
 
-/// Carries out an order in this process.
+/// Executes a task in this process.
 pub fn run(order: &Order) -> Result<Finding, String> {
     let protocol =
         pubmark_protocols::find(&order.protocol).ok_or_else(|| format!("no protocol `{}`", order.protocol))?;
@@ -88,14 +88,14 @@ pub fn run(order: &Order) -> Result<Finding, String> {
     })
     .map_err(|error| error.to_string())?;
     let mut count = Count::default();
-    bring_up(&mut *clients, &mut count, 0..FIRST)?;
+    connect_all(&mut *clients, &mut count, 0..FIRST)?;
     let before = usage::resident_bytes("VmRSS").ok_or("no /proc/self/status")?;
-    bring_up(&mut *clients, &mut count, FIRST..order.sessions)?;
+    connect_all(&mut *clients, &mut count, FIRST..order.sessions)?;
     let after = usage::resident_bytes("VmRSS").ok_or("no /proc/self/status")?;
     Ok(Finding { bytes_per_session: (after - before) as f64 / f64::from(order.sessions - FIRST) })
 }
 
-fn bring_up(clients: &mut dyn AnyClients, count: &mut Count, sessions: std::ops::Range<u32>) -> Result<(), String> {
+fn connect_all(clients: &mut dyn AnyClients, count: &mut Count, sessions: std::ops::Range<u32>) -> Result<(), String> {
     let deadline_ns = clock::monotonic_ns() + LIMIT.as_nanos() as u64;
     let mut next = sessions.start;
     while count.up < sessions.end {

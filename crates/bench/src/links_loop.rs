@@ -1,4 +1,5 @@
-//! What emulated links without any impairment cost: round trips over loopback and over the star, and packets without a drop.
+//! Cost of emulated links without impairment: round trips over loopback and over the star, and packet rate without a
+//! drop.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -14,26 +15,26 @@ use serde::{Deserialize, Serialize};
 
 /// Round trips of a measurement.
 const ROUND_TRIPS: usize = 20_000;
-/// Cut from the front: what wakes a machine up.
+/// Round trips at the start that are discarded, while the machine wakes up.
 const FIRST: usize = 1_000;
-/// Packets a second that are tried, the slowest first.
+/// Packet rates that are tried, per second, ascending.
 const RATES: [u32; 5] = [100_000, 125_000, 150_000, 200_000, 250_000];
-/// How long each is tried.
+/// Duration of each rate.
 const TRY: Duration = Duration::from_secs(2);
-/// Packets are offered in bursts, this far apart.
+/// Interval between bursts of packets.
 const BURSTS: Duration = Duration::from_micros(500);
 const PACKET: [u8; 64] = [7; 64];
 
-/// What is found.
+/// The result.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct LinkCost {
     /// Round trip of 64 B by TCP over loopback, µs: p50, p99.
     pub loopback_us: [f64; 2],
     /// The same over the star.
     pub star_us: [f64; 2],
-    /// Fastest of [`RATES`] at which nothing was dropped, packets a second; 0 if none.
+    /// Highest of [`RATES`] without a drop, packets per second; 0 if there is none.
     pub packets_per_s: f64,
-    /// CPU time of the emulator for a packet at that rate, ns.
+    /// CPU time of the emulator per packet at that rate, ns.
     pub cpu_ns: f64,
     /// Did the emulator get SCHED_FIFO?
     pub realtime: bool,
@@ -76,7 +77,7 @@ fn within<T>(namespace: &Namespace, make: impl FnOnce() -> std::io::Result<T>) -
     namespace.enter(make).map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-/// p50 and p99 of requests and answers, µs.
+/// p50 and p99 of requests and replies, µs.
 fn round_trips(server: &Namespace, client: &Namespace, address: IpAddr) -> Result<[f64; 2], String> {
     let listener = within(server, || TcpListener::bind((address, 0)))?;
     let target = listener.local_addr().map_err(|error| error.to_string())?;
@@ -109,7 +110,7 @@ fn round_trips(server: &Namespace, client: &Namespace, address: IpAddr) -> Resul
     Ok([0.5, 0.99].map(|share| times[((times.len() - 1) as f64 * share) as usize] as f64 / 1e3))
 }
 
-/// Offers packets at a rate; CPU time of the emulator for one, ns, if all came through.
+/// Offers packets at a rate; returns the CPU time of the emulator per packet, ns, if all arrived.
 fn offer(rate: u32) -> Result<Option<f64>, String> {
     let network = network()?;
     let group = ends(&network)?;
@@ -138,6 +139,6 @@ fn offer(rate: u32) -> Result<Option<f64>, String> {
     }
     let received = counting.join().map_err(|_| "the receiver ended")?;
     let last = network.stop().map_err(|error| error.to_string())?;
-    let came_through = last.unasked_drops() == 0 && received == sent;
-    Ok(came_through.then(|| last.snapshot.cpu_ns as f64 / sent.max(1) as f64))
+    let is_complete = last.unasked_drops() == 0 && received == sent;
+    Ok(is_complete.then(|| last.snapshot.cpu_ns as f64 / sent.max(1) as f64))
 }

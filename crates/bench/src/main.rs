@@ -1,11 +1,10 @@
 //! The figures that the README quotes, measured on this machine: `make bench`.
 //!
-//! `pubmark-bench [--repeat N] [NAME…]` prints the table, measured on cores that are kept from sleeping where that is allowed
-//! (`--asleep`: left as they are), and writes the data to a file with `--csv FILE`; `page DATA PAGE` makes the tables of a page
-//! from such a file, so that nobody edits them by hand. Each measurement runs
-//! in child processes (`pubmark-bench child KIND ORDER`), so that CPU time and memory are nobody else's.
+//! `pubmark-bench [--repeat N] [NAME…]` prints the table, measured with CPU idle states disabled where that is allowed
+//! (`--asleep`: unchanged), and writes the data to a file with `--csv FILE`; `page DATA PAGE` generates the tables of a
+//! page from such a file. Each measurement runs in child processes (`pubmark-bench child KIND ORDER`), so that CPU time
+//! and memory belong to that measurement alone.
 
-mod bed;
 mod child;
 mod data;
 mod dds_loop;
@@ -25,6 +24,7 @@ mod rumqttc_client;
 mod rustdds_loop;
 mod sink;
 mod table;
+mod test_system;
 mod usage;
 mod zenoh_loop;
 
@@ -41,9 +41,9 @@ fn main() -> ExitCode {
         ["loop", messages] => count_loop(messages, |messages| Ok(memory_loop::run(messages))),
         ["watched-loop", messages] => count_loop(messages, |messages| Ok(memory_loop::run_watched(messages))),
         ["logged-loop", messages] => count_loop(messages, memory_loop::run_logged),
-        // Asked by the systems that are started from here: see `pubmark_systems::supervisor`.
+        // Used by systems that are started from here: see `pubmark_systems::supervisor`.
         ["supervisor"] => pubmark_systems::supervisor::serve().map_err(|error| error.to_string()),
-        // How the system `coap` starts itself, which is this program here.
+        // The command line of the system `coap`, which is this program.
         ["broker", "--protocol", "coap", options @ ..] => serve_coap(options),
         ["page", data, page] => page::insert(data, page),
         _ => table::print(&words),
@@ -59,15 +59,15 @@ fn main() -> ExitCode {
 
 fn serve(kind: &str, order: &str) -> Result<(), String> {
     match kind {
-        "generator" => answer(order, generator::run),
-        "idle" => answer(order, idle::run),
-        "rumqttc" => answer(order, rumqttc_client::run),
-        "books" => answer(order, |streams: &u32| Ok(memory_loop::books_cost(*streams, 4_000_000))),
-        "report" => answer(order, |(): &()| table::report_cost()),
-        "zenoh" => answer(order, zenoh_loop::run),
-        "dds" => answer(order, dds_loop::run),
-        "rustdds" => answer(order, rustdds_loop::run),
-        "links" => answer(order, links_loop::run),
+        "generator" => serve_order(order, generator::run),
+        "idle" => serve_order(order, idle::run),
+        "rumqttc" => serve_order(order, rumqttc_client::run),
+        "books" => serve_order(order, |streams: &u32| Ok(memory_loop::books_cost(*streams, 4_000_000))),
+        "report" => serve_order(order, |(): &()| table::report_cost()),
+        "zenoh" => serve_order(order, zenoh_loop::run),
+        "dds" => serve_order(order, dds_loop::run),
+        "rustdds" => serve_order(order, rustdds_loop::run),
+        "links" => serve_order(order, links_loop::run),
         "sink" => sink::serve(),
         _ => Err(format!("there is no child `{kind}`")),
     }
@@ -78,7 +78,7 @@ fn serve_coap(options: &[&str]) -> Result<(), String> {
     pubmark_broker::coap::serve_process(options, &mut std::io::stdout()).map_err(|error| error.to_string())
 }
 
-fn answer<Order: DeserializeOwned, Finding: Serialize>(
+fn serve_order<Order: DeserializeOwned, Finding: Serialize>(
     order: &str,
     work: impl FnOnce(&Order) -> Result<Finding, String>,
 ) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! The path of a message without a socket: encode → frame → decode → books → histograms. What CI counts instructions of.
+//! The path of a message without a socket: encode → frame → decode → message accounting → histograms. Continuous
+//! integration counts its instructions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use pubmark_wire::mqtt;
 const RUN: u32 = 7;
 const START_NS: u64 = 1_000_000_000_000;
 
-/// The receiving side of a run: books, histograms, series.
+/// The receiving side of a run: message accounting, histograms, time series.
 pub struct Books {
     receiver: Receiver,
     announced: Arc<Announced>,
@@ -32,16 +33,16 @@ pub struct Books {
 }
 
 impl Books {
-    /// Books for one subscriber of N publishers of `types` types.
+    /// Accounting for one subscriber of N publishers of `types` types.
     pub fn new(publishers: u32, types: u16) -> Books {
-        let heard: Arc<[StreamSource]> =
+        let sources: Arc<[StreamSource]> =
             (0..publishers).map(|publisher| StreamSource { publisher, filters: 1 }).collect();
         let announced = Arc::new(Announced::new(publishers as usize));
         (0..publishers).for_each(|publisher| announced.begin(publisher));
         let groups = (0..publishers).map(|publisher| (publisher % u32::from(types)) as u16).collect();
         Books {
             receiver: Receiver::new(
-                &[Audience { number: 0, heard, filters: 1, group: 0, shared: false }],
+                &[Audience { number: 0, sources, filters: 1, group: 0, shared: false }],
                 groups,
                 vec![header::FULL as u32; usize::from(types)].into(),
                 Arc::clone(&announced),
@@ -49,7 +50,7 @@ impl Books {
             ),
             announced,
             window: Window::new(START_NS, 0, 3_600_000_000_000),
-            // Shown to who watches, as in a run.
+            // Published for other threads, as in a run.
             figures: Figures {
                 live: Progress::new(1).ok().map(|progress| (Arc::new(progress), 0)),
                 ..Figures::new(usize::from(types), 0)
@@ -57,12 +58,12 @@ impl Books {
         }
     }
 
-    /// Says that a message is about to be sent, as its publisher does.
+    /// Announces that a message is about to be sent, as its publisher does.
     pub fn announce(&self, publisher: u32, sequence: u32) {
         self.announced.announce(publisher, sequence);
     }
 
-    /// Enters a payload that arrived `latency_ns` after it was due.
+    /// Records a payload that arrived `latency_ns` after it was due.
     pub fn enter(&mut self, payload: &[u8], at_ns: u64) -> bool {
         let delivery = Delivery {
             payload,
@@ -75,7 +76,7 @@ impl Books {
         self.receiver.enter(0, &delivery, &self.window, &mut self.figures).is_some()
     }
 
-    /// Deliveries in the books.
+    /// Deliveries that were counted.
     pub fn delivered(&self) -> u64 {
         self.figures.times.latency.upper.count()
     }
@@ -115,7 +116,7 @@ pub fn books_cost(streams: u32, deliveries: u32) -> (f64, f64) {
     (cost_ns, (after - before) as f64)
 }
 
-/// The same with a message log of both sides, on a disk until it is over.
+/// The same with a message log of both sides, in a file until the end.
 ///
 /// # Errors
 /// The log cannot be written, or lacks rows.
@@ -127,27 +128,27 @@ pub fn run_logged(messages: u32) -> Result<u64, String> {
     if logged == Logged::default() { Ok(delivered) } else { Err(format!("the log lacks rows: {logged:?}")) }
 }
 
-/// Sends `messages` messages of 100 B through codec and books; returns how many arrived.
+/// Passes `messages` messages of 100 B through codec and accounting; returns how many arrived.
 pub fn run(messages: u32) -> u64 {
     send(messages, None, false).0
 }
 
-/// The same while another thread reads what `--metrics` and `--live` show, a fixed number of times.
+/// The same while another thread reads the figures of `--metrics` and `--live` a fixed number of times.
 pub fn run_watched(messages: u32) -> u64 {
     send(messages, None, true).0
 }
 
 /// How often it reads: more often than once a second in any run of the loop.
-const LOOKS: u32 = 50;
+const READS: u32 = 50;
 
-/// Reads the counters and the latencies of all shards, as the thread of a run does that sends no messages.
+/// Reads the counters and the latencies of all shards, as the controlling thread of a run does.
 fn watch(progress: &Progress) -> u64 {
     let mut window = WindowWatch::default();
-    let look = |_| {
+    let read = |_| {
         std::thread::sleep(Duration::from_millis(1));
         window.last(progress).upper.deliveries.iter().sum::<u64>() + progress.totals().delivered
     };
-    (0..LOOKS).map(look).max().unwrap_or(0)
+    (0..READS).map(read).max().unwrap_or(0)
 }
 
 fn send(messages: u32, log: Option<ShardLog>, is_watched: bool) -> (u64, Option<ShardLog>) {
@@ -183,17 +184,17 @@ fn send(messages: u32, log: Option<ShardLog>, is_watched: bool) -> (u64, Option<
             books.enter(publish.payload, due_ns + 50_000 + u64::from(index % 1_000));
         }
     }
-    // What it saw is of no interest, that it came to its end is.
+    // Only its end matters, not its result.
     if let Some(watching) = watching {
         watching.join().expect("it reads counters alone");
     }
     (books.delivered(), books.figures.log.take().map(|log| *log))
 }
 
-/// What a publisher notes of a message.
+/// The row of a message that a publisher writes to the log.
 fn handed(publisher: u32, sequence: u32, due_ns: u64) -> Row {
     Row {
-        kind: RowKind::Handed,
+        kind: RowKind::Submitted,
         publisher,
         sequence,
         audience: 0,

@@ -1,4 +1,4 @@
-//! Load tools of others, measured in the same call.
+//! Load tools of other projects, measured in the same call.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -27,10 +27,10 @@ pub fn mosquitto_pub(server: SocketAddr) -> Result<f64, String> {
     cpu_per_million("mosquitto_pub", "mosquitto-clients", &arguments, true)
 }
 
-/// CPU seconds of mosquitto_pub and mosquitto_sub together per million messages of 16 B that go from one to the other.
+/// CPU seconds of mosquitto_pub and mosquitto_sub together per million messages of 16 B from one to the other.
 pub fn mosquitto_pub_sub(server: SocketAddr) -> Result<f64, String> {
     let (host, port, messages) = (server.ip().to_string(), server.port().to_string(), (MESSAGES + 1).to_string());
-    // Kept by the broker: the first that the subscriber hears says that it listens.
+    // A retained message: its arrival shows that the subscriber is subscribed.
     let kept = ["-h", &host, "-p", &port, "-V", "5", "-t", "bench", "-r", "-m", READY];
     cpu_per_million("mosquitto_pub", "mosquitto-clients", &kept, false)?;
     // Ends after N messages, or after 30 s with an error: then some were lost.
@@ -43,7 +43,7 @@ pub fn mosquitto_pub_sub(server: SocketAddr) -> Result<f64, String> {
     let output = subscriber.stdout.take().ok_or("mosquitto_sub has no output")?;
     let mut output = std::io::BufReader::new(output);
     let ready = wait_for_line(&mut output, READY);
-    // What it prints is read to its end, or it would stand still.
+    // Its output must be read to the end, otherwise it would block.
     let reading = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
     let before = usage::children_cpu_s();
     let published = ready.and_then(|()| mosquitto_pub(server));
@@ -56,10 +56,10 @@ pub fn mosquitto_pub_sub(server: SocketAddr) -> Result<f64, String> {
     Ok((usage::children_cpu_s() - before) / (f64::from(MESSAGES) / 1e6))
 }
 
-/// What is published first.
+/// The message that is published first.
 const READY: &str = "ready";
 
-/// Reads lines until one has this word.
+/// Reads lines until one contains this word.
 fn wait_for_line(output: &mut impl std::io::BufRead, word: &str) -> Result<(), String> {
     let mut line = String::new();
     while output.read_line(&mut line).map_err(|error| error.to_string())? > 0 {
@@ -73,7 +73,7 @@ fn wait_for_line(output: &mut impl std::io::BufRead, word: &str) -> Result<(), S
 
 /// Where `.ci/install-perf-test` puts the jars of RabbitMQ's perf-test.
 const PERF_TEST: &str = "target/perf-test";
-/// What its producer may have in flight: as our adapter.
+/// In-flight window of its producer: that of our adapter.
 const PERF_TEST_CONFIRMS: &str = "20";
 
 /// CPU seconds of RabbitMQ's perf-test, the start of its virtual machine included, per million messages of 16 B that one producer, which
@@ -88,7 +88,7 @@ pub fn perf_test(server: SocketAddr) -> Result<f64, String> {
     cpu_per_million("java", "default-jre-headless", &[&of[..], &how].concat(), false)
 }
 
-/// Runs a tool to its end, with the messages as lines of its input if it wants them there.
+/// Runs a tool to its end, with the messages as lines of its standard input if it reads them there.
 fn cpu_per_million(program: &str, package: &str, arguments: &[&str], feed: bool) -> Result<f64, String> {
     let before = usage::children_cpu_s();
     let mut child = Command::new(program)
@@ -135,7 +135,7 @@ pub fn ddsperf(size: u32) -> Result<(f64, f64), String> {
     Ok((cpu_s / (samples / 1e6), samples / seconds / 1e3))
 }
 
-/// What ddsperf's reader counted last: `size 100 total 1686395 lost 0 …`.
+/// The last count of ddsperf's reader: `size 100 total 1686395 lost 0 …`.
 fn dds_samples(text: &str) -> Option<f64> {
     let line = text.lines().rev().find(|line| line.contains(" total ") && line.contains(" lost "))?;
     line.split(" total ").nth(1)?.split_whitespace().next()?.parse().ok()

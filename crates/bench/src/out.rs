@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// Prints a line to standard output; a reader that has gone is no reason to fail.
+/// Prints a line to standard output. A closed pipe is not an error.
 pub fn line(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{text}");

@@ -1,4 +1,4 @@
-//! Makes the tables of `docs/results/cost.md` from the data, and puts them between two marks.
+//! Generates the tables of `docs/results/cost.md` from the data, and writes them between two markers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::rows::ROWS;
 const BEGIN: &str = "<!-- bench: begin; written by `make bench-write` -->";
 const END: &str = "<!-- bench: end -->";
 
-/// Replaces what stands between the marks of `page` by tables of the file `data`.
+/// Replaces the text between the markers of `page` by tables of the file `data`.
 pub fn insert(data: &str, page: &str) -> Result<(), String> {
     let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("failed to read `{path}`: {error}"));
     let (before, _, after) =
@@ -19,7 +19,7 @@ pub fn insert(data: &str, page: &str) -> Result<(), String> {
     fs::write(page, text).map_err(|error| format!("failed to write `{page}`: {error}"))
 }
 
-/// What stands before, between and behind the marks.
+/// The text before, between and after the markers.
 fn split(page: &str) -> Option<(String, String, String)> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (between, after) = rest.split_once(END)?;
@@ -54,7 +54,7 @@ fn tables(lines: &[Line]) -> Result<String, String> {
     Ok(format!("{page}\n{}", end(lines)))
 }
 
-/// What stands below the tables.
+/// The text below the tables.
 pub fn end(lines: &[Line]) -> String {
     let count = |is: fn(&Line) -> bool| lines.iter().filter(|line| is(line)).count();
     let missed = count(|line| line.is_met() == Some(false));
@@ -102,7 +102,7 @@ pub fn cells(line: &Line) -> [String; 3] {
 mod tests {
     use super::*;
 
-    /// Nobody edits a figure by hand, and nobody writes data without making the page again.
+    /// Figures are not edited by hand, and the page is generated again whenever the data change.
     #[test]
     fn the_page_shows_the_data() {
         let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/");
@@ -111,7 +111,7 @@ mod tests {
         let (_, between, _) = split(&page).unwrap();
         let made = tables(&lines).unwrap();
         let remake = "`pubmark-bench page docs/results/cost.csv docs/results/cost.md` makes it again";
-        // One line at a time: the whole page would be no message.
+        // Compared line by line, because a message with the whole page would not be readable.
         between.trim().lines().zip(made.lines()).for_each(|(shown, made)| assert_eq!(shown, made, "{remake}"));
         assert_eq!(between.trim().lines().count(), made.lines().count(), "{remake}");
     }

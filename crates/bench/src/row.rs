@@ -1,21 +1,21 @@
-//! A row of the table: what is measured, how, and what it must reach.
+//! A row of the table: its measurement and its target.
 
-/// Repetitions of a case that has no target, so that nothing is judged by it, or that takes a minute each.
+/// Repetitions of a case without a target, or of one that takes a minute each.
 pub fn fewer(repetitions: usize) -> usize {
     (repetitions / 2).max(1)
 }
 
 /// One figure of a row, over all repetitions.
 pub struct Reading {
-    /// Which case of the row.
+    /// Name of the case.
     pub case: String,
-    /// One value a repetition.
+    /// One value per repetition.
     pub values: Vec<f64>,
     /// Unit of the values.
     pub unit: &'static str,
-    /// What the median must not exceed; `None` where there is no bar.
+    /// Upper limit of the median; `None` without a target.
     pub bar: Option<f64>,
-    /// Anything that a reader must know.
+    /// A note for the reader.
     pub note: String,
 }
 
@@ -23,11 +23,11 @@ pub struct Reading {
 pub struct Row {
     /// Name on the command line.
     pub name: &'static str,
-    /// What is measured.
+    /// The measured quantity.
     pub measure: &'static str,
-    /// What others reach.
+    /// Values of other tools, for comparison.
     pub known: &'static str,
-    /// Measures, `repetitions` times.
+    /// Measures `repetitions` times.
     pub run: fn(repetitions: usize) -> Result<Vec<Reading>, String>,
 }
 
@@ -37,7 +37,7 @@ impl Reading {
         Reading { case: case.to_owned(), values, unit, bar, note: String::new() }
     }
 
-    /// Middle value; the mean of the two middle ones where their number is even.
+    /// Median; the mean of the two middle values if their number is even.
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-//! The same load by `rumqttc`, a client library with a task and a channel for each connection: what our own wire path is
-//! measured against.
+//! The same load with `rumqttc`, a client library with a task and a channel per connection, with which our own wire
+//! path is compared.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,21 +13,21 @@ use tokio::time::{Instant, interval_at, sleep};
 
 use crate::usage;
 
-/// What the child is to do: `publishers` publishers to one subscriber at a total rate.
+/// The task of the child process: `publishers` publishers to one subscriber at a total rate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
     /// Port of a broker on loopback.
     pub port: u16,
     /// Publishers.
     pub publishers: u32,
-    /// Messages per second of all together.
+    /// Total messages per second.
     pub rate_per_s: u32,
-    /// Bytes a payload.
+    /// Size of a payload, bytes.
     pub payload_bytes: usize,
     /// Measured seconds.
     pub duration_s: u64,
     /// Send at exact times, evenly spaced, as our schedule does; otherwise on tokio's timers, which wake once a millisecond, so
-    /// that the messages of a millisecond leave together.
+    /// that the messages of a millisecond are sent together.
     pub exact: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Finding {
 
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// Carries out an order in this process, with two worker threads as our two shards.
+/// Executes a task in this process, with two worker threads as our two shards.
 pub fn run(order: &Order) -> Result<Finding, String> {
     let runtime =
         Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
@@ -102,7 +102,7 @@ async fn load(order: Order) -> Result<Finding, String> {
     Ok(Finding { cpu_s: usage::cpu_s() - cpu_s, delivered: received.load(Relaxed) - before })
 }
 
-/// Hands every message over at its time, in turn, from a thread of its own, until the process ends.
+/// Passes every message to the library at its due time, in order, on a separate thread, until the process ends.
 fn send_at_exact_times(order: &Order, clients: &[AsyncClient]) {
     let topics: Vec<String> = (0..clients.len()).map(|index| format!("bench/{index}")).collect();
     let payload = vec![0x5a; order.payload_bytes];
@@ -121,6 +121,6 @@ fn send_at_exact_times(order: &Order, clients: &[AsyncClient]) {
 
 fn sleep_until(at_ns: u64) {
     let at = libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 };
-    // SAFETY: `at` lives through the call; the remaining time is not asked for.
+    // SAFETY: `at` lives through the call; the remaining time is not requested.
     unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &at, std::ptr::null_mut()) };
 }

@@ -1,5 +1,5 @@
-//! The least that a writer and a reader over RustDDS need: what our adapter is measured against. Paced, as a flood overtakes the
-//! library's reader, which then drops samples (docs/explanation/dds.md).
+//! A minimal writer and reader over RustDDS, with which our adapter is compared. It is paced, because a flood overruns
+//! the library's reader, which then drops samples (docs/explanation/dds.md).
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage;
 
-/// What the child is to do.
+/// The task of the child process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// Bytes a payload.
+    /// Size of a payload, bytes.
     pub payload_bytes: usize,
-    /// Samples a second.
+    /// Samples per second.
     pub rate: u32,
 }
 
@@ -41,27 +41,28 @@ pub struct Finding {
     pub delivered: u64,
 }
 
-/// The domain on the network, apart from those that systems get.
+/// A domain that systems under test do not use.
 const DOMAIN: u16 = 100;
 const TOPIC: &str = "bench_loop";
-/// Samples that a topic keeps where it is read: what the adapter asks for. The library's own 64 are full when the reader is late.
-const KEPT: i32 = 512;
-/// Longest wait of the two for each other.
+/// Samples that the reader's history holds, as in the adapter. The library's default of 64 overflows when the reader is
+/// late.
+const HISTORY_SAMPLES: i32 = 512;
+/// Longest wait for writer and reader to match.
 const MATCH_WITHIN: Duration = Duration::from_secs(20);
 const WARM_UP: Duration = Duration::from_millis(500);
 const WINDOW: Duration = Duration::from_secs(3);
 /// Longest wait for the last samples.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Longest sleep of the reader, and of who waits for it.
+/// Longest sleep of the reader, and of the thread that waits for it.
 const NAP: Duration = Duration::from_millis(1);
 
-/// The bytes of a payload, which the library neither reads nor changes.
+/// The bytes of a payload, which the library does not interpret.
 struct Raw(Bytes);
 
 #[derive(Clone)]
-struct AsItIs;
+struct RawBytes;
 
-impl SerializerAdapter<Raw> for AsItIs {
+impl SerializerAdapter<Raw> for RawBytes {
     type Error = Infallible;
 
     fn output_encoding() -> RepresentationIdentifier {
@@ -73,7 +74,7 @@ impl SerializerAdapter<Raw> for AsItIs {
     }
 }
 
-impl DeserializerAdapter<Raw> for AsItIs {
+impl DeserializerAdapter<Raw> for RawBytes {
     type Error = Infallible;
     type Decoded = Raw;
 
@@ -86,12 +87,12 @@ impl DeserializerAdapter<Raw> for AsItIs {
     }
 }
 
-impl DefaultDecoder<Raw> for AsItIs {
-    type Decoder = AsItIs;
-    const DECODER: AsItIs = AsItIs;
+impl DefaultDecoder<Raw> for RawBytes {
+    type Decoder = RawBytes;
+    const DECODER: RawBytes = RawBytes;
 }
 
-impl<'de> Decode<'de, Raw> for AsItIs {
+impl<'de> Decode<'de, Raw> for RawBytes {
     type Error = Infallible;
 
     fn decode_bytes(self, bytes: &'de [u8], _: RepresentationIdentifier) -> Result<Raw, Infallible> {
@@ -106,7 +107,7 @@ pub fn run(order: &Order) -> Result<Finding, String> {
     let none = QosPolicyBuilder::new().build();
     let publisher = writing.create_publisher(&none).map_err(|error| error.to_string())?;
     let writer = publisher.create_datawriter_no_key(&topic(&writing)?, Some(qos()));
-    let writer: DataWriter<Raw, AsItIs> = writer.map_err(|error| error.to_string())?;
+    let writer: DataWriter<Raw, RawBytes> = writer.map_err(|error| error.to_string())?;
     await_reader(&writer)?;
     write(&writer, order, WARM_UP)?;
     let (cpu_s, before) = (usage::cpu_s(), receiving.received.load(Relaxed));
@@ -120,7 +121,7 @@ pub fn run(order: &Order) -> Result<Finding, String> {
     Ok(Finding { cpu_s, sent, delivered: received() })
 }
 
-fn await_reader(writer: &DataWriter<Raw, AsItIs>) -> Result<(), String> {
+fn await_reader(writer: &DataWriter<Raw, RawBytes>) -> Result<(), String> {
     let begin = Instant::now();
     loop {
         while let Some(status) = writer.try_recv_status() {
@@ -137,8 +138,8 @@ fn await_reader(writer: &DataWriter<Raw, AsItIs>) -> Result<(), String> {
     }
 }
 
-/// Writes for so long; how many.
-fn write(writer: &DataWriter<Raw, AsItIs>, order: &Order, length: Duration) -> Result<u64, String> {
+/// Writes for this long; returns the number of samples.
+fn write(writer: &DataWriter<Raw, RawBytes>, order: &Order, length: Duration) -> Result<u64, String> {
     let payload = vec![b'x'; order.payload_bytes];
     let begin = Instant::now();
     let count = (length.as_secs_f64() * f64::from(order.rate)) as u64;
@@ -153,7 +154,7 @@ fn write(writer: &DataWriter<Raw, AsItIs>, order: &Order, length: Duration) -> R
     Ok(count)
 }
 
-/// A reader on a thread of its own, stopped when dropped.
+/// A reader on its own thread, stopped when dropped.
 struct Receiving {
     received: Arc<AtomicU64>,
     stopped: Arc<AtomicBool>,
@@ -165,7 +166,7 @@ impl Receiving {
         let none = QosPolicyBuilder::new().build();
         let subscriber = reading.create_subscriber(&none).map_err(|error| error.to_string())?;
         let reader = subscriber.create_simple_datareader_no_key(&topic(reading)?, Some(qos()));
-        let reader: SimpleDataReader<Raw, AsItIs> = reader.map_err(|error| error.to_string())?;
+        let reader: SimpleDataReader<Raw, RawBytes> = reader.map_err(|error| error.to_string())?;
         let (received, stopped) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (counted, ends) = (Arc::clone(&received), Arc::clone(&stopped));
         let thread = thread::spawn(move || read(&reader, &counted, &ends));
@@ -190,10 +191,11 @@ impl Wake for Unpark {
     }
 }
 
-fn read(reader: &SimpleDataReader<Raw, AsItIs>, received: &AtomicU64, stopped: &AtomicBool) {
+fn read(reader: &SimpleDataReader<Raw, RawBytes>, received: &AtomicU64, stopped: &AtomicBool) {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     while !stopped.load(Relaxed) {
-        // The library wakes once. Set before it is looked: what comes while it is read wakes again.
+        // The library wakes a waker once. It is set before the read, so that a sample that arrives during the read
+        // wakes it again.
         reader.set_waker(Some(waker.clone()));
         reader.drain_read_notifications();
         while let Ok(Some(change)) = reader.try_take_one() {
@@ -217,7 +219,11 @@ fn topic(participant: &DomainParticipant) -> Result<Topic, String> {
 }
 
 fn qos() -> QosPolicies {
-    let limits = ResourceLimits { max_samples: KEPT, max_instances: KEPT, max_samples_per_instance: KEPT };
+    let limits = ResourceLimits {
+        max_samples: HISTORY_SAMPLES,
+        max_instances: HISTORY_SAMPLES,
+        max_samples_per_instance: HISTORY_SAMPLES,
+    };
     QosPolicyBuilder::new()
         .reliability(Reliability::Reliable { max_blocking_time: rustdds::Duration::ZERO })
         .history(History::KeepAll)

@@ -1,4 +1,4 @@
-//! A discard sink: accepts MQTT connections, says yes, reads and throws away. In a process of its own.
+//! A discard sink in its own process: accepts MQTT connections, sends CONNACK, and discards all further bytes.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -26,7 +26,7 @@ pub fn serve() -> Result<(), String> {
 
 fn discard(mut connection: TcpStream) -> Option<()> {
     let mut buffer = vec![0; 128 * 1024];
-    // A CONNECT comes first, and whatever comes with it is discarded too.
+    // The first packet is a CONNECT; bytes that arrive with it are discarded, too.
     if connection.read(&mut buffer).ok()? == 0 {
         return None;
     }

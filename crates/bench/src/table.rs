@@ -10,10 +10,10 @@ use crate::row::Row;
 use crate::rows::ROWS;
 use crate::{large_record, out, page, usage};
 
-/// CPU figures count at a load up to this.
+/// Highest load at which CPU figures count.
 const QUIET_LOAD: f64 = 2.0;
 
-/// Measures the rows named (all if none is), prints the table, and writes the data to a file if one is named.
+/// Measures the named rows (all if none is named), prints the table, and writes the data to a file if one is given.
 pub fn print(words: &[&str]) -> Result<(), String> {
     let mut repetitions = 3;
     let (mut file, mut asleep) = (None, false);
@@ -34,7 +34,7 @@ pub fn print(words: &[&str]) -> Result<(), String> {
         let known: Vec<_> = ROWS.iter().map(|row| row.name).collect();
         return Err(format!("there is no measure `{name}`; there are: {}", known.join(", ")));
     }
-    // Held until the table is printed. What is compared is the programs, not how long a core takes to wake up.
+    // Held until the table is printed, because programs are compared and not the wake-up times of cores.
     let awake = if asleep { None } else { Some(IdleStatesDisabled::hold()) };
     let cores = match &awake {
         Some(Ok(_)) => "CPU idle states disabled".to_owned(),
@@ -44,7 +44,7 @@ pub fn print(words: &[&str]) -> Result<(), String> {
     let about = format!("{}; {cores}", machine());
     out::line(&about);
     let mut lines = vec![Line { note: about, ..Line::about_bench(MACHINE, "", None) }];
-    // Written after each row, too, so that a name that cannot be written is found out at once, and an interruption loses one row.
+    // Written after each row, too, so that an unusable file name fails at once and an interruption loses only one row.
     let write = |lines: &[Line]| match file {
         Some(file) => {
             fs::write(file, data::to_csv(lines)).map_err(|error| format!("failed to write `{file}`: {error}"))
@@ -88,7 +88,7 @@ fn measure(row: &Row, repetitions: usize) -> Vec<Line> {
     lines
 }
 
-/// Size of the large sample's report and the time that making it takes.
+/// Size of the report of the large sample, and the time to render it.
 pub fn report_cost() -> Result<(usize, f64), String> {
     let record = large_record::factory();
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! What this process has used so far.
+//! Resource usage of this process so far.
 
 /// CPU time of all threads, seconds (user and system).
 pub fn cpu_s() -> f64 {

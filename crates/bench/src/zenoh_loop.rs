@@ -1,4 +1,4 @@
-//! The least that two peers of Zenoh need to carry messages: what our adapter is measured against.
+//! Two minimal Zenoh peers, with which our adapter is compared.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,12 +11,12 @@ use zenoh::{Config, Wait};
 
 use crate::usage;
 
-/// What the child is to do.
+/// The task of the child process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
     /// `127.0.0.1:PORT`, free: the subscriber listens there.
     pub address: String,
-    /// Bytes a payload.
+    /// Size of a payload, bytes.
     pub payload_bytes: usize,
 }
 
@@ -30,15 +30,15 @@ pub struct Finding {
 }
 
 const KEY: &str = "bench/loop";
-/// Subscribed to by a wildcard, as the workload does: it makes the library find the way of every message anew, which costs three
-/// times as much as a subscription to the key itself.
+/// Subscribed to by a wildcard, as in the workload: the library then resolves the route of every message again, which
+/// costs three times as much as a subscription to the key itself.
 const FILTER: &str = "bench/*";
 const WARM_UP: Duration = Duration::from_millis(500);
 const WINDOW: Duration = Duration::from_secs(3);
 /// Longest wait for the first message.
 const FIRST: Duration = Duration::from_secs(20);
 
-/// Publishes as fast as the library takes it, from one peer to another in this process, over TCP.
+/// Publishes as fast as the library accepts it, from one peer to another in this process, over TCP.
 pub fn run(order: &Order) -> Result<Finding, String> {
     let received = Arc::new(AtomicU64::new(0));
     let place = format!("[\"tcp/{}\"]", order.address);
@@ -81,7 +81,7 @@ pub fn run(order: &Order) -> Result<Finding, String> {
     Ok(Finding { cpu_s: usage::cpu_s() - cpu_s, delivered: received.load(Relaxed) - delivered })
 }
 
-/// A peer that looks for nobody but at one place.
+/// A peer that connects to one endpoint only, without discovery.
 fn session(key: &str, place: &str) -> Result<zenoh::Session, String> {
     let mut config = Config::default();
     for (key, value) in

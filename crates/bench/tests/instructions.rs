@@ -1,8 +1,8 @@
-//! Instructions a message costs on its way through codec and books, counted by callgrind: a figure that no neighbour on the
-//! machine can change. It depends on the compiler and the build profile, so the baseline is kept by both; where there is none
-//! for this compiler, the test says so and counts as skipped.
+//! Instructions per message through codec and accounting, counted by callgrind: other load on the machine does not
+//! change this figure. It depends on the compiler and the build profile, so there is a baseline for each combination;
+//! without one for this compiler, the test is skipped with that reason.
 //!
-//! After a change that is meant to change it: `UPDATE=1 cargo test -p pubmark-bench --test instructions`.
+//! To store a new baseline after an intended change: `UPDATE=1 cargo test -p pubmark-bench --test instructions`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -42,16 +42,17 @@ fn a_message_costs_as_many_instructions_as_before() {
     );
 }
 
-/// Largest difference that may come with `--metrics`, as a share of what a message costs without: what callgrind itself varies by.
+/// Largest additional cost with `--metrics`, as a share of the cost without: the variation of callgrind itself.
 const MOST_FOR_METRICS: f64 = 0.002;
 
 #[test]
-fn whoever_reads_metrics_adds_no_instructions_to_a_message() {
+fn reading_metrics_adds_no_instructions_to_a_message() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         pubmark_testing::skip("valgrind is not installed (`apt-get install valgrind`)");
         return;
     }
-    // As many looks with few messages as with many: they cancel out, and what each message costs more would not.
+    // The number of reads is the same with few messages and with many: reads cancel out, a higher cost per message does
+    // not.
     let (without, with) = (per_message("loop"), per_message("watched-loop"));
     let share = with / without - 1.0;
     println!("{without:.1} instructions a message, {with:.1} while another thread reads: {:+.2} %", share * 100.0);
@@ -59,7 +60,8 @@ fn whoever_reads_metrics_adds_no_instructions_to_a_message() {
     assert!(share.abs() <= MOST_FOR_METRICS, "a message costs {:+.2} % more while another thread reads", share * 100.0);
 }
 
-/// Most that a message log may add, as a share of what a message costs without: noting it on both sides, and writing both rows.
+/// Largest additional cost of a message log, as a share of the cost without: both rows of a message are created and
+/// written.
 const MOST_FOR_LOG: f64 = 0.15;
 
 #[test]
@@ -71,12 +73,12 @@ fn a_message_log_adds_at_most_fifteen_percent() {
     let (without, with) = (per_message("loop"), per_message("logged-loop"));
     let share = with / without - 1.0;
     println!("{without:.1} instructions a message, {with:.1} with a message log: {:+.1} %", share * 100.0);
-    // A log that costs nothing would be none.
+    // A log without any cost would not have been written.
     assert!(with > without + 20.0, "{with:.1} with a message log, {without:.1} without");
     assert!(share <= MOST_FOR_LOG, "a message log adds {:.1} %", share * 100.0);
 }
 
-/// Instructions that a message costs in a loop of the bench.
+/// Instructions per message in a loop of the bench.
 fn per_message(which: &str) -> f64 {
     let (few, many) = (count(which, MESSAGES.0), count(which, MESSAGES.1));
     (many - few) as f64 / (MESSAGES.1 - MESSAGES.0) as f64

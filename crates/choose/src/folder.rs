@@ -88,7 +88,7 @@ impl ChoiceFolder {
     /// Notes that pubmark was started on it.
     pub(crate) fn note_sitting(&mut self) -> Result<(), RunError> {
         let at = UtcTime::from_system_time(now()).rfc3339();
-        self.note(Event::Sitting { at, pubmark_version: env!("CARGO_PKG_VERSION").to_owned() })
+        self.note(Event::Started { at, pubmark_version: env!("CARGO_PKG_VERSION").to_owned() })
     }
 }
 
@@ -99,7 +99,7 @@ fn goes_on(path: &Path, candidates: &[Candidate]) -> Option<ChoiceFolder> {
     }
     let journal = Journal::open(path).ok()?;
     let is_ours = |event: &Event| match event {
-        Event::Sitting { pubmark_version, .. } => pubmark_version == env!("CARGO_PKG_VERSION"),
+        Event::Started { pubmark_version, .. } => pubmark_version == env!("CARGO_PKG_VERSION"),
         _ => true,
     };
     let is_same = journal.events().iter().all(is_ours) && journal.planned().schedules == fingerprints(candidates);
@@ -188,7 +188,7 @@ mod tests {
         std::fs::write(&definition, text).unwrap();
         folder = ChoiceFolder::interrupted(out.path(), &required(name).0, &required(name).1).unwrap().unwrap();
         let at = folder.started_at().to_owned();
-        folder.note(Event::Sitting { at, pubmark_version: "0.0.1".to_owned() }).unwrap();
+        folder.note(Event::Started { at, pubmark_version: "0.0.1".to_owned() }).unwrap();
         drop(folder);
         assert_eq!(found(out.path(), &required(name)), None, "another pubmark was at it");
     }

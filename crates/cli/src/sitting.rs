@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pubmark_experiment::experiment::Sitting;
+use pubmark_experiment::experiment::PreparedExperiment;
 use pubmark_experiment::experiment::planning::{Plan, absolute};
 use pubmark_experiment::{Event, Machines, Observer};
 use pubmark_model::experiment::Experiment;
@@ -54,8 +54,8 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {
         watchers.start(&host.stop, printer)?;
         let mut watcher = Watcher { printer, stream };
-        let sitting = Sitting::begin(experiment, folder, &options.out, &host, machines, &mut watcher)?;
-        perform(sitting, options, &mut watcher)
+        let prepared = PreparedExperiment::begin(experiment, folder, &options.out, &host, machines, &mut watcher)?;
+        perform(prepared, options, &mut watcher)
     })
 }
 
@@ -65,16 +65,16 @@ pub fn resume(folder: &Path, options: &Options, printer: &Printer) -> Outcome {
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {
         watchers.start(&host.stop, printer)?;
         let mut watcher = Watcher { printer, stream };
-        let sitting = Sitting::resume(folder, &host, &options.machines, &mut watcher)?;
-        perform(sitting, options, &mut watcher)
+        let prepared = PreparedExperiment::resume(folder, &host, &options.machines, &mut watcher)?;
+        perform(prepared, options, &mut watcher)
     })
 }
 
-fn perform(sitting: Sitting, options: &Options, watcher: &mut Watcher<'_>) -> Outcome {
+fn perform(prepared: PreparedExperiment, options: &Options, watcher: &mut Watcher<'_>) -> Outcome {
     let (printer, stream) = (watcher.printer, watcher.stream);
-    let folder = sitting.folder().to_owned();
-    stream.begins(&folder, sitting.name());
-    let finished = sitting.perform(watcher)?;
+    let folder = prepared.folder().to_owned();
+    stream.begins(&folder, prepared.name());
+    let finished = prepared.perform(watcher)?;
     let record = &finished.record;
     stream.ends(&folder, record.status);
     options.events.show(options.json, (record, &folder), terminal::experiment, printer)?;

@@ -78,7 +78,7 @@ impl Server for Domain {
         true
     }
 
-    fn meets_late(&self) -> bool {
+    fn discovers_late(&self) -> bool {
         true
     }
 

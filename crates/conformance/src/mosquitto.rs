@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use crate::processes::{Kind, Place, Processes, find};
+use crate::processes::{Kind, ListenerSpec, Processes, find};
 use crate::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES};
 
 /// A running mosquitto.
@@ -20,7 +20,7 @@ impl Kind for WebSocketBroker {
     const SCHEMES: [&'static str; 2] = ["ws", "wss"];
     const WEBSOCKET: Option<&'static str> = Some("mqtt");
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         // mosquitto 2.0.11 exits when all its listeners are for WebSocket, so it gets a further one that is unused.
         let unused = place.folder.join("unused");
         command(place, "protocol websockets\n", &format!("listener 0 {}\n", unused.display()))
@@ -34,13 +34,13 @@ impl Kind for MosquittoBroker {
     const NAME: &'static str = "mosquitto";
     const SCHEMES: [&'static str; 2] = ["mqtt", "mqtts"];
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         command(place, "", "")
     }
 }
 
 /// The command for one listener; `settings` stand behind its port, `further` behind all.
-fn command(place: &Place<'_>, settings: &str, further: &str) -> Result<Command, Missing> {
+fn command(place: &ListenerSpec<'_>, settings: &str, further: &str) -> Result<Command, Missing> {
     let missing = |name: &str| Missing(format!("{name} is not installed (`apt-get install mosquitto`)"));
     let program = find("mosquitto", &[]).ok_or_else(|| missing("mosquitto"))?;
     let mut text = String::from("set_tcp_nodelay true\nmax_queued_messages 1000000\npersistence false\n");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use crate::processes::{Kind, Place, Processes, find, installed};
+use crate::processes::{Kind, ListenerSpec, Processes, find, installed};
 use crate::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES};
 
 /// A running nats-server.
@@ -16,7 +16,7 @@ impl Kind for NatsServer {
     const NAME: &'static str = "nats-server";
     const SCHEMES: [&'static str; 2] = ["nats", "tls"];
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         let program = find("nats-server", &[installed("nats").join("bin")])
             .ok_or_else(|| Missing("nats-server is not installed (`pubmark install nats`)".to_owned()))?;
         let mut text = format!("listen: {}\n", place.address);

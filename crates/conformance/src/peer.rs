@@ -157,7 +157,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
     }
 
     /// Sends until something arrives, then forgets what was sent and received: from then on, publisher and subscriber know each other.
-    pub fn meet(&mut self, session: SessionId) {
+    pub fn discover(&mut self, session: SessionId) {
         let deadline = clock::monotonic_ns() + PATIENCE_NS;
         while self.record.arrived.is_empty() {
             assert!(clock::monotonic_ns() < deadline, "nothing arrived of {} messages", self.sequences);

@@ -17,7 +17,7 @@ const START_TRIES: usize = 5;
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Address, folder and limits of one listener's process.
-pub struct Place<'a> {
+pub struct ListenerSpec<'a> {
     /// Its kind of listener.
     pub listener: Listener,
     /// Address to listen on.
@@ -32,7 +32,7 @@ pub struct Place<'a> {
     pub certificates: &'a Certificates,
 }
 
-impl Place<'_> {
+impl ListenerSpec<'_> {
     /// Writes a file to the folder.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.folder.join(name);
@@ -63,7 +63,7 @@ pub trait Kind {
     const WEBSOCKET: Option<&'static str> = None;
 
     /// The command that serves one listener.
-    fn command(place: &Place<'_>) -> Result<Command, Missing>;
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing>;
 }
 
 /// A process of a server.
@@ -107,7 +107,7 @@ impl<K> Processes<K> {
 }
 
 impl<K: Kind> Processes<K> {
-    fn spawn(&self, place: &Place<'_>) -> Result<Child, Missing> {
+    fn spawn(&self, place: &ListenerSpec<'_>) -> Result<Child, Missing> {
         let log = std::fs::File::create(place.folder.join("log")).unwrap();
         let mut command = K::command(place)?;
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
@@ -127,7 +127,7 @@ impl<K: Kind> Processes<K> {
         for _ in 0..START_TRIES {
             let folder = TempDir::with_prefix_in(K::NAME, self.folder.path()).unwrap();
             let [address, subscribers] = [ports::free(), ports::free()];
-            let place = Place {
+            let place = ListenerSpec {
                 listener,
                 address,
                 subscribers,
@@ -232,7 +232,7 @@ impl<K: Kind> Server for Processes<K> {
             let process = &self.processes[index];
             let Process { listener, address, subscribers, ref folder, .. } = *process;
             let (limits, folder, certificates) = (self.limits, folder.path(), &self.certificates);
-            let place = Place { listener, address, subscribers, limits, folder, certificates };
+            let place = ListenerSpec { listener, address, subscribers, limits, folder, certificates };
             let child = self.spawn(&place).expect("it was there before");
             self.processes[index].child = child;
             assert!(self.processes[index].listens(K::listens), "{} did not start again", K::NAME);

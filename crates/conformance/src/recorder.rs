@@ -14,7 +14,7 @@ pub const POOL_BYTES: usize = 251;
 
 /// A message that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceivedMessage {
     /// At this session.
     pub session: SessionId,
     /// Its header.
@@ -35,7 +35,7 @@ pub struct Arrived {
 
 /// A request that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// At this session.
     pub session: SessionId,
     /// Its header.
@@ -52,7 +52,7 @@ pub struct Asked {
 
 /// A reply that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replied {
+pub struct ReceivedReply {
     /// At this session.
     pub session: SessionId,
     /// The request that its correlation names.
@@ -94,11 +94,11 @@ pub struct Recorder {
     /// Everything but arrivals, in order.
     pub events: Vec<Event>,
     /// Arrivals, in order.
-    pub arrived: Vec<Arrived>,
+    pub arrived: Vec<ReceivedMessage>,
     /// Requests that arrived, in order; they are among the arrivals, too.
-    pub asked: Vec<Asked>,
+    pub received_requests: Vec<ReceivedRequest>,
     /// Replies that arrived, in order.
-    pub answers: Vec<Replied>,
+    pub replies: Vec<ReceivedReply>,
     /// Wills of the suite that arrived.
     pub wills: usize,
     /// Messages that their senders withheld because there was no subscriber.
@@ -216,7 +216,7 @@ impl Sink for Recorder {
 impl Recorder {
     fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
         if let Some(header) = delivery.read_header() {
-            self.asked.push(Asked {
+            self.received_requests.push(ReceivedRequest {
                 session,
                 header,
                 payload_bytes: delivery.payload.len(),
@@ -235,7 +235,7 @@ impl Recorder {
             return;
         };
         let intact = is_intact(&payload[header::FULL..]);
-        self.answers.push(Replied { session, request, header, payload_bytes: payload.len(), intact });
+        self.replies.push(ReceivedReply { session, request, header, payload_bytes: payload.len(), intact });
     }
 
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
@@ -251,7 +251,7 @@ impl Recorder {
         };
         let header_bytes = delivery.header.map_or_else(|| header::length_for(payload.len()).unwrap_or(0), |_| 0);
         let body = &payload[header_bytes..];
-        self.arrived.push(Arrived {
+        self.arrived.push(ReceivedMessage {
             session,
             header,
             payload_bytes: payload.len(),

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::processes::{Kind, Place, Processes, find};
+use crate::processes::{Kind, ListenerSpec, Processes, find};
 use crate::server::{LOGIN, Limits, Listener, Missing};
 
 /// A running redis-server.
@@ -15,7 +15,7 @@ impl Kind for RedisServer {
     const NAME: &'static str = "redis-server";
     const SCHEMES: [&'static str; 2] = ["redis", "rediss"];
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         if place.limits == Limits::Small {
             return Err(Missing("redis-server takes no less than 1 MB (proto-max-bulk-len)".to_owned()));
         }

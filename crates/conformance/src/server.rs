@@ -63,7 +63,7 @@ pub trait Server {
     }
 
     /// May a writer at best effort be open before its subscribers know of it, so that they miss its first messages?
-    fn meets_late(&self) -> bool {
+    fn discovers_late(&self) -> bool {
         false
     }
 

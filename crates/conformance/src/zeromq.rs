@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::processes::{Kind, Place, Processes, installed};
+use crate::processes::{Kind, ListenerSpec, Processes, installed};
 use crate::server::{LOGIN, Limits, Listener, Missing};
 
 /// A running proxy.
@@ -48,7 +48,7 @@ impl Kind for ZeroMqProxy {
     const LISTENERS: &'static [Listener] = &[Listener::Plain, Listener::Guarded];
     const SUBSCRIBERS_APART: bool = true;
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         if place.limits == Limits::Small {
             let reason = "a publisher that nobody listens to sends nothing, so nothing of it is too large";
             return Err(Missing(reason.to_owned()));

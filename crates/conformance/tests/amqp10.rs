@@ -6,7 +6,7 @@ use pubmark_conformance::cases::{run_all, run_all_but};
 use pubmark_conformance::rabbitmq::RabbitMq;
 use pubmark_conformance::server::Listener;
 
-/// What RabbitMQ has no words for in AMQP 1.0.
+/// Cases that RabbitMQ does not support over AMQP 1.0.
 const NOT_SHARED: &[(&str, &str)] = &[(
     "each message goes to one member of a shared group",
     "RabbitMQ 3.10 makes a queue for each subscription to a topic, and binds none that has a name",

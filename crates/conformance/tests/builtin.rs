@@ -4,7 +4,7 @@ use std::process::Command;
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::cases::run_all_but;
-use pubmark_conformance::processes::{Kind, Place, Processes};
+use pubmark_conformance::processes::{Kind, ListenerSpec, Processes};
 use pubmark_conformance::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES};
 
 type Builtin = Processes<BuiltinBroker>;
@@ -15,7 +15,7 @@ impl Kind for BuiltinBroker {
     const NAME: &'static str = "builtin-broker";
     const SCHEMES: [&'static str; 2] = ["mqtt", "mqtts"];
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_builtin-broker"));
         command.args(["--listen", &place.address.to_string()]);
         match place.listener {

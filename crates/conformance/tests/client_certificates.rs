@@ -10,7 +10,7 @@ use pubmark_adapters::nats::NatsClients;
 use pubmark_adapters::redis::RedisClients;
 use pubmark_conformance::certificates::Certificates;
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
-use pubmark_conformance::processes::{Kind, Place, Processes, find, installed};
+use pubmark_conformance::processes::{Kind, ListenerSpec, Processes, find, installed};
 use pubmark_conformance::server::{Limits, Listener, Missing, Server};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Clients;
@@ -23,8 +23,8 @@ fn missing(name: &str) -> Missing {
     Missing(format!("{name} is not installed"))
 }
 
-/// The file of settings: `strict` for the encrypted listener, `plain` for the others, which these tests do not ask anything.
-fn settings(place: &Place<'_>, plain: String, strict: String) -> PathBuf {
+/// The configuration file: `strict` for the encrypted listener, `plain` for the others, which these tests do not use.
+fn settings(place: &ListenerSpec<'_>, plain: String, strict: String) -> PathBuf {
     place.write("settings", if place.listener == Listener::Encrypted { strict } else { plain })
 }
 
@@ -34,9 +34,9 @@ impl Kind for StrictMosquitto {
     const NAME: &'static str = "mosquitto";
     const SCHEMES: [&'static str; 2] = ["mqtt", "mqtts"];
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         let files = place.certificates;
-        // SAFETY: asks for a number, touches no memory.
+        // SAFETY: returns a number, accesses no memory.
         let user = if unsafe { libc::geteuid() } == 0 { "user root\n" } else { "" };
         let plain = format!("{user}listener {} 127.0.0.1\nallow_anonymous true\n", place.address.port());
         let strict = format!(
@@ -57,7 +57,7 @@ impl Kind for StrictNats {
     const NAME: &'static str = "nats-server";
     const SCHEMES: [&'static str; 2] = ["nats", "tls"];
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         let files = place.certificates;
         let plain = format!("listen: {}\n", place.address);
         let strict = format!(
@@ -77,7 +77,7 @@ impl Kind for StrictRedis {
     const NAME: &'static str = "redis-server";
     const SCHEMES: [&'static str; 2] = ["redis", "rediss"];
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         let files = place.certificates;
         let (port, folder) = (place.address.port(), place.folder.display());
         let common = format!("bind 127.0.0.1\nsave \"\"\nappendonly no\ndir {folder}\n");
@@ -98,7 +98,7 @@ fn with(endpoint: &Endpoint, identity: Option<Identity>) -> Endpoint {
     Endpoint { tls, ..endpoint.clone() }
 }
 
-/// With the right certificate messages flow; without one, and with another authority's, the words say what is wrong.
+/// With the right certificate messages flow; without one, and with one of another authority, the error has the reason.
 fn a_certificate_is_demanded<C: Clients, K: Kind>() {
     let server = match Processes::<K>::start(Limits::Large) {
         Ok(server) => server,
@@ -107,11 +107,11 @@ fn a_certificate_is_demanded<C: Clients, K: Kind>() {
     let endpoint = server.endpoint(Listener::Encrypted).unwrap();
 
     let mut peer = Peer::<C>::open(with(&endpoint, Some(server.certificates().identity())));
-    let hears = peer.join(subscriber("known-in", "known", Qos::BestEffort));
-    let says = peer.join(publisher("known-out", "known", Qos::BestEffort));
-    (0..100).for_each(|_| peer.send(says, 1_000));
+    let receiver = peer.join(subscriber("known-in", "known", Qos::BestEffort));
+    let sender = peer.join(publisher("known-out", "known", Qos::BestEffort));
+    (0..100).for_each(|_| peer.send(sender, 1_000));
     peer.wait("all messages", |record| record.arrived.len() == 100);
-    assert_count_eq!(peer.record.sequences(hears), (1..=100).collect::<Vec<_>>());
+    assert_count_eq!(peer.record.sequences(receiver), (1..=100).collect::<Vec<_>>());
 
     let cause = Peer::<C>::open(with(&endpoint, None)).fail_to_connect(session("unknown"));
     assert!(
@@ -148,7 +148,7 @@ fn redis_server_demands_one() {
     a_certificate_is_demanded::<RedisClients, StrictRedis>();
 }
 
-/// What is said of a certificate and a key.
+/// The error for a certificate and a key.
 fn refusal(certificate: &Path, key: &Path) -> String {
     let identity = Some(Identity { certificate: certificate.to_owned(), key: key.to_owned() });
     TlsSetup::new(&Tls { server_name: "localhost".into(), authorities: None, identity }).unwrap_err().to_string()

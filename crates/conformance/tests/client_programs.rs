@@ -1,4 +1,5 @@
-//! Client programs in other languages: each passes the cases of what it claims, against mosquitto, or among themselves.
+//! Client programs in other languages: each passes the cases for the features that it claims, against mosquitto or
+//! between themselves.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +18,7 @@ use pubmark_protocol::clients::{OpenError, ShardConfig};
 
 /// A program of the repository.
 trait Program {
-    /// How it is started; why not, otherwise.
+    /// The command that starts it, or the reason why it cannot be started.
     fn words() -> Result<Vec<String>, String>;
 }
 
@@ -25,7 +26,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A program below target/clients or of the machine, with a file of clients/ behind it.
+/// A program below target/clients or of the machine, with a file of clients/ as its argument.
 fn with_library(interpreter: &str, library: &str, client: &str) -> Result<Vec<String>, String> {
     let library = root().join("target/clients").join(library);
     if !library.exists() {
@@ -44,7 +45,7 @@ impl Program for Paho {
     }
 }
 
-/// It compresses each body before it publishes it and undoes that: what arrives is what was sent.
+/// It compresses each body before it publishes it and decompresses it on arrival.
 enum Transforming {}
 
 impl Program for Transforming {
@@ -112,7 +113,7 @@ fn dds<P: Program>(config: ShardConfig) -> Result<Box<dyn AnyClients>, OpenError
 const LEFT_OUT: &[(&str, &str)] =
     &[("a reader held up shows in its stamps", "the program reads by itself, whatever the shard does")];
 
-/// The example leaves out what a page has no room for.
+/// The example omits features, to fit on a page.
 const LEFT_OUT_OF_EXAMPLE: &[(&str, &str)] = &[
     LEFT_OUT[0],
     ("many clients hear many, and leave no socket", "the example has a thread for each connection"),

@@ -1,4 +1,4 @@
-//! What an idle CoAP session costs in memory. Alone in its process, as it reads the process' own.
+//! Memory of an idle CoAP session. The test has its own process, whose memory it reads.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Clients as _;
 use pubmark_protocol::endpoint::Endpoint;
 
-/// Bytes of resident memory that a session may cost, those of the broker in this process included.
+/// Limit of the resident memory per session, bytes, including that of the broker in this process.
 const MOST_BYTES: f64 = 8.0 * 1_024.0;
 const SESSIONS: usize = 900;
 
@@ -26,13 +26,13 @@ fn resident_bytes() -> f64 {
 fn an_idle_session_costs_at_most_8_kb() {
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&stop);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, grants) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         let mut broker = CoapBroker::bind(CoapSettings::new("127.0.0.1:0".parse().unwrap())).unwrap();
         tell.send(broker.local_address().unwrap()).unwrap();
         broker.run(&seen).unwrap();
     });
-    let address = told.recv().unwrap();
+    let address = grants.recv().unwrap();
     let shown = format!("coap://{address}");
     let mut peer = Peer::<CoapClients>::open(Endpoint {
         shown,
@@ -43,7 +43,7 @@ fn an_idle_session_costs_at_most_8_kb() {
         settings: None,
     });
     let mut before = 0.0;
-    // What is needed once is not counted.
+    // Memory that is allocated once is not counted.
     for sessions in [100, SESSIONS] {
         before = resident_bytes();
         let first = peer.record.count(|event| matches!(event, Event::Subscribed(..)));

@@ -1,4 +1,4 @@
-//! DDS with itself, over the network of this machine.
+//! DDS between its own clients, over the network of this machine.
 
 #![allow(clippy::print_stderr)]
 
@@ -11,7 +11,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::any::AnyClients;
 use pubmark_testing::assert_count;
 
-/// Cases about what DDS has not.
+/// Cases about features that DDS lacks.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("the in-flight window is kept", "DDS has no window of messages; a writer's history limits it"),
     ("a port without listener is unreachable", "nobody has to listen anywhere"),
@@ -20,7 +20,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("a server that stops answering is noticed", "there is no server"),
 ];
 
-/// Is the library there? Says so if not.
+/// Is the library installed? Prints the reason if not.
 fn has_cyclone() -> bool {
     let missing = CycloneClients::missing();
     if let Some(why) = &missing {
@@ -36,7 +36,7 @@ fn cyclone_plain() {
     }
 }
 
-/// RustDDS acknowledges samples when it has received them and drops the oldest of those that were not taken, beyond 512 of a topic;
+/// RustDDS acknowledges samples on receipt and drops the oldest unread ones beyond 512 of a topic;
 /// a run that floods is refused (docs/explanation/dds.md).
 const LEFT_OUT_FOR_RUST: &[(&str, &str)] = &[(
     "a flood through a full socket arrives whole and in order",
@@ -67,17 +67,17 @@ fn cyclone_and_rust_understand_each_other() {
 fn exchange<A: AnyClients, B: AnyClients>(mut writer: Peer<A>, mut reader: Peer<B>, qos: Qos) {
     const SIZES: [u32; 4] = [16, 100, 1_000, 60_000];
     reader.join(subscriber("other-in", "other/+", qos));
-    let says = writer.join(publisher("other-out", "other/topic", qos));
-    // The first may be too early at best effort.
+    let sender = writer.join(publisher("other-out", "other/topic", qos));
+    // The first one may be too early at best effort.
     while reader.record.arrived.is_empty() {
-        writer.send(says, 16);
+        writer.send(sender, 16);
         writer.linger(10);
         reader.linger(20);
     }
     reader.linger(50);
     reader.record.arrived.clear();
     for size in SIZES {
-        writer.send(says, size);
+        writer.send(sender, size);
         reader.wait("one size", |record| record.arrived.last().is_some_and(|one| one.payload_bytes == size as usize));
     }
     assert_count!(reader.record.arrived.iter().all(|one| one.intact));

@@ -1,4 +1,4 @@
-//! What is left of RustDDS when its clients are gone. Alone in its process, as it reads the process' own threads and files.
+//! Leftovers of RustDDS after its clients. The test has its own process, whose threads and files it reads.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 use std::collections::BTreeSet;
@@ -9,9 +9,9 @@ use pubmark_conformance::dds::Domain;
 use pubmark_conformance::peer::{Peer, publisher, subscriber};
 use pubmark_model::qos::Qos;
 
-/// Times that clients come and go, after one that is not counted: what is needed once stays.
+/// Number of rounds of clients, after one that is not counted because resources are allocated once.
 const ROUNDS: usize = 4;
-/// Longest time in which clients may end.
+/// Longest time that clients may take to end.
 const LONGEST: Duration = Duration::from_secs(5);
 
 fn entries(folder: &str) -> BTreeSet<String> {
@@ -24,14 +24,14 @@ fn held() -> [usize; 2] {
     ["/proc/self/task", "/proc/self/fd"].map(|folder| entries(folder).len())
 }
 
-/// Clients with writers and readers that have met; gives how long their end took.
-fn come_and_go() -> Duration {
+/// Clients with matched writers and readers; returns the duration of their end.
+fn connect_and_disconnect() -> Duration {
     let mut peer = Peer::<RustClients>::open(Domain::free().at());
     peer.join(subscriber("left-in", "left/+", Qos::AtLeastOnce));
-    let says: Vec<_> = (0..5)
+    let sender: Vec<_> = (0..5)
         .map(|index| peer.join(publisher(&format!("left-out-{index}"), &format!("left/{index}"), Qos::AtLeastOnce)))
         .collect();
-    for one in says {
+    for one in sender {
         peer.send(one, 100);
     }
     peer.wait("all", |record| record.arrived.len() == 5 && record.acknowledged() == 5);
@@ -42,10 +42,10 @@ fn come_and_go() -> Duration {
 
 #[test]
 fn threads_and_sockets_end_with_the_clients() {
-    come_and_go();
+    connect_and_disconnect();
     let before = held();
-    let longest = (0..ROUNDS).map(|_| come_and_go()).max().unwrap();
-    // A thread is joined, and its entry may be there for a moment more: now, and when it was counted before.
+    let longest = (0..ROUNDS).map(|_| connect_and_disconnect()).max().unwrap();
+    // The entry of a joined thread may remain for a moment: now, and at the earlier count.
     let is_more = |after: [usize; 2]| after.iter().zip(before).any(|(after, before)| *after > before);
     let deadline = Instant::now() + LONGEST;
     while is_more(held()) && Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! DDS against programs of other makers: what we send, they send back, so each run shows both directions.
+//! DDS against programs of other vendors. They return each sample, so that each run tests both directions.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -16,16 +16,16 @@ use pubmark_protocol::clients::Clients;
 use pubmark_testing::{assert_count, assert_count_eq};
 
 const SIZES: [u32; 6] = [16, 100, 1_000, 65_000, 70_000, 1_200_000];
-/// Types, and the setting that chooses them.
+/// Types, and the setting that selects them.
 const KINDS: [(&str, &str); 2] = [("plain", "?topic=per-topic"), ("keyed", "?topic=keyed")];
-/// Sizes that at best effort are not lost on the way, twice.
+/// Sizes that survive both directions at best effort.
 const SMALL: usize = 3;
-/// Sizes that get from Cyclone DDS 0.10.2 to Fast DDS 2.9.1: 1.2 MB does not, and blocks what is behind it.
+/// Sizes that arrive from Cyclone DDS 0.10.2 at Fast DDS 2.9.1: 1.2 MB does not, and blocks later samples.
 const FAST_DDS: usize = 5;
 /// Sizes that RustDDS is offered for.
 const RUST_DDS: usize = 5;
 
-/// A program that was compiled from `dds_peers/`, in a folder of its own.
+/// A program compiled from `dds_peers/`, in a separate folder.
 struct Compiled {
     folder: tempfile::TempDir,
 }
@@ -36,7 +36,7 @@ impl Compiled {
     }
 }
 
-/// Compiles a program, or says what is missing.
+/// Compiles a program, or returns what is missing.
 fn compile(compiler: &str, source: &str, header: &str, idl: bool, libraries: &[&str]) -> Result<Compiled, String> {
     let compiler = find(compiler, &[]).ok_or_else(|| format!("there is no compiler `{compiler}`"))?;
     if !Path::new("/usr/include").join(header).is_file() {
@@ -85,7 +85,7 @@ impl Echo {
 impl Drop for Echo {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // It ends by itself; a test that failed does not wait for that.
+        // It ends by itself, but a failed test does not wait for that.
         let _ = self.0.kill();
         self.0.wait().unwrap();
     }
@@ -98,7 +98,7 @@ fn settings() -> &'static str {
      <Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>"
 }
 
-/// Sends every size to an echo and hears it again, at both levels, with and without a key.
+/// Sends every size to an echo and receives it again, at both levels, with and without a key.
 fn there_and_back<C: Clients + 'static>(program: &Path, kinds: &[(&str, &str)], reliable_sizes: &[u32]) {
     let separate = ["pubmark_topic/echo/there", "pubmark_topic/echo/back"];
     for (kind, settings) in kinds {
@@ -107,15 +107,15 @@ fn there_and_back<C: Clients + 'static>(program: &Path, kinds: &[(&str, &str)], 
             let topics = if *kind == "plain" { separate } else { ["pubmark_keyed"; 2] };
             let echo = Echo::start(program, &domain, kind, topics, level);
             let mut peer = Peer::<C>::open(domain.at());
-            let hears = peer.join(subscriber("echo-in", "echo/back", qos));
-            let says = peer.join(publisher("echo-out", "echo/there", qos));
-            peer.meet(says);
+            let receiver = peer.join(subscriber("echo-in", "echo/back", qos));
+            let sender = peer.join(publisher("echo-out", "echo/there", qos));
+            peer.discover(sender);
             let sizes = if qos == Qos::BestEffort { &SIZES[..SMALL] } else { reliable_sizes };
-            sizes.iter().for_each(|size| peer.send(says, *size));
+            sizes.iter().for_each(|size| peer.send(sender, *size));
             peer.wait("all sizes back", |record| record.arrived.len() >= sizes.len());
             let arrived: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
             assert_count_eq!(arrived, sizes, "{kind} {level}");
-            assert_count!(peer.record.arrived.iter().all(|one| one.intact && one.session == hears));
+            assert_count!(peer.record.arrived.iter().all(|one| one.intact && one.session == receiver));
             if qos > Qos::BestEffort {
                 peer.wait("acknowledged", |record| record.acknowledged() >= sizes.len());
             }

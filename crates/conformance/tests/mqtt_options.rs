@@ -1,4 +1,4 @@
-//! What MQTT has besides, against mosquitto: wills, expiry, numbers for topics.
+//! Optional features of MQTT against mosquitto: wills, message expiry, topic aliases.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -75,8 +75,8 @@ fn a_device_that_comes_back_in_time_leaves_no_will() {
 fn a_message_that_expired_is_not_delivered() {
     let Some((_server, endpoint)) = mosquitto() else { return };
     let mut peer = Peer::<Mqtt5>::open(endpoint);
-    let hears = peer.join(SessionConfig { persistent: true, ..subscriber("sleeper", "news", Qos::AtLeastOnce) });
-    peer.leave(hears, Goodbye::Graceful);
+    let receiver = peer.join(SessionConfig { persistent: true, ..subscriber("sleeper", "news", Qos::AtLeastOnce) });
+    peer.leave(receiver, Goodbye::Graceful);
     let options = SessionOptions { message_expiry_s: Some(1), ..SessionOptions::default() };
     let hasty = peer.join(SessionConfig { options, ..publisher("hasty", "news", Qos::AtLeastOnce) });
     let patient = peer.join(publisher("patient", "news", Qos::AtLeastOnce));
@@ -85,10 +85,10 @@ fn a_message_that_expired_is_not_delivered() {
     peer.wait("both at the server", |record| record.acknowledged() == 2);
     // The wait is what is tested: longer than the expiry.
     peer.linger(2_500);
-    peer.connect(hears);
+    peer.connect(receiver);
     peer.wait("what is left", |record| !record.arrived.is_empty());
     peer.linger(200);
-    assert_count_eq!(peer.record.sequences(hears), [2]);
+    assert_count_eq!(peer.record.sequences(receiver), [2]);
 }
 
 #[test]
@@ -96,17 +96,17 @@ fn numbers_for_topics_change_nothing_but_bytes() {
     let Some((_server, endpoint)) = mosquitto() else { return };
     for qos in Qos::ALL {
         let mut peer = Peer::<Mqtt5>::open(endpoint.clone());
-        let hears = peer.join(subscriber("all", "long/#", qos));
+        let receiver = peer.join(subscriber("all", "long/#", qos));
         let options = SessionOptions { topic_alias: true, ..SessionOptions::default() };
         let config = publisher("numbered", "long/topic/of/a/device/in/a/hall/of/a/factory", qos);
-        let says = peer.join(SessionConfig { options, ..config });
-        assert!(!peer.record.connects(says)[0].topic_alias_refused);
-        (0..100).for_each(|_| peer.send(says, 100));
+        let sender = peer.join(SessionConfig { options, ..config });
+        assert!(!peer.record.connects(sender)[0].topic_alias_refused);
+        (0..100).for_each(|_| peer.send(sender, 100));
         peer.wait("all", |record| record.arrived.len() == 100);
-        peer.leave(says, Goodbye::Cut);
-        peer.connect(says);
-        (0..100).for_each(|_| peer.send(says, 100));
+        peer.leave(sender, Goodbye::Cut);
+        peer.connect(sender);
+        (0..100).for_each(|_| peer.send(sender, 100));
         peer.wait("all again", |record| record.arrived.len() >= 200);
-        assert_count_eq!(peer.record.sequences(hears), (1..=200).collect::<Vec<_>>());
+        assert_count_eq!(peer.record.sequences(receiver), (1..=200).collect::<Vec<_>>());
     }
 }

@@ -31,17 +31,17 @@ fn amqp091_encrypted() {
 }
 
 /// Sends to three topics; returns what arrives with a filter for two of them.
-fn across<P: Clients, S: Clients>(mut says: Peer<P>, mut hears: Peer<S>, name: &str) -> Vec<u32> {
-    let hearer = hears.join(subscriber(&format!("{name}-in"), "across/+/x/#", Qos::AtLeastOnce));
+fn across<P: Clients, S: Clients>(mut sender: Peer<P>, mut receiver: Peer<S>, name: &str) -> Vec<u32> {
+    let hearer = receiver.join(subscriber(&format!("{name}-in"), "across/+/x/#", Qos::AtLeastOnce));
     for (index, topic) in ["across/a/x", "across/a/y", "across/b/x/deep//er"].into_iter().enumerate() {
-        let sayer = says.join(publisher(&format!("{name}-out-{index}"), topic, Qos::AtLeastOnce));
-        says.send(sayer, 100);
-        says.wait("acknowledged", |record| record.acknowledged() == index + 1);
+        let sayer = sender.join(publisher(&format!("{name}-out-{index}"), topic, Qos::AtLeastOnce));
+        sender.send(sayer, 100);
+        sender.wait("acknowledged", |record| record.acknowledged() == index + 1);
     }
-    hears.wait("both", |record| record.arrived.len() >= 2);
-    hears.linger(50);
-    assert_count!(hears.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 100));
-    hears.record.sequences(hearer)
+    receiver.wait("both", |record| record.arrived.len() >= 2);
+    receiver.linger(50);
+    assert_count!(receiver.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 100));
+    receiver.record.sequences(hearer)
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn topics_of_mqtt_are_routing_keys_of_amqp() {
     assert_eq!(across(amqp(), mqtt(), "to-mqtt"), [1, 3]);
 }
 
-/// The server, or the reason why there is none, said aloud.
+/// The server, or `None` after the reason was printed.
 fn started() -> Option<RabbitMq> {
     RabbitMq::start(Limits::Large).inspect_err(|missing| pubmark_testing::skip(&missing.0)).ok()
 }
@@ -67,22 +67,22 @@ fn hosted(server: &RabbitMq, settings: &str) -> Endpoint {
 fn chooses_a_virtual_host<C: Clients>(server: &RabbitMq) {
     let mut here = Peer::<C>::open(hosted(server, "/a%2Fb"));
     let mut elsewhere = Peer::<C>::open(server.endpoint(Listener::Plain).unwrap());
-    let hears = here.join(subscriber("hears", "hosted", Qos::AtLeastOnce));
+    let receiver = here.join(subscriber("hears", "hosted", Qos::AtLeastOnce));
     elsewhere.join(subscriber("deaf", "hosted", Qos::AtLeastOnce));
-    let says = here.join(publisher("says", "hosted", Qos::AtLeastOnce));
-    here.send(says, 100);
-    here.wait("the message", |record| record.sequences(hears) == [1]);
+    let sender = here.join(publisher("says", "hosted", Qos::AtLeastOnce));
+    here.send(sender, 100);
+    here.wait("the message", |record| record.sequences(receiver) == [1]);
     elsewhere.linger(100);
     assert_count_eq!(elsewhere.record.arrived, []);
     let cause = Peer::<C>::open(hosted(server, "/none")).fail_to_connect(session("lost"));
-    // Over AMQP 1.0 the server says that the user may not go there, and not where.
+    // Over AMQP 1.0 the server reports the missing permission, but not for what.
     let (Cause::Refused(reason) | Cause::NotAuthorized(reason)) = &cause else { panic!("{cause:?}") };
     assert!(reason.text.contains("none"), "{cause:?}");
 }
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn a_virtual_host_is_chosen_by_the_endpoint_and_a_wrong_one_is_told() {
+fn a_virtual_host_is_chosen_by_the_endpoint_and_a_wrong_one_is_reported() {
     let Some(server) = started() else { return };
     server.add_virtual_host("a/b");
     chooses_a_virtual_host::<Amqp091Clients>(&server);
@@ -91,7 +91,7 @@ fn a_virtual_host_is_chosen_by_the_endpoint_and_a_wrong_one_is_told() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn what_a_kept_group_missed_waits_for_its_members_and_the_last_to_leave_for_good_ends_its_queue() {
+fn messages_for_an_absent_persistent_group_wait_and_its_last_member_deletes_its_queue() {
     let Some(server) = started() else { return };
     let endpoint = || server.endpoint(Listener::Plain).unwrap();
     let mut peer = Peer::<Amqp091Clients>::open(endpoint());
@@ -102,25 +102,25 @@ fn what_a_kept_group_missed_waits_for_its_members_and_the_last_to_leave_for_good
         ..subscriber(name, "kept/#", Qos::AtLeastOnce)
     };
     let members = [peer.join(member("one")), peer.join(member("two"))];
-    let says = peer.join(publisher("says", "kept/a", Qos::AtLeastOnce));
+    let sender = peer.join(publisher("says", "kept/a", Qos::AtLeastOnce));
     members.iter().for_each(|member| peer.leave(*member, Goodbye::Graceful));
-    (0..10).for_each(|_| peer.send(says, 100));
+    (0..10).for_each(|_| peer.send(sender, 100));
     peer.wait("acknowledged", |record| record.acknowledged() == 10);
     peer.connect(members[0]);
     assert!(peer.record.connects(members[0])[1].session_present);
     peer.wait("what was missed", |record| record.sequences(members[0]).len() == 10);
     peer.connect(members[1]);
-    // The one that stays keeps the queue, and its consumer.
+    // The remaining session retains the queue and its consumer.
     peer.leave(members[1], Goodbye::Final);
-    (0..10).for_each(|_| peer.send(says, 100));
-    // What was on its way to the one that left comes later than what followed it.
+    (0..10).for_each(|_| peer.send(sender, 100));
+    // Messages in flight to the session that left arrive after later ones.
     peer.wait("the rest", |record| record.sequences(members[0]).len() == 20);
     let mut all = peer.record.sequences(members[0]);
     all.sort_unstable();
     assert_eq!(all, (1..=20).collect::<Vec<_>>());
     peer.leave(members[0], Goodbye::Final);
-    // The server ends a connection before it has done all that was said on it, so the queue may outlive its last member for a
-    // moment. Whoever still finds it leaves for good like those before.
+    // The server closes a connection before it has executed all its commands, so the queue may outlive its last member
+    // for a moment. A session that still finds it leaves for good like those before.
     let begin = Instant::now();
     let finds_it = || {
         let mut late = Peer::<Amqp091Clients>::open(endpoint());

@@ -33,7 +33,7 @@ fn streams_encrypted() {
 }
 
 #[test]
-fn who_waits_for_requests_is_alive_while_none_come_and_notices_a_server_that_stands_still() {
+fn a_blocked_responder_stays_alive_and_notices_a_stalled_server() {
     let server = match Redis::start(Limits::Large) {
         Ok(server) => server,
         Err(Missing(reason)) => return pubmark_testing::skip(reason),

@@ -1,5 +1,5 @@
-//! Whose TLS session is taken up: a device's own, never another's, and none where that is switched off. The other side is rustls'
-//! server, which says what it saw.
+//! Resumption of TLS sessions: a device resumes its own session, never that of another one, and none if resumption is
+//! disabled. The peer is the server of rustls, which reports the kind of handshake.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConnection, HandshakeKind, ServerConfig, ServerConnection, SupportedProtocolVersion};
 
-/// Bytes from one side to the other, until neither has any.
+/// Transfers bytes between both sides until neither has any.
 fn exchange(client: &mut ClientConnection, server: &mut ServerConnection) {
     let mut wire = Vec::new();
     while client.wants_write() || server.wants_write() {
@@ -39,14 +39,14 @@ fn exchange(client: &mut ClientConnection, server: &mut ServerConnection) {
     }
 }
 
-struct Bed {
+struct TestBed {
     setup: TlsSetup,
     server: Arc<ServerConfig>,
     _folder: tempfile::TempDir,
 }
 
-impl Bed {
-    fn new(version: &'static SupportedProtocolVersion) -> Bed {
+impl TestBed {
+    fn new(version: &'static SupportedProtocolVersion) -> TestBed {
         let folder = tempfile::tempdir().unwrap();
         let files = Certificates::make(folder.path(), "own");
         let chain = vec![CertificateDer::from_pem_file(&files.server).unwrap()];
@@ -59,10 +59,10 @@ impl Bed {
             .unwrap();
         server.ticketer = ring::Ticketer::new().unwrap();
         let tls = Tls { server_name: "localhost".into(), authorities: Some(files.authority), identity: None };
-        Bed { setup: TlsSetup::new(&tls).unwrap(), server: Arc::new(server), _folder: folder }
+        TestBed { setup: TlsSetup::new(&tls).unwrap(), server: Arc::new(server), _folder: folder }
     }
 
-    /// Connects, and says how, as both sides have it.
+    /// Connects, and returns the kind of handshake according to both sides.
     fn connect(&self, device: Option<&mut DeviceTls>) -> HandshakeKind {
         let mut client = self.setup.connection(device).unwrap();
         let mut server = ServerConnection::new(Arc::clone(&self.server)).unwrap();
@@ -77,7 +77,7 @@ impl Bed {
 #[test]
 fn a_device_takes_up_its_own_session_and_never_another_s() {
     for version in [&TLS12, &TLS13] {
-        let bed = Bed::new(version);
+        let bed = TestBed::new(version);
         let (mut one, mut other) = (DeviceTls::default(), DeviceTls::default());
         assert_eq!(bed.connect(Some(&mut one)), HandshakeKind::Full);
         assert_eq!(bed.connect(Some(&mut other)), HandshakeKind::Full, "it was never here before");
@@ -89,9 +89,9 @@ fn a_device_takes_up_its_own_session_and_never_another_s() {
 }
 
 #[test]
-fn without_what_a_device_keeps_every_handshake_is_full() {
+fn without_stored_tickets_every_handshake_is_full() {
     for version in [&TLS12, &TLS13] {
-        let bed = Bed::new(version);
+        let bed = TestBed::new(version);
         for _ in 0..3 {
             assert_eq!(bed.connect(None), HandshakeKind::Full);
         }

@@ -12,8 +12,8 @@ use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::Clients;
 use pubmark_testing::assert_count;
 
-/// mosquitto 2.0.11 takes 4 KB of a WebSocket at a time and looks for more up to 100 ms later, so that a lidar scan takes half
-/// a minute. Sizes around those of frames are tried below, and by script.
+/// mosquitto 2.0.11 reads 4 KB of a WebSocket at a time and polls again up to 100 ms later, so that a lidar scan takes
+/// half a minute. Sizes around those of frames are tried below, and by script.
 const LEFT_OUT: [(&str, &str); 4] = [
     ("every size arrives whole at every level", "mosquitto takes half a minute for 1.2 MB over WebSocket"),
     ("many clients hear many, and leave no socket", "mosquitto takes up to 100 ms for each step of a WebSocket"),
@@ -21,7 +21,7 @@ const LEFT_OUT: [(&str, &str); 4] = [
     ("the in-flight window is kept", "mosquitto takes up to 100 ms for each step of a WebSocket"),
 ];
 
-/// In MQTT 5 the limit is in CONNACK and our clients keep it; in 3.1.1 it is the server's to keep.
+/// In MQTT 5 the limit is in CONNACK and our clients respect it; in 3.1.1 only the server enforces it.
 const NOT_LIMITED: (&str, &str) =
     ("a packet too large is refused", "mosquitto 2.0.11 takes packets of any size over WebSocket");
 
@@ -45,7 +45,7 @@ fn mqtt_311_plain() {
     suite::<Mqtt311>(Mqtt311::capabilities(), Listener::Plain, Some(NOT_LIMITED));
 }
 
-/// Both sides of a frame's size and of its lengths' forms.
+/// Sizes around that of a frame and around the limits of its length encodings.
 #[test]
 fn sizes_around_those_of_frames_arrive_whole() {
     const SIZES: [u32; 7] = [16, 100, 126, 1_000, 16_300, 16_400, 40_000];
@@ -56,8 +56,8 @@ fn sizes_around_those_of_frames_arrive_whole() {
     for listener in [Listener::Plain, Listener::Encrypted] {
         let mut peer = Peer::<Mqtt5>::open(server.endpoint(listener).unwrap());
         peer.join(subscriber("sizes-in", "sizes", Qos::AtLeastOnce));
-        let says = peer.join(publisher("sizes-out", "sizes", Qos::AtLeastOnce));
-        SIZES.iter().for_each(|size| peer.send(says, *size));
+        let sender = peer.join(publisher("sizes-out", "sizes", Qos::AtLeastOnce));
+        SIZES.iter().for_each(|size| peer.send(sender, *size));
         peer.wait("all sizes", |record| record.arrived.len() == SIZES.len());
         let sizes: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
         assert_eq!(sizes, SIZES);

@@ -1,4 +1,5 @@
-//! What an idle Zenoh session costs, and what stays when all are gone. Alone in its process, as it reads the process' own.
+//! Memory of an idle Zenoh session, and leftovers after all sessions. The test has its own process, whose figures it
+//! reads.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 use std::process::{Child, Command, Stdio};
@@ -14,7 +15,7 @@ use pubmark_protocol::endpoint::Endpoint;
 
 type Clients = ZenohClients<Routed>;
 
-/// Bytes of resident memory that a session may cost, twice what was measured.
+/// Limit of the resident memory per session, bytes: twice the measured value.
 const MOST_BYTES: f64 = 160.0 * 1_024.0;
 const SESSIONS: usize = 300;
 
@@ -63,7 +64,7 @@ fn threads() -> Vec<String> {
 #[test]
 fn idle_sessions_are_affordable_and_leave_nothing_of_ours() {
     let (_router, endpoint, _folder) = router();
-    // The library's own threads and descriptors come with the first session of a process, and stay.
+    // The library creates its own threads and descriptors with the first session of a process, and retains them.
     let mut peer = Peer::<Clients>::open(endpoint.clone());
     peer.join(session("first"));
     drop(peer);

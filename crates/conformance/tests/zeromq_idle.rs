@@ -1,4 +1,4 @@
-//! What an idle ZeroMQ session costs in memory. Alone in its process, as it reads the process' own; the proxy has its own.
+//! Memory of an idle ZeroMQ session. The test has its own process, whose memory it reads; the proxy is another one.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 use pubmark_adapters::zeromq::ZeroMqClients;
@@ -12,7 +12,7 @@ use pubmark_protocol::clients::SessionConfig;
 
 /// Bytes of resident memory that a session may cost.
 const MOST_BYTES: f64 = 2.0 * 1_024.0;
-/// Sessions at the first reading, so that what is needed once is not counted, and at the second.
+/// Numbers of sessions at the two readings; memory that is allocated once is not in the difference.
 const SESSIONS: [usize; 2] = [100, 900];
 
 fn resident_bytes() -> f64 {
@@ -21,7 +21,7 @@ fn resident_bytes() -> f64 {
     line.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 1_024.0
 }
 
-/// Connects sessions of a kind and gives what each of the later ones added.
+/// Connects sessions of a kind and returns the memory that each of the later ones added.
 fn cost(proxy: &ZeroMq, config: impl Fn(usize) -> SessionConfig) -> f64 {
     let endpoints = [proxy.endpoint(Listener::Plain).unwrap(), proxy.subscribers_endpoint(Listener::Plain).unwrap()];
     let mut peer = Peer::of_two(any::open::<ZeroMqClients>, endpoints, 60);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn arrivals_beyond_the_buffer_are_counted() {
         let mut post = Post::default();
         let large = vec![0; MOST_BYTES + 1];
         post.push(&sample(b"large", &large), 1);

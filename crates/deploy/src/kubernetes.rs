@@ -281,7 +281,7 @@ fn observer_container(deployment: &Deployment) -> Value {
     let mut words = deployment.join_words(&deployment.part("coordinator"));
     words.extend(["--name", "observer", "--observe", POD].map(str::to_owned));
     let limits = deployment.coordinator_limits.as_ref().map(|_| ResourceLimits {
-        asked: String::new(),
+        requested: String::new(),
         cpu: Some(OBSERVER_CPU),
         memory_bytes: Some(OBSERVER_BYTES),
         cores: None,

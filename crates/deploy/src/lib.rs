@@ -158,7 +158,7 @@ impl Deployment {
             let SystemContainer { rendered, profile, limits, observed } = system;
             spec.target.endpoint = Some(format!("{}://{host}:{}", rendered.scheme, rendered.port));
             let limits = limits.as_ref().map(|limits| LimitInfo {
-                asked: limits.asked.clone(),
+                asked: limits.requested.clone(),
                 cpu: limits.cpu,
                 memory_bytes: limits.memory_bytes,
                 held_by: "container".to_owned(),

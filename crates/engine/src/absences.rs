@@ -60,7 +60,7 @@ impl<'a> Absences<'a> {
         let filters = (self.matching)(stream.subscriber, stream.publisher);
         let of_filter = |filter: &u16| {
             let own = absences.iter().filter(|absence| absence.filter == *filter);
-            let range = |absence: &Absence| book.epochs.handed_over(absence.from_epoch, absence.to_epoch, book.last);
+            let range = |absence: &Absence| book.epochs.submitted(absence.from_epoch, absence.to_epoch, book.last);
             merged(own.filter_map(range).collect())
         };
         filters.iter().map(of_filter).reduce(|one, other| intersection(&one, &other)).unwrap_or_default()

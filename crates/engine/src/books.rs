@@ -107,7 +107,12 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
             let group = &mut books.groups[usize::from(row.book.group)];
             let mut part = Delivery::default();
             let unmatched = Unmatched::of(stream, row.book);
-            row.judge(side.ledger, stream.stream, &Apart { absent: &absent, unmatched: &unmatched.ranges }, &mut part);
+            row.judge(
+                side.ledger,
+                stream.stream,
+                &NotExpected { absent: &absent, unmatched: &unmatched.ranges },
+                &mut part,
+            );
             books.delivery.approximate |= unmatched.is_unknown;
             add(&mut group.delivery, &part);
             let is_silent = books.pairs.enter(&part, || row.was_delivered_before(side.ledger, stream.stream));
@@ -202,9 +207,9 @@ impl<'a> Exempt<'a> {
     }
 
     /// Categorises every measured sequence number of one stream.
-    fn judge(&self, ledger: &Ledger, stream: u32, apart: &Apart<'_>, delivery: &mut Delivery) {
+    fn judge(&self, ledger: &Ledger, stream: u32, not_expected: &NotExpected<'_>, delivery: &mut Delivery) {
         let all = Range { first: self.book.first_measured, last: self.book.last };
-        self.judge_within(ledger, stream, apart, all, delivery);
+        self.judge_within(ledger, stream, not_expected, all, delivery);
         // Beyond the ledger's capacity it is unknown which numbers arrived.
         let forgotten = ledger.forgotten(stream).min(delivery.delivered);
         delivery.delivered -= forgotten;
@@ -214,7 +219,14 @@ impl<'a> Exempt<'a> {
     /// Categorises the measured sequence numbers of one stream within a range. Every number gets one outcome: disjoint
     /// sets of numbers are counted, so that no count can exceed its total. *Expected* is counted independently and
     /// checked against its parts (V08).
-    fn judge_within(&self, ledger: &Ledger, stream: u32, apart: &Apart<'_>, within: Range, delivery: &mut Delivery) {
+    fn judge_within(
+        &self,
+        ledger: &Ledger,
+        stream: u32,
+        not_expected: &NotExpected<'_>,
+        within: Range,
+        delivery: &mut Delivery,
+    ) {
         let missing = ledger.missing(stream, within.first, within.last);
         let missing_count = absences::count(&missing);
         let is_within = |number: &&u32| (within.first..=within.last).contains(*number);
@@ -222,22 +234,21 @@ impl<'a> Exempt<'a> {
 
         let refused_arrived = self.refused.iter().filter(is_within).filter(|number| !is_missing(number)).count() as u64;
         let exempt_missing = self.all.iter().filter(is_missing).count() as u64;
-        let in_absence = intersection(&missing, apart.absent);
+        let in_absence = intersection(&missing, not_expected.absent);
         let exempt_absent = self.all.iter().filter(|number| holds(&in_absence, **number)).count() as u64;
         let absent = absences::count(&in_absence) - exempt_absent;
         // Messages that the system's filter removed, and messages that it passed although the predicate does not hold.
-        let kept_back = intersection(&missing, apart.unmatched);
-        let is_kept_back = |number: &&u32| holds(&kept_back, **number) && !holds(&in_absence, **number);
-        let exempt_kept_back = self.all.iter().filter(is_kept_back).count() as u64;
-        let both = absences::count(&intersection(&in_absence, &kept_back));
-        let filtered_out = absences::count(&kept_back) - both - exempt_kept_back;
-        let all_unmatched = intersection(&[within], apart.unmatched);
+        let filtered = intersection(&missing, not_expected.unmatched);
+        let is_filtered = |number: &&u32| holds(&filtered, **number) && !holds(&in_absence, **number);
+        let exempt_filtered = self.all.iter().filter(is_filtered).count() as u64;
+        let both = absences::count(&intersection(&in_absence, &filtered));
+        let filtered_out = absences::count(&filtered) - both - exempt_filtered;
+        let all_unmatched = intersection(&[within], not_expected.unmatched);
         let has_passed = |number: &&u32| holds(&all_unmatched, **number) && !is_missing(number);
         let refused_passed = self.refused.iter().filter(has_passed).count() as u64;
-        let unmatched = absences::count(&all_unmatched) - absences::count(&kept_back) - refused_passed;
-        let is_unknown = |number: &&u32| {
-            !holds(&in_absence, **number) && !holds(&kept_back, **number) && !self.all.contains(*number)
-        };
+        let unmatched = absences::count(&all_unmatched) - absences::count(&filtered) - refused_passed;
+        let is_unknown =
+            |number: &&u32| !holds(&in_absence, **number) && !holds(&filtered, **number) && !self.all.contains(*number);
         let unknown = self.unanswered.iter().filter(is_missing).filter(is_unknown).count() as u64;
 
         let delivered = (within.count() - missing_count).saturating_sub(refused_arrived + unmatched);
@@ -255,7 +266,7 @@ impl<'a> Exempt<'a> {
 }
 
 /// Sequence numbers of a stream that are not expected.
-struct Apart<'a> {
+struct NotExpected<'a> {
     /// Sent during an absence.
     absent: &'a [Range],
     /// The predicate that the system filters by does not hold for them.
@@ -319,8 +330,8 @@ impl<'a> Judged<'a> {
 impl JudgedStream<'_> {
     /// Categorises the stream's sequence numbers within a range, all of which are measured.
     pub fn judge(&self, within: Range, delivery: &mut Delivery) {
-        let apart = Apart { absent: &self.absent, unmatched: &self.unmatched.ranges };
-        self.exempt.judge_within(self.ledger, self.row.stream, &apart, within, delivery);
+        let not_expected = NotExpected { absent: &self.absent, unmatched: &self.unmatched.ranges };
+        self.exempt.judge_within(self.ledger, self.row.stream, &not_expected, within, delivery);
     }
 
     /// The stream's measured sequence numbers.
@@ -403,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_arrive_is_lost() {
+    fn a_message_that_did_not_arrive_is_lost() {
         let delivery = closed(&[book(0, 10)], &ledger_with([1, 2, 4, 5, 6, 7, 8]), &[row(0, 0)], &[]);
         assert_eq!((delivery.expected, delivery.delivered, delivery.lost), (10, 7, 3));
     }
@@ -435,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_sent_into_an_absence_stand_apart_but_delivered_ones_count() {
+    fn messages_sent_into_an_absence_are_separate_but_delivered_ones_count() {
         let mut publisher = book(0, 9);
         publisher.epochs = [(0, 1), (1, 4), (2, 7)].into_iter().collect();
         let absence = Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: Some(2) };
@@ -453,7 +464,7 @@ mod tests {
         assert_eq!((delivery.sent, delivery.expected, delivery.delivered, delivery.lost), (5, 5, 4, 1));
     }
     #[test]
-    fn what_its_publisher_never_sent_is_counted_apart() {
+    fn a_message_that_its_publisher_never_sent_is_counted_separately() {
         let ledger = ledger_with((1..=10).chain([12, 5_000]));
         let absences = Absences::new(&[], &|_, _| vec![0]);
         let books =
@@ -511,13 +522,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_adds_up_over_shards() {
+    fn messages_never_sent_add_up_over_shards() {
         let forged = |numbers: &[u32]| ledger_with((1..=10).chain(numbers.iter().copied()));
         assert_eq!(over_shards(&[forged(&[11, 12]), forged(&[13])]).never_sent, 3);
     }
 
     #[test]
-    fn each_missing_message_has_one_outcome_whatever_else_is_true_of_it() {
+    fn each_missing_message_has_exactly_one_outcome() {
         let mut publisher = book(0, 9);
         // Message 1 belongs to the warm-up. Messages 2 and 3 were sent during an absence; 2 was refused and 3 never
         // acknowledged. The same holds for 5 and 6 later.

@@ -18,12 +18,12 @@ pub struct Endpoints {
     endpoints: Arc<[Endpoint]>,
     /// The brokers are independent: a subscriber has to connect to every one.
     independent: bool,
-    dealt: Dealt,
+    assignment: Assignment,
 }
 
 /// How the endpoints are assigned to clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Dealt {
+enum Assignment {
     /// In turn.
     InTurn,
     /// By the client's group, if networks decide: the endpoint of each device group, and of each subscriber group.
@@ -35,7 +35,7 @@ enum Dealt {
 impl Endpoints {
     /// A system with one broker.
     pub fn one(endpoint: Endpoint) -> Endpoints {
-        Endpoints { endpoints: [endpoint].into(), independent: false, dealt: Dealt::InTurn }
+        Endpoints { endpoints: [endpoint].into(), independent: false, assignment: Assignment::InTurn }
     }
 
     /// Several brokers: independent ones, or brokers that forward to each other. `None` if there is none, or more than
@@ -46,7 +46,7 @@ impl Endpoints {
         fits.then(|| Endpoints {
             independent: independent && endpoints.len() > 1,
             endpoints: endpoints.into(),
-            dealt: Dealt::InTurn,
+            assignment: Assignment::InTurn,
         })
     }
 
@@ -54,14 +54,22 @@ impl Endpoints {
     /// `None` if a group's index is out of range.
     pub fn by_group(endpoints: Vec<Endpoint>, groups: [Vec<u16>; 2]) -> Option<Endpoints> {
         let fits = groups.iter().flatten().all(|place| usize::from(*place) < endpoints.len());
-        fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, dealt: Dealt::ByGroup(groups) })
+        fits.then(|| Endpoints {
+            endpoints: endpoints.into(),
+            independent: false,
+            assignment: Assignment::ByGroup(groups),
+        })
     }
 
     /// Endpoints that belong to nodes, with the index of the endpoint of each node. `None` if a node's index is out of
     /// range.
     pub fn by_node(endpoints: Vec<Endpoint>, nodes: Vec<u16>) -> Option<Endpoints> {
         let fits = nodes.iter().all(|place| usize::from(*place) < endpoints.len());
-        fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, dealt: Dealt::ByNode(nodes) })
+        fits.then(|| Endpoints {
+            endpoints: endpoints.into(),
+            independent: false,
+            assignment: Assignment::ByNode(nodes),
+        })
     }
 
     /// The same brokers through other endpoints: each endpoint is replaced.
@@ -88,10 +96,10 @@ impl Endpoints {
     pub fn from_bytes(bytes: &[u8]) -> Result<Endpoints, String> {
         let read: Endpoints = postcard::from_bytes(bytes).map_err(|error| error.to_string())?;
         let last = read.endpoints.len();
-        let places = match &read.dealt {
-            Dealt::InTurn => vec![],
-            Dealt::ByGroup(groups) => groups.concat(),
-            Dealt::ByNode(nodes) => nodes.clone(),
+        let places = match &read.assignment {
+            Assignment::InTurn => vec![],
+            Assignment::ByGroup(groups) => groups.concat(),
+            Assignment::ByNode(nodes) => nodes.clone(),
         };
         let most = if read.independent { MOST_INDEPENDENT } else { usize::from(u16::MAX) };
         match last == 0 || last > most || places.iter().any(|place| usize::from(*place) >= last) {
@@ -127,16 +135,16 @@ impl Endpoints {
 
     /// Broker of a device. Devices are assigned one by one, so that each broker gets its share of every group.
     pub fn of_device(&self, device: &Device, node: u16) -> u16 {
-        self.of_client(0, device.group, node).unwrap_or_else(|| self.dealt_to(device.publisher))
+        self.of_client(0, device.group, node).unwrap_or_else(|| self.assigned_to(device.publisher))
     }
 
     /// Broker of a client of this group on this node; `None` if brokers are assigned in turn. `side` is the index of
     /// the side; 0 for devices.
     fn of_client(&self, side: usize, group: u16, node: u16) -> Option<u16> {
-        match &self.dealt {
-            Dealt::InTurn => None,
-            Dealt::ByGroup(groups) => groups[side].get(usize::from(group)).copied(),
-            Dealt::ByNode(nodes) => nodes.get(usize::from(node)).copied(),
+        match &self.assignment {
+            Assignment::InTurn => None,
+            Assignment::ByGroup(groups) => groups[side].get(usize::from(group)).copied(),
+            Assignment::ByNode(nodes) => nodes.get(usize::from(node)).copied(),
         }
     }
 
@@ -145,7 +153,7 @@ impl Endpoints {
         if self.independent {
             return 0..self.endpoints.len() as u16;
         }
-        let place = self.of_client(1, subscriber.group, node).unwrap_or_else(|| self.dealt_to(subscriber.number));
+        let place = self.of_client(1, subscriber.group, node).unwrap_or_else(|| self.assigned_to(subscriber.number));
         place..place + 1
     }
 
@@ -162,14 +170,14 @@ impl Endpoints {
     }
 
     /// The part of a subscriber's streams that arrives through one of its brokers.
-    pub fn sources_at(&self, place: u16, heard: &Arc<[StreamSource]>) -> Arc<[StreamSource]> {
+    pub fn sources_at(&self, place: u16, sources: &Arc<[StreamSource]>) -> Arc<[StreamSource]> {
         if !self.independent {
-            return Arc::clone(heard);
+            return Arc::clone(sources);
         }
-        heard.iter().filter(|entry| self.dealt_to(entry.publisher) == place).copied().collect()
+        sources.iter().filter(|entry| self.assigned_to(entry.publisher) == place).copied().collect()
     }
 
-    fn dealt_to(&self, number: u32) -> u16 {
+    fn assigned_to(&self, number: u32) -> u16 {
         (number % self.endpoints.len() as u32) as u16
     }
 }
@@ -201,10 +209,10 @@ mod tests {
     #[test]
     fn each_message_reaches_a_subscriber_over_exactly_one_of_independent_brokers() {
         let endpoints = Endpoints::several(vec![endpoint(1), endpoint(2), endpoint(3)], true).unwrap();
-        let heard: Arc<[StreamSource]> = (0..10).map(|publisher| StreamSource { publisher, filters: 1 }).collect();
+        let sources: Arc<[StreamSource]> = (0..10).map(|publisher| StreamSource { publisher, filters: 1 }).collect();
         let mut found: Vec<u32> = vec![];
         for place in endpoints.of_subscriber(&subscriber(4), 0) {
-            for entry in endpoints.sources_at(place, &heard).iter() {
+            for entry in endpoints.sources_at(place, &sources).iter() {
                 assert_eq!(endpoints.of_device(&device(entry.publisher), 0), place);
                 found.push(entry.publisher);
             }
@@ -217,13 +225,13 @@ mod tests {
     fn brokers_that_know_each_other_need_one_session() {
         let endpoints = Endpoints::several(vec![endpoint(1), endpoint(2)], false).unwrap();
         assert_eq!((endpoints.of_subscriber(&subscriber(3), 0), endpoints.sessions_per_subscriber()), (1..2, 1));
-        let heard: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 1 }].into();
-        assert!(Arc::ptr_eq(&endpoints.sources_at(1, &heard), &heard));
+        let sources: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 1 }].into();
+        assert!(Arc::ptr_eq(&endpoints.sources_at(1, &sources), &sources));
         assert!(Endpoints::several(vec![], true).is_none());
     }
 
     #[test]
-    fn where_networks_decide_a_group_has_the_place_of_its_own() {
+    fn with_endpoints_by_network_a_group_has_that_of_its_network() {
         let endpoints = Endpoints::by_group(vec![endpoint(1), endpoint(2)], [vec![1], vec![0]]).unwrap();
         assert!((0..3).all(|number| endpoints.of_device(&device(number), 0) == 1));
         assert_eq!(endpoints.of_subscriber(&subscriber(1), 0), 0..1);
@@ -231,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nodes_decide_a_client_has_the_place_of_its_node() {
+    fn with_endpoints_by_node_a_client_has_that_of_its_node() {
         // Node 1 has no subscriber, so no client subscribes there.
         let endpoints = Endpoints::by_node(vec![endpoint(1), endpoint(2)], vec![0, 0, 1]).unwrap();
         assert_eq!([0, 1, 2].map(|node| endpoints.of_device(&device(7), node)), [0, 0, 1]);

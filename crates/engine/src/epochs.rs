@@ -7,15 +7,15 @@
 use pubmark_metrics::holes::Range;
 use serde::{Deserialize, Serialize};
 
-/// Largest number of entries of all publishers of a shard together: 64 MB. A publisher may always have [`FEWEST`]
-/// entries.
+/// Largest number of entries of all publishers of a shard together: 64 MB. A publisher may always have
+/// [`MINIMUM_ENTRIES`] entries.
 const SHARD_LIMIT: usize = 8 << 20;
 /// Number of entries that a publisher may always have.
-const FEWEST: usize = 64;
+const MINIMUM_ENTRIES: usize = 64;
 
 /// Number of entries that each of `publishers` publishers of a shard may have.
 pub fn limit_for(publishers: usize) -> usize {
-    (SHARD_LIMIT / publishers.max(1)).max(FEWEST)
+    (SHARD_LIMIT / publishers.max(1)).max(MINIMUM_ENTRIES)
 }
 
 /// The first sequence number that a publisher sent in each epoch. The number of entries is bounded: beyond the limit,
@@ -66,7 +66,7 @@ impl Epochs {
 
     /// Sequence numbers up to `last` that were sent from epoch `from` on and before epoch `to`; without `to`, up to the
     /// end.
-    pub fn handed_over(&self, from: u32, to: Option<u32>, last: u32) -> Option<Range> {
+    pub fn submitted(&self, from: u32, to: Option<u32>, last: u32) -> Option<Range> {
         let first = self.first_at_or_after(self.floor(from))?;
         // A merged epoch in which an absence ends belongs to the absence as a whole.
         let next = to.and_then(|to| self.first_at_or_after(to.checked_next_multiple_of(self.width)?));
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn numbers_are_found_by_the_epochs_in_which_they_were_handed_over() {
         let epochs: Epochs = [(0, 1), (1, 4), (2, 7), (5, 9)].into_iter().collect();
-        assert_eq!(epochs.handed_over(1, Some(2), 20), Some(Range { first: 4, last: 6 }));
-        assert_eq!(epochs.handed_over(3, Some(9), 20), Some(Range { first: 9, last: 20 }));
-        assert_eq!(epochs.handed_over(3, Some(4), 20), None);
-        assert_eq!(epochs.handed_over(6, None, 20), None);
+        assert_eq!(epochs.submitted(1, Some(2), 20), Some(Range { first: 4, last: 6 }));
+        assert_eq!(epochs.submitted(3, Some(9), 20), Some(Range { first: 9, last: 20 }));
+        assert_eq!(epochs.submitted(3, Some(4), 20), None);
+        assert_eq!(epochs.submitted(6, None, 20), None);
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         assert!(epochs.entries.len() <= 100, "{}", epochs.entries.len());
         assert_eq!(epochs.width, 16);
         // Epochs 33 and 34 are in the merged epoch 32 to 47.
-        assert_eq!(epochs.handed_over(33, Some(35), 1_000), Some(Range { first: 33, last: 48 }));
-        assert_eq!(epochs.handed_over(0, None, 1_000), Some(Range { first: 1, last: 1_000 }));
+        assert_eq!(epochs.submitted(33, Some(35), 1_000), Some(Range { first: 33, last: 48 }));
+        assert_eq!(epochs.submitted(0, None, 1_000), Some(Range { first: 1, last: 1_000 }));
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// First copy of a followed message at a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arrived {
+pub struct FollowedDelivery {
     /// The publisher's number in the fleet.
     pub publisher: u32,
     /// Its sequence number.
@@ -25,16 +25,16 @@ pub struct Arrived {
 
 /// All recorded deliveries.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Followed {
+pub struct FollowedDeliveries {
     /// By shard, in the order of their arrival there.
-    pub arrived: Vec<Arrived>,
+    pub arrived: Vec<FollowedDelivery>,
     /// Deliveries that were not recorded because of the limit.
     pub dropped: u64,
 }
 
-impl Followed {
+impl FollowedDeliveries {
     /// Adds the deliveries of another shard.
-    pub fn merge(&mut self, other: Followed) {
+    pub fn merge(&mut self, other: FollowedDeliveries) {
         self.arrived.extend(other.arrived);
         self.dropped += other.dropped;
     }

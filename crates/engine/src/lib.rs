@@ -43,9 +43,9 @@ pub mod shared_connections;
 pub mod shared_memory;
 pub mod shares;
 mod sides;
-mod spent;
 mod traffic;
 mod transform;
+mod usage;
 #[cfg(test)]
 mod virtual_time;
 pub mod window_latency;

@@ -20,9 +20,9 @@ const OCTAVES: u32 = 32;
 pub(crate) const BINS: usize = (OCTAVES << SUB_BITS) as usize;
 
 /// Interval between two reads, ns.
-const LOOK_NS: u64 = 1_000_000_000;
+const SAMPLE_INTERVAL_NS: u64 = 1_000_000_000;
 /// Largest number of reads back from which a percentile may use samples.
-const LOOKS: usize = 10;
+const SNAPSHOT_LIMIT: usize = 10;
 /// Number of samples that must lie beyond a percentile.
 const BEYOND: u64 = 10;
 
@@ -99,55 +99,59 @@ pub struct LiveLatency {
 }
 
 /// The counts of all shards at one moment.
-pub(crate) struct Look {
+pub(crate) struct Snapshot {
     pub(crate) upper: Vec<u32>,
     pub(crate) lower: Vec<u32>,
 }
 
-impl Look {
+impl Snapshot {
     /// Counts of the measured window and of the warm-up.
-    fn at_all(progress: &Progress) -> Look {
-        Look::sum(progress.shards().iter().flat_map(|shard| [&shard.warm_up, &shard.window]))
+    fn at_all(progress: &Progress) -> Snapshot {
+        Snapshot::sum(progress.shards().iter().flat_map(|shard| [&shard.warm_up, &shard.window]))
     }
 
     /// Counts of the measured window only.
-    pub(crate) fn at_window(progress: &Progress) -> Look {
-        Look::sum(progress.shards().iter().map(|shard| &shard.window))
+    pub(crate) fn at_window(progress: &Progress) -> Snapshot {
+        Snapshot::sum(progress.shards().iter().map(|shard| &shard.window))
     }
 
-    fn sum<'a>(counted: impl Iterator<Item = &'a LiveBounds>) -> Look {
-        let mut look = Look { upper: vec![0; BINS], lower: vec![0; BINS] };
+    fn sum<'a>(counted: impl Iterator<Item = &'a LiveBounds>) -> Snapshot {
+        let mut snapshot = Snapshot { upper: vec![0; BINS], lower: vec![0; BINS] };
         for bounds in counted {
-            let sides = [(&mut look.upper, &bounds.upper), (&mut look.lower, &bounds.lower)];
+            let sides = [(&mut snapshot.upper, &bounds.upper), (&mut snapshot.lower, &bounds.lower)];
             for (sums, bins) in sides {
                 for (sum, bin) in sums.iter_mut().zip(bins) {
                     *sum = sum.wrapping_add(bin.load(Relaxed));
                 }
             }
         }
-        look
+        snapshot
     }
 }
 
 /// Reads the shards' counts once a second.
 pub struct LiveWatch {
-    looks: VecDeque<Look>,
-    looked_ns: u64,
+    snapshots: VecDeque<Snapshot>,
+    sampled_ns: u64,
     latest: LiveLatency,
 }
 
 impl LiveWatch {
     /// Starts now: percentiles include no earlier sample.
     pub fn start(progress: &Progress, now_ns: u64) -> LiveWatch {
-        LiveWatch { looks: VecDeque::from([Look::at_all(progress)]), looked_ns: now_ns, latest: LiveLatency::default() }
+        LiveWatch {
+            snapshots: VecDeque::from([Snapshot::at_all(progress)]),
+            sampled_ns: now_ns,
+            latest: LiveLatency::default(),
+        }
     }
 
     /// The present latencies; they change once a second.
     pub fn sample(&mut self, progress: &Progress, now_ns: u64) -> LiveLatency {
-        if now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
-            self.looked_ns = now_ns;
-            self.looks.push_front(Look::at_all(progress));
-            self.looks.truncate(LOOKS + 1);
+        if now_ns.saturating_sub(self.sampled_ns) >= SAMPLE_INTERVAL_NS {
+            self.sampled_ns = now_ns;
+            self.snapshots.push_front(Snapshot::at_all(progress));
+            self.snapshots.truncate(SNAPSHOT_LIMIT + 1);
             self.latest = LiveLatency {
                 samples: self.samples(1).map_or(0, |counts| counts.iter().map(|count| u64::from(*count)).sum()),
                 p50: self.quantile(50),
@@ -158,20 +162,20 @@ impl LiveWatch {
     }
 
     /// Counts of upper bounds over the last N reads.
-    fn samples(&self, looks: usize) -> Option<Vec<u32>> {
-        let (now, then) = (self.looks.front()?, self.looks.get(looks)?);
+    fn samples(&self, snapshots: usize) -> Option<Vec<u32>> {
+        let (now, then) = (self.snapshots.front()?, self.snapshots.get(snapshots)?);
         Some(between(&now.upper, &then.upper))
     }
 
     fn quantile(&self, percent: u64) -> Option<LiveInterval> {
-        let now = self.looks.front()?;
-        (1..self.looks.len()).find_map(|looks| {
-            let then = &self.looks[looks];
+        let now = self.snapshots.front()?;
+        (1..self.snapshots.len()).find_map(|snapshots| {
+            let then = &self.snapshots[snapshots];
             let bin = |now: &[u32], then: &[u32]| quantile_bin(&between(now, then), percent);
             // Both arrays count the same messages; a message that is being counted at this moment may be in only one of
             // them.
             let (lower, upper) = (bin(&now.lower, &then.lower)?, bin(&now.upper, &then.upper)?);
-            Some(LiveInterval { lower_ns: least_ns(lower), upper_ns: least_ns(upper + 1), over_s: looks as u32 })
+            Some(LiveInterval { lower_ns: least_ns(lower), upper_ns: least_ns(upper + 1), over_s: snapshots as u32 })
         })
     }
 }
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_bin_is_in_the_last() {
+    fn a_value_beyond_the_bins_is_in_the_last_one() {
         assert_eq!((bin_of(u64::MAX), bin_of(0)), (BINS - 1, 0));
     }
 }

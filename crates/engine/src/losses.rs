@@ -57,8 +57,8 @@ mod tests {
     /// Samples ten times a second until `until_s` and returns the count at that time.
     fn watched(until_s: u64, counted: impl Fn(u64) -> Totals) -> u64 {
         let mut watch = LossWatch::default();
-        let looks = (0..=until_s * 10).map(|tenth| tenth * S / 10);
-        looks.map(|now_ns| watch.sample(&counted(now_ns), now_ns)).last().unwrap_or(0)
+        let times = (0..=until_s * 10).map(|tenth| tenth * S / 10);
+        times.map(|now_ns| watch.sample(&counted(now_ns), now_ns)).last().unwrap_or(0)
     }
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_another_reason_is_no_loss() {
+    fn a_gap_with_another_possible_cause_is_no_loss() {
         let refused = |_| Totals { excused: 5, ..totals(7, 1) };
         assert_eq!(watched(10, refused), 1);
         assert_eq!(watched(10, |_| Totals { excused: 50, ..totals(7, 1) }), 0);

@@ -14,7 +14,7 @@ use crate::content::counts::ContentCounts;
 use crate::faults;
 use crate::faults::log::FaultNotes;
 use crate::faults::outcome::FaultOutcome;
-use crate::followed::Followed;
+use crate::followed::FollowedDeliveries;
 use crate::message_log::{IncompletePart, Log};
 use crate::outcome::{NodePair, Outcome, Reactions, ThreadHealth};
 use crate::plan::RunPlan;
@@ -38,7 +38,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
     let mut series = Series::new(plan.timeline.start_ns());
     let mut received_on_nodes = vec![None; usize::from(plan.nodes)];
     let mut traffic = vec![];
-    let mut followed = Followed::default();
+    let mut followed = FollowedDeliveries::default();
     let (mut unsent_bytes, mut held_bytes) = (0, 0);
     let mut threads = vec![];
     let mut ramps = [Ramp::default(); 2];
@@ -51,7 +51,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
     let mut log = plan.message_log.as_ref().map(|_| Log::default());
     for (index, shard) in shards {
         let node = shares[index].node;
-        enter_latencies(&mut latencies, node, shard.from_nodes);
+        record_latencies(&mut latencies, node, shard.from_nodes);
         ramps[usize::from(index < publisher_shards)].merge(&shard.ramp);
         publishers.extend(shard.publishers);
         times.merge(&shard.times);
@@ -67,15 +67,15 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
         followed.merge(shard.followed);
         unsent_bytes += shard.unsent_bytes;
         held_bytes += shard.held_bytes;
-        let spent = shard.spent.filter(|_| length_ns > 0);
+        let usage = shard.usage.filter(|_| length_ns > 0);
         threads.push(ThreadHealth {
             name: shard.name,
             side: shares[index].side,
-            cores: spent.map(|spent| spent.cpu_ns as f64 / length_ns as f64),
+            cores: usage.map(|usage| usage.cpu_ns as f64 / length_ns as f64),
             sessions: shard.sessions,
-            wakeups: spent.map(|spent| spent.wakeups),
-            quantum_ns: spent.map(|spent| spent.quantum_ns).filter(|quantum_ns| *quantum_ns > 0),
-            ordinary_share: spent.and_then(|spent| Some(spent.ordinary_ns? as f64 / length_ns as f64)),
+            wakeups: usage.map(|usage| usage.wakeups),
+            quantum_ns: usage.map(|usage| usage.quantum_ns).filter(|quantum_ns| *quantum_ns > 0),
+            ordinary_share: usage.and_then(|usage| Some(usage.ordinary_ns? as f64 / length_ns as f64)),
         });
         if let (Some(log), Some(mut logged)) = (&mut log, shard.logged) {
             if plan.on_nodes {
@@ -174,7 +174,7 @@ fn add_received(all: &mut Option<Vec<u64>>, series: &Series, length_ns: u64) {
 /// Latencies by (senders' node, receivers' node).
 type Latencies = BTreeMap<(u16, u16), Bounds>;
 
-fn enter_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Bounds>>>) {
+fn record_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Bounds>>>) {
     for (from, latency) in (0u16..).zip(from_nodes) {
         let Some(latency) = latency else { continue };
         all.entry((from, to)).or_insert_with(|| Bounds::new(Precision::Breakdown)).merge(&latency);

@@ -7,7 +7,7 @@ use pubmark_record::record::{Delivery, ProbedPairs};
 use crate::books::Books;
 pub use crate::content::closing::{ContentAccount, Differing, GroupContent};
 use crate::faults::outcome::FaultOutcome;
-pub use crate::followed::{Arrived, Followed};
+pub use crate::followed::{FollowedDeliveries, FollowedDelivery};
 use crate::message_log::Log;
 pub use crate::ramp::Ramp;
 use crate::remote::AccessReport;
@@ -106,7 +106,7 @@ pub struct Outcome {
     /// Traffic of sessions, by connection group: [`pubmark_model::connection_groups`].
     pub traffic: Vec<GroupTraffic>,
     /// Deliveries of followed messages.
-    pub followed: Followed,
+    pub followed: FollowedDeliveries,
     /// The message log, in a run with one.
     pub log: Option<Log>,
     /// Bytes unsent at the end.

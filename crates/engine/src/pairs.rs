@@ -23,14 +23,14 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Adds a stream's part of the accounting; true if it had no delivery. `heard_before` returns whether a message of
-    /// it arrived in the warm-up.
-    pub fn enter(&mut self, part: &Delivery, heard_before: impl FnOnce() -> bool) -> bool {
+    /// Adds a stream's part of the accounting; true if it had no delivery. `delivered_before` returns whether a message
+    /// of it arrived in the warm-up.
+    pub fn enter(&mut self, part: &Delivery, delivered_before: impl FnOnce() -> bool) -> bool {
         if part.expected == 0 {
             return false;
         }
         self.all += 1;
-        if part.delivered > 0 || heard_before() {
+        if part.delivered > 0 || delivered_before() {
             self.expected += part.expected;
             self.missing += part.lost + part.unknown;
             return false;
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_had_nothing_did_not_meet_unless_loss_explains_it() {
+    fn pairs_without_a_delivery_are_silent_unless_loss_explains_it() {
         assert_eq!(counts(&[(10, 10), (10, 10), (0, 0)]), (2, 0, 0), "nothing was expected of one");
         assert_eq!(counts(&[(10, 10), (10, 0)]), (2, 1, 1));
         assert_eq!(counts(&[(1, 1), (1, 0)]), (2, 1, 1), "where nothing else is lost, one message is enough");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_heard_in_the_warm_up_has_met() {
+    fn a_pair_with_a_delivery_in_the_warm_up_is_not_silent() {
         let mut pairs = Pairs::default();
         pairs.enter(&Delivery { expected: 3, lost: 3, ..Delivery::default() }, || true);
         assert_eq!(pairs.counts(), PairCounts { all: 1, ..PairCounts::default() });

@@ -190,10 +190,10 @@ impl RunPlan {
 
     /// Requesters and responders of the fleet.
     pub fn parties(&self) -> Parties {
-        let asks = |group: u16| self.workload.devices[usize::from(group)].requests.is_some();
+        let sends_requests = |group: u16| self.workload.devices[usize::from(group)].requests.is_some();
         let answers = |group: u16| self.workload.subscribers[usize::from(group)].responds.is_some();
         Parties {
-            requesters: self.fleet.devices().iter().filter(|device| asks(device.group)).count() as u64,
+            requesters: self.fleet.devices().iter().filter(|device| sends_requests(device.group)).count() as u64,
             responders: self.fleet.subscribers().iter().filter(|entry| answers(entry.group)).count() as u64,
         }
     }

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_takes_a_second_and_something_is_late() {
+    fn the_measurement_lasts_a_second_and_finds_lateness() {
         let began_ns = clock::monotonic_ns();
         let found = measure().unwrap();
         assert!(clock::monotonic_ns() - began_ns >= 1_000_000_000);

@@ -40,11 +40,11 @@ pub fn pairs(plan: &RunPlan) -> u64 {
     let streams = plan.fleet.streams(&plan.workload);
     let mut next = 0;
     let mut pairs = 0;
-    for (heard, audience) in streams.iter().zip(plan.fleet.audiences(&plan.workload)) {
+    for (sources, audience) in streams.iter().zip(plan.fleet.audiences(&plan.workload)) {
         // Audiences are numbered in the order of their first members.
         if audience == next {
             next += 1;
-            pairs += heard.iter().filter(|entry| sends(entry.publisher)).count() as u64;
+            pairs += sources.iter().filter(|entry| sends(entry.publisher)).count() as u64;
         }
     }
     pairs
@@ -55,7 +55,7 @@ pub fn pairs(plan: &RunPlan) -> u64 {
 #[derive(Debug)]
 pub struct Rounds {
     wanted: u64,
-    met: u64,
+    reached: u64,
     /// Time since which nothing has changed, ns.
     since_ns: Option<u64>,
 }
@@ -63,17 +63,17 @@ pub struct Rounds {
 impl Rounds {
     /// Rounds until `wanted` pairs have exchanged a probe.
     pub fn new(wanted: u64) -> Rounds {
-        Rounds { wanted, met: 0, since_ns: None }
+        Rounds { wanted, reached: 0, since_ns: None }
     }
 
-    /// Is a round due now? `met` is the number of pairs that have exchanged a probe.
-    pub fn is_due(&mut self, met: u64, now_ns: u64) -> bool {
-        let stands_still = met == self.met;
+    /// Is a round due now? `reached` is the number of pairs that have exchanged a probe.
+    pub fn is_due(&mut self, reached: u64, now_ns: u64) -> bool {
+        let is_unchanged = reached == self.reached;
         let has_waited =
             self.since_ns.is_none_or(|since_ns| now_ns.saturating_sub(since_ns) >= AGAIN.as_nanos() as u64);
-        let is_due = met < self.wanted && stands_still && has_waited;
-        if is_due || !stands_still {
-            (self.met, self.since_ns) = (met, Some(now_ns));
+        let is_due = reached < self.wanted && is_unchanged && has_waited;
+        if is_due || !is_unchanged {
+            (self.reached, self.since_ns) = (reached, Some(now_ns));
         }
         is_due
     }
@@ -88,24 +88,24 @@ pub fn have_arrived(over_ns: u64, last_event_ns: u64, now_ns: u64) -> bool {
 
 /// The pairs of a shard's audiences that have exchanged a probe.
 #[derive(Debug, Default)]
-pub struct Met {
+pub struct ReachedPairs {
     groups: Arc<[bool]>,
     /// By stream: has the pair exchanged a probe?
     streams: Vec<bool>,
     pairs: u64,
 }
 
-impl Met {
+impl ReachedPairs {
     /// No pair yet. `streams` is the number of streams of the shard.
-    pub fn new(groups: Arc<[bool]>, streams: usize) -> Met {
-        Met { groups, streams: vec![false; streams], pairs: 0 }
+    pub fn new(groups: Arc<[bool]>, streams: usize) -> ReachedPairs {
+        ReachedPairs { groups, streams: vec![false; streams], pairs: 0 }
     }
 
     /// A probe arrived from a device of this group.
     pub fn enter(&mut self, group: u16, stream: u32) {
         let sends = self.groups.get(usize::from(group)).copied().unwrap_or(false);
-        if let Some(met) = self.streams.get_mut(stream as usize).filter(|met| sends && !**met) {
-            *met = true;
+        if let Some(reached) = self.streams.get_mut(stream as usize).filter(|reached| sends && !**reached) {
+            *reached = true;
             self.pairs += 1;
         }
     }
@@ -123,9 +123,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn another_round_is_sent_while_pairs_are_missing_and_none_more_meets() {
+    fn another_round_is_sent_while_pairs_are_missing_and_no_further_one_is_reached() {
         let mut rounds = Rounds::new(3);
-        let mut due = |met: u64, at_ms: u64| rounds.is_due(met, at_ms * MS);
+        let mut due = |reached: u64, at_ms: u64| rounds.is_due(reached, at_ms * MS);
         assert!(due(0, 1_000), "the first");
         assert!(!due(0, 1_249));
         assert!(due(0, 1_250));
@@ -148,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_has_met_once_however_many_probes_arrive() {
-        let mut met = Met::new([true, false].into(), 3);
+    fn a_pair_is_reached_once_however_many_probes_arrive() {
+        let mut reached = ReachedPairs::new([true, false].into(), 3);
         for (group, stream) in [(0, 2), (0, 2), (1, 1), (0, 7), (9, 0)] {
-            met.enter(group, stream);
+            reached.enter(group, stream);
         }
-        assert_eq!(met.pairs(), 1, "group 1 sends none, and there are three streams");
-        met.enter(0, 0);
-        assert_eq!(met.pairs(), 2);
+        assert_eq!(reached.pairs(), 1, "group 1 sends none, and there are three streams");
+        reached.enter(0, 0);
+        assert_eq!(reached.pairs(), 2);
     }
 }

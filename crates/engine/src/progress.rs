@@ -24,7 +24,7 @@ pub struct ShardProgress {
     /// Sessions that were ever refused because of their credentials.
     pub not_authorized: AtomicU64,
     /// Pairs of a device and an audience that exchanged a [probe](crate::probes).
-    pub met: AtomicU64,
+    pub reached: AtomicU64,
     /// Messages due.
     pub offered: AtomicU64,
     /// Messages written, warm-up included.
@@ -75,7 +75,7 @@ impl ShardProgress {
             &self.subscribed,
             &self.failing,
             &self.not_authorized,
-            &self.met,
+            &self.reached,
             &self.offered,
             &self.sent,
             &self.expected,
@@ -115,7 +115,7 @@ impl ShardProgress {
 /// Data before the shards' counters.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-struct Front {
+struct SharedHeader {
     epoch: AtomicU32,
     clock: RunClock,
     /// Smallest p50 that a shard measured, ns; 0 if there is none yet.
@@ -123,12 +123,12 @@ struct Front {
 }
 
 // SAFETY: the structure has only atomics, for which zero is a valid value.
-unsafe impl Shareable for Front {}
+unsafe impl Shareable for SharedHeader {}
 
 /// What all shards of a run share during the run.
 #[derive(Debug)]
 pub struct Progress {
-    memory: SharedMemory<Front, ShardProgress>,
+    memory: SharedMemory<SharedHeader, ShardProgress>,
 }
 
 /// Sums over all shards. The counters are not read at one instant: shards continue meanwhile.
@@ -143,7 +143,7 @@ pub struct Totals {
     /// Sessions refused because of their credentials.
     pub not_authorized: u64,
     /// Pairs that exchanged a probe.
-    pub met: u64,
+    pub reached: u64,
     /// Measured messages due.
     pub offered: u64,
     /// Messages written, warm-up included.
@@ -177,7 +177,7 @@ impl Totals {
         self.subscribed += other.subscribed;
         self.failing += other.failing;
         self.not_authorized += other.not_authorized;
-        self.met += other.met;
+        self.reached += other.reached;
         self.offered += other.offered;
         self.sent += other.sent;
         self.expected += other.expected;
@@ -284,7 +284,7 @@ impl Progress {
             subscribed: sum(|shard| &shard.subscribed),
             failing: sum(|shard| &shard.failing),
             not_authorized: sum(|shard| &shard.not_authorized),
-            met: sum(|shard| &shard.met),
+            reached: sum(|shard| &shard.reached),
             offered: sum(|shard| &shard.offered),
             sent: sum(|shard| &shard.sent),
             expected: sum(|shard| &shard.expected),
@@ -317,7 +317,7 @@ mod tests {
     use pubmark_protocol::run_clock::Mapping;
 
     #[test]
-    fn what_one_process_stores_another_reads() {
+    fn a_value_that_one_process_stores_is_read_by_another() {
         let ours = Progress::new(3).unwrap();
         let theirs = Progress::of_run(ours.memory().try_clone_to_owned().unwrap()).unwrap();
         assert_eq!(theirs.shards().len(), 3);

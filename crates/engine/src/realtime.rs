@@ -43,7 +43,7 @@ const SHARE: f64 = 0.5;
 /// Period of a budget: the longest time for which the system under test may have to wait.
 const PERIOD: Duration = Duration::from_millis(10);
 /// Interval between two reads of the CPU time within a period.
-const LOOK: Duration = Duration::from_micros(500);
+const CHECK_INTERVAL: Duration = Duration::from_micros(500);
 
 /// A thread under SCHED_FIFO, with its budget.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl Budget {
 struct Periods {
     began_ns: u64,
     cpu_at_start_ns: u64,
-    next_look_ns: u64,
+    next_check_ns: u64,
     is_ordinary: bool,
     ordinary_since_ns: u64,
     ordinary_ns: u64,
@@ -117,21 +117,21 @@ struct Periods {
 impl Periods {
     /// Whether the thread must become real-time (`true`) or ordinary (`false`); `None` if it does not change.
     fn check(&mut self, budget: Budget, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> Option<bool> {
-        if now_ns < self.next_look_ns {
+        if now_ns < self.next_check_ns {
             return None;
         }
         let cpu_ns = cpu_ns();
         if now_ns - self.began_ns >= PERIOD.as_nanos() as u64 {
             (self.began_ns, self.cpu_at_start_ns) = (now_ns, cpu_ns);
             // The thread cannot have used up its budget earlier.
-            self.next_look_ns = now_ns + budget.0;
+            self.next_check_ns = now_ns + budget.0;
             return self.is_ordinary.then_some(true);
         }
         if cpu_ns - self.cpu_at_start_ns < budget.0 {
-            self.next_look_ns = now_ns + LOOK.as_nanos() as u64;
+            self.next_check_ns = now_ns + CHECK_INTERVAL.as_nanos() as u64;
             return None;
         }
-        self.next_look_ns = self.began_ns + PERIOD.as_nanos() as u64;
+        self.next_check_ns = self.began_ns + PERIOD.as_nanos() as u64;
         (!self.is_ordinary).then_some(false)
     }
 

@@ -146,21 +146,21 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_and_answered_later_is_late_and_not_timed_out() {
+    fn a_reply_after_the_time_out_makes_its_request_late() {
         let book = RequesterBook { answered: 6, expired: 4, late: 1, ..RequesterBook::default() };
         let books = part(book, &[1, 2, 3, 4, 5, 6, 8], sent(10, 0));
         assert_eq!((books.answered, books.late, books.timed_out, books.unknown), (6, 1, 3, 0));
     }
 
     #[test]
-    fn what_was_given_up_after_its_connection_ended_is_unknown_unless_it_was_answered() {
+    fn a_request_given_up_after_its_connection_ended_is_unknown_without_a_reply() {
         let book = RequesterBook { answered: 6, expired: 4, late: 1, orphans: vec![7, 8], ..RequesterBook::default() };
         let books = part(book, &[1, 2, 3, 4, 5, 6, 8], sent(10, 0));
         assert_eq!((books.answered, books.late, books.timed_out, books.unknown), (6, 1, 2, 1));
     }
 
     #[test]
-    fn what_was_abandoned_and_arrived_all_the_same_is_late_or_unknown() {
+    fn an_abandoned_request_that_arrived_is_late_or_unknown() {
         // Two were abandoned and reached the responder; one of them received a reply.
         let book = RequesterBook { answered: 7, expired: 1, late: 1, late_unsent: 1, ..RequesterBook::default() };
         let books = part(book, &[1, 2, 3, 4, 5, 6, 7, 9], sent(10, 2));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_and_then_never_written_was_not_sent() {
+    fn a_request_given_up_and_never_written_was_not_sent() {
         // Two of ten were given up while they waited for the socket; one of them after its connection had ended.
         let mut book = RequesterBook { answered: 8, expired: 2, orphans: vec![9], ..RequesterBook::default() };
         book.take_back(9);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_at_the_end_is_unknown() {
+    fn a_request_open_at_the_end_is_unknown() {
         let book = RequesterBook { answered: 8, open: 2, ..RequesterBook::default() };
         assert_eq!(part(book, &[1, 2, 3, 4, 5, 6, 7, 8], sent(10, 0)).unknown, 2);
     }

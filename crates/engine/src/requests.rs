@@ -127,7 +127,7 @@ impl ShardRequests {
     }
 
     /// Records a round trip.
-    pub fn enter_round_trip(&mut self, group: u16, time_ns: i64, width_ns: u64) {
+    pub fn record_round_trip(&mut self, group: u16, time_ns: i64, width_ns: u64) {
         self.times.round_trip.record(time_ns, width_ns);
         if usize::from(group) < TYPE_LIMIT {
             let row = self.groups.entry(group).or_insert_with(|| Bounds::new(Precision::Breakdown));

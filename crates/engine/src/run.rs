@@ -25,7 +25,7 @@ use crate::window_latency::{WindowLatency, WindowWatch};
 use crate::worker::Worker;
 
 /// Interval between two reads of the shards' progress.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Time between the last connect and the start of the schedule.
 const LEAD: Duration = Duration::from_millis(100);
 /// The same lead if commands are sent to other machines.
@@ -33,7 +33,7 @@ const NODES_LEAD: Duration = Duration::from_millis(500);
 /// Longest lead, which is reached if shards are paused.
 const LONGEST_LEAD: Duration = Duration::from_secs(4);
 /// Interval between two checks of whether all shards have executed `Prepare`.
-const PREPARE_LOOK: Duration = Duration::from_millis(1);
+const PREPARE_POLL: Duration = Duration::from_millis(1);
 /// Once everything has arrived, wait this much longer for duplicates.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -147,7 +147,7 @@ pub fn run(
 
 /// How the wait for sessions ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gathered {
+enum ConnectOutcome {
     All,
     Some,
     None,
@@ -161,16 +161,16 @@ impl RunDriver<'_> {
         let mut unreachable = false;
         let mut interrupted = false;
         for (phase, wanted) in [(Phase::Subscribe, subscribers), (Phase::Connect, devices)] {
-            match self.gather(phase, wanted) {
-                Gathered::All | Gathered::Some => {}
-                Gathered::None => unreachable = true,
-                Gathered::Stopped => interrupted = true,
+            match self.wait_for_sessions(phase, wanted) {
+                ConnectOutcome::All | ConnectOutcome::Some => {}
+                ConnectOutcome::None => unreachable = true,
+                ConnectOutcome::Stopped => interrupted = true,
             }
             if unreachable || interrupted {
                 return self.collect(None, 0, interrupted, unreachable);
             }
         }
-        if self.plan.probes && !self.meet() {
+        if self.plan.probes && !self.probe_pairs() {
             return self.collect(None, 0, true, false);
         }
         let Some(start_ns) = self.prepare() else { return self.collect(None, 0, true, false) };
@@ -198,7 +198,7 @@ impl RunDriver<'_> {
     /// Makes devices send probes until every reader has received one from each device whose topic it reads, or until
     /// the time limit. Then waits for the probes still in transit, which would otherwise arrive in the measured window.
     /// Returns false if the run ends here.
-    fn meet(&mut self) -> bool {
+    fn probe_pairs(&mut self) -> bool {
         let wanted = probes::pairs(self.plan);
         if wanted == 0 {
             return true;
@@ -211,19 +211,19 @@ impl RunDriver<'_> {
             let totals = self.worker.progress.totals();
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
             self.observer.progress(Phase::Connect, elapsed, None, &totals);
-            if over_ns.is_none() && (totals.met >= wanted || elapsed > probes::LIMIT) {
+            if over_ns.is_none() && (totals.reached >= wanted || elapsed > probes::LIMIT) {
                 over_ns = Some(now_ns);
-                self.probed = Some(ProbedPairs { wanted, met: totals.met, ms: elapsed.as_millis() as u64 });
+                self.probed = Some(ProbedPairs { wanted, met: totals.reached, ms: elapsed.as_millis() as u64 });
             }
             if self.stop.load(Relaxed) || self.worker.has_failed() {
                 return false;
             }
             match over_ns {
                 Some(over_ns) if probes::have_arrived(over_ns, totals.last_event_ns, now_ns) => return true,
-                None if rounds.is_due(totals.met, now_ns) => self.worker.command(Command::Probe, |_| true),
+                None if rounds.is_due(totals.reached, now_ns) => self.worker.command(Command::Probe, |_| true),
                 _ => {}
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -248,7 +248,7 @@ impl RunDriver<'_> {
                 if self.stop.load(Relaxed) || self.worker.has_failed() {
                     return None;
                 }
-                std::thread::sleep(PREPARE_LOOK);
+                std::thread::sleep(PREPARE_POLL);
             }
             if clock::monotonic_ns() > limit_ns {
                 return None;
@@ -262,12 +262,12 @@ impl RunDriver<'_> {
     }
 
     /// Establishes the sessions of one side.
-    fn gather(&mut self, phase: Phase, wanted: u64) -> Gathered {
+    fn wait_for_sessions(&mut self, phase: Phase, wanted: u64) -> ConnectOutcome {
         self.observer.phase(phase);
         let publishers = phase == Phase::Connect;
         let shards = self.publisher_shards;
         self.worker.command(Command::Connect, |index| (index < shards) == publishers);
-        let (mut began_ns, mut looked_ns) = (clock::monotonic_ns(), clock::monotonic_ns());
+        let (mut began_ns, mut checked_ns) = (clock::monotonic_ns(), clock::monotonic_ns());
         let ramp = Duration::from_secs_f64(wanted as f64 / self.plan.connects_per_s);
         let limit = self.plan.connect_limit + ramp;
         loop {
@@ -277,30 +277,30 @@ impl RunDriver<'_> {
                 _ => self.side_online(publishers),
             };
             let now_ns = clock::monotonic_ns();
-            let stalled_ns = now_ns.saturating_sub(looked_ns);
-            looked_ns = now_ns;
-            if stalled_ns > (STALL + LOOK).as_nanos() as u64 {
+            let stalled_ns = now_ns.saturating_sub(checked_ns);
+            checked_ns = now_ns;
+            if stalled_ns > (STALL + POLL_INTERVAL).as_nanos() as u64 {
                 began_ns += stalled_ns;
             }
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
             self.observer.progress(phase, elapsed, None, &totals);
             if up >= wanted {
-                return Gathered::All;
+                return ConnectOutcome::All;
             }
             if self.stop.load(Relaxed) || self.worker.has_failed() {
-                return Gathered::Stopped;
+                return ConnectOutcome::Stopped;
             }
             if self.observer.system_has_ended() {
-                return Gathered::None;
+                return ConnectOutcome::None;
             }
             // Every session that is not established has failed at least once.
             let all_tried = up + totals.failing >= wanted;
             let refused_all = up == 0 && totals.not_authorized >= wanted;
             let hopeless = all_tried && (refused_all || elapsed > self.plan.hopeless_after);
             if hopeless || elapsed > limit {
-                return if up == 0 { Gathered::None } else { Gathered::Some };
+                return if up == 0 { ConnectOutcome::None } else { ConnectOutcome::Some };
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -329,10 +329,10 @@ impl RunDriver<'_> {
             if let Some(live) = &mut live {
                 self.observer.latency(&live.sample(&progress, now_ns));
             }
-            self.look_at_window(&progress, now_ns);
+            self.sample_window(&progress, now_ns);
             let totals = progress.totals();
             self.observer.progress(phase, Duration::from_nanos(now_ns - began_ns), Some(length), &totals);
-            std::thread::sleep(LOOK.min(Duration::from_nanos(until_ns - now_ns)));
+            std::thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(until_ns - now_ns)));
         }
     }
 
@@ -348,7 +348,7 @@ impl RunDriver<'_> {
             let now_ns = clock::monotonic_ns();
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(end_ns));
             let progress = Arc::clone(&self.worker.progress);
-            self.look_at_window(&progress, now_ns);
+            self.sample_window(&progress, now_ns);
             let totals = progress.totals();
             self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
             let is_fresh = self.is_fresh(&before);
@@ -375,11 +375,11 @@ impl RunDriver<'_> {
             if done || stopped {
                 return (now_ns.saturating_sub(end_ns), !done);
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    fn look_at_window(&mut self, progress: &Progress, now_ns: u64) {
+    fn sample_window(&mut self, progress: &Progress, now_ns: u64) {
         if let Some(latency) = self.window.as_mut().and_then(|window| window.sample(progress, now_ns)) {
             self.observer.window_latency(&latency);
         }

@@ -45,7 +45,7 @@ use crate::shard::setup::{SessionSetup, Setup};
 use crate::shard::slowing::Slowing;
 use crate::shared_connections::SharedConnections;
 use crate::shares::{self, IsolationDomains, NodeOfClient, Share, Side};
-use crate::transform::{PublisherSteps, Undoing};
+use crate::transform::{PublisherSteps, Reversal};
 
 /// First levels of the topics on which replies arrive; the requester's client identifier follows.
 const REPLIES: &str = "pubmark/answers";
@@ -136,10 +136,10 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
     let audiences = plan.fleet.audiences(&plan.workload);
     let mut fan_out = vec![0u32; plan.fleet.devices().len()];
     let mut counted = 0;
-    for (heard, audience) in streams.iter().zip(&audiences) {
+    for (sources, audience) in streams.iter().zip(&audiences) {
         // Audiences are numbered in the order of their first members.
         if *audience == counted {
-            heard.iter().for_each(|entry| fan_out[entry.publisher as usize] += 1);
+            sources.iter().for_each(|entry| fan_out[entry.publisher as usize] += 1);
             counted += 1;
         }
     }
@@ -268,8 +268,8 @@ impl Common<'_> {
             }
             let mut config = SessionConfig { publications, ..self.device_session(&members[0], share.node) };
             config.options.selector_fields = self.filters.fields_of(&members);
-            let asked = members.iter().map(|device| self.responders.get(&device.publisher).cloned());
-            config.options.targets = asked.collect::<Option<_>>().unwrap_or_default();
+            let targets = members.iter().map(|device| self.responders.get(&device.publisher).cloned());
+            config.options.targets = targets.collect::<Option<_>>().unwrap_or_default();
             let connection_group = self.connection_groups.devices[usize::from(members[0].group)];
             let identity = fault_targets::identity(&self.plan.fleet.client_id(0, &members[0]));
             sessions.push(SessionSetup {
@@ -355,7 +355,7 @@ impl Common<'_> {
             for number in self.triggers.get(&device.publisher).into_iter().flatten() {
                 let trigger = &self.plan.fleet.devices()[*number as usize];
                 let rules = |device: &Device| &self.rules[usize::from(device.group)];
-                let key = rules(device).answer_key(device, rules(trigger), trigger);
+                let key = rules(device).reply_key(device, rules(trigger), trigger);
                 links.push((*number, Link { publisher, key, device_bytes: device.name_bytes() }));
             }
         }
@@ -370,8 +370,8 @@ impl Common<'_> {
     /// Configuration of a device's session, without its publications.
     fn device_session(&self, device: &Device, node: u16) -> SessionConfig {
         let group = &self.plan.workload.devices[usize::from(device.group)];
-        let who = self.plan.fleet.device_identity(&self.plan.workload, self.plan.run_id, device);
-        let client_id: Box<str> = who.client_id.into();
+        let identity = self.plan.fleet.device_identity(&self.plan.workload, self.plan.run_id, device);
+        let client_id: Box<str> = identity.client_id.into();
         let reply_topic: Option<Box<str>> = group.requests.map(|_| format!("{REPLIES}/{client_id}").into());
         let replies = reply_topic.iter().map(|topic| Subscription { filter: topic.clone(), qos: group.qos });
         SessionConfig {
@@ -379,10 +379,10 @@ impl Common<'_> {
             client_id,
             endpoint: self.plan.publish_at.of_device(device, node),
             network: self.plan.networks.of_devices(device.group),
-            credentials: who.credentials,
-            token: self.token(0, device.group, who.token),
-            nkey: who.nkey,
-            certificate: who.certificate,
+            credentials: identity.credentials,
+            token: self.token(0, device.group, identity.token),
+            nkey: identity.nkey,
+            certificate: identity.certificate,
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: group.in_flight_window,
             publications: vec![],
@@ -443,10 +443,10 @@ impl Common<'_> {
                 let mut config = self.subscriber_session(subscriber, place);
                 let number = plan.subscribe_at.number_of_part(audience, nth);
                 let index = *known.entry(number).or_insert_with(|| {
-                    let heard = plan.subscribe_at.sources_at(place, streams);
+                    let sources = plan.subscribe_at.sources_at(place, streams);
                     let shared = plan.workload.subscribers[usize::from(subscriber.group)].shared.is_some();
                     let filters = config.subscriptions.len() as u16;
-                    audiences.push(Audience { number, heard, filters, group: subscriber.group, shared });
+                    audiences.push(Audience { number, sources, filters, group: subscriber.group, shared });
                     audiences.len() as u32 - 1
                 });
                 let session = sessions.len() as u32;
@@ -487,9 +487,9 @@ impl Common<'_> {
     fn subscriber_session(&self, subscriber: &Subscriber, place: u16) -> SessionConfig {
         let plan = self.plan;
         let group = &plan.workload.subscribers[usize::from(subscriber.group)];
-        let who = plan.fleet.subscriber_identity(&plan.workload, plan.run_id, subscriber);
-        let mut client_id = who.client_id;
-        if plan.subscribe_at.sessions_per_subscriber() > 1 && !who.is_given {
+        let identity = plan.fleet.subscriber_identity(&plan.workload, plan.run_id, subscriber);
+        let mut client_id = identity.client_id;
+        if plan.subscribe_at.sessions_per_subscriber() > 1 && !identity.is_given {
             client_id.push_str(&format!("b{place}"));
         }
         let filters = plan.fleet.filters(&plan.workload, subscriber);
@@ -497,10 +497,10 @@ impl Common<'_> {
             client_id: client_id.into(),
             endpoint: place,
             network: plan.networks.of_subscribers(subscriber.group),
-            credentials: who.credentials,
-            token: self.token(1, subscriber.group, who.token),
-            nkey: who.nkey,
-            certificate: who.certificate,
+            credentials: identity.credentials,
+            token: self.token(1, subscriber.group, identity.token),
+            nkey: identity.nkey,
+            certificate: identity.certificate,
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: u16::MAX,
             publications: vec![],
@@ -548,7 +548,7 @@ impl Common<'_> {
             .from_nodes(self.nodes.clone())
             .with_probes(plan.probes.then(|| probes::groups(&plan.workload)))
             .with_content(ContentFilter::new(&plan.workload, audiences.iter().map(|audience| audience.group).collect()))
-            .with_transforms(Undoing::new(&plan.workload, plan.seed)),
+            .with_transforms(Reversal::new(&plan.workload, plan.seed)),
             presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,

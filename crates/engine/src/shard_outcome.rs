@@ -15,15 +15,15 @@ use crate::content::counts::ContentCounts;
 use crate::content::matches::MatchNotes;
 use crate::epochs::Epochs;
 use crate::faults::log::FaultNotes;
-use crate::followed::Followed;
+use crate::followed::FollowedDeliveries;
 use crate::message_log::writer::Logged;
 use crate::plan::{PAIRED_NODES, TYPE_LIMIT};
 use crate::ramp::Ramp;
 use crate::remote::bounded;
 use crate::requests::ShardRequests;
-use crate::spent::Spent;
 use crate::traffic::GroupTraffic;
 use crate::transform::GroupTransforms;
+use crate::usage::ThreadUsage;
 
 /// One publisher's side of the message accounting. Counts are of measured messages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -405,14 +405,14 @@ pub struct ShardOutcome {
     /// Traffic of its sessions, by connection group.
     pub traffic: Vec<GroupTraffic>,
     /// Deliveries of followed messages.
-    pub followed: Followed,
+    pub followed: FollowedDeliveries,
     /// Bytes unsent at the end.
     pub unsent_bytes: u64,
     /// Bytes that were read for busy subscribers and not processed at the end.
     pub held_bytes: u64,
     /// CPU time and wake-ups of the thread in the measured window; `None` if the window did not begin or did not reach
     /// its end.
-    pub spent: Option<Spent>,
+    pub usage: Option<ThreadUsage>,
     /// Sessions.
     pub sessions: u64,
     /// The ramp-up of its sessions before the schedule began.

@@ -135,7 +135,7 @@ mod tests {
     type Rows = SharedMemory<ShardProgress, ShardProgress>;
 
     #[test]
-    fn nobody_can_take_the_memory_away_from_under_others() {
+    fn shared_memory_cannot_shrink_while_others_use_it() {
         let ours = Rows::new(3).unwrap();
         let file = File::from(ours.file().try_clone_to_owned().unwrap());
         for bytes in [0, 1 << 20] {

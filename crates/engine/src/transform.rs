@@ -84,7 +84,7 @@ fn enter(sums: &mut [StepSum; MOST_STEPS], costs: &StepCosts, steps: usize) {
 }
 
 /// Adds the costs of the steps of a publisher's message.
-pub fn enter_made(all: &mut GroupTransforms, group: u16, workload: &Workload, costs: &StepCosts) {
+pub fn record_transform(all: &mut GroupTransforms, group: u16, workload: &Workload, costs: &StepCosts) {
     let steps = workload.devices[usize::from(group)].transform.len();
     enter(&mut counts_of(all, group).publishing, costs, steps);
 }
@@ -99,7 +99,7 @@ pub struct PublisherSteps {
 
 /// Result of the steps for a message.
 #[derive(Clone, Copy, Debug)]
-pub struct Stepped {
+pub struct TransformResult {
     /// Costs by step.
     pub costs: StepCosts,
     /// CPU time of all steps, ns, if the device executed them between the due time and the send. It is 0 for a message
@@ -115,15 +115,15 @@ impl PublisherSteps {
 
     /// Creates the body of a message and sets its sizes. The steps are work of the device: for a message that did not
     /// wait, their time is not a lag of the generator.
-    pub fn make(&self, publisher: u32, message: &mut Outgoing, has_waited: bool) -> Stepped {
+    pub fn make(&self, publisher: u32, message: &mut Outgoing, has_waited: bool) -> TransformResult {
         let header_bytes = header_bytes(self.header, message.root.is_some());
         message.plain_body_bytes = message.payload_bytes.saturating_sub(header_bytes);
         let made = self.body.make(&message.filled(publisher, self.wall_ahead_ns));
         message.payload_bytes = header_bytes + made.bytes;
         let cpu_ns = made.costs.iter().map(|cost| cost.cpu_ns).sum();
         let delay_ns = if has_waited { 0 } else { cpu_ns };
-        message.timing.handed_ns += delay_ns;
-        Stepped { costs: made.costs, delay_ns }
+        message.timing.submitted_ns += delay_ns;
+        TransformResult { costs: made.costs, delay_ns }
     }
 }
 
@@ -137,7 +137,7 @@ fn header_bytes(place: HeaderPlace, is_reaction: bool) -> u32 {
 }
 
 /// Reverses the steps of received messages.
-pub struct Undoing {
+pub struct Reversal {
     workload: Arc<Workload>,
     seed: u64,
     transformer: Transformer,
@@ -146,10 +146,10 @@ pub struct Undoing {
     body: Vec<u8>,
 }
 
-impl Undoing {
+impl Reversal {
     /// For a shard of subscribers; `None` if no group has steps.
-    pub fn new(workload: &Arc<Workload>, seed: u64) -> Option<Undoing> {
-        workload.devices.iter().any(|group| !group.transform.is_empty()).then(|| Undoing {
+    pub fn new(workload: &Arc<Workload>, seed: u64) -> Option<Reversal> {
+        workload.devices.iter().any(|group| !group.transform.is_empty()).then(|| Reversal {
             workload: Arc::clone(workload),
             seed,
             transformer: Transformer::default(),
@@ -163,7 +163,7 @@ impl Undoing {
     ///
     /// # Errors
     /// The message is not as its publisher sent it.
-    pub fn undo(
+    pub fn reverse(
         &mut self,
         group: u16,
         header: &Header,
@@ -187,15 +187,15 @@ impl Undoing {
         let name = MessageName { publisher: header.publisher, sequence: header.sequence };
         // Twice the largest expected size: sizes are random, and a template may add some bytes.
         let most = sender.size.upper_bound().saturating_mul(2).saturating_add(4_096) as usize;
-        let undone = self.transformer.undo(keyed, name, most, &mut self.body);
+        let reversed = self.transformer.reverse(keyed, name, most, &mut self.body);
         if let Some(counted) = counted {
             let receiving = &mut counts_of(counted, group).receiving;
-            match &undone {
+            match &reversed {
                 Ok(costs) => enter(receiving, costs, steps.len()),
                 Err(corrupt) => receiving[corrupt.step].failed += 1,
             }
         }
-        undone.map(|_| ())
+        reversed.map(|_| ())
     }
 
     /// The body of the last reversed message; `None` for a group without steps.

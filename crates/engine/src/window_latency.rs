@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::live::{BINS, LEAST_BITS, Look, SUB_BITS, least_ns};
+use crate::live::{BINS, LEAST_BITS, SUB_BITS, Snapshot, least_ns};
 use crate::progress::Progress;
 
 /// Number of bins in a bucket.
@@ -16,7 +16,7 @@ const FIRST_BITS: u32 = 12;
 /// Latencies from 2^this on, ns, have no separate bucket: 69 s.
 const LAST_BITS: u32 = 36;
 /// Interval between two reads, ns.
-const LOOK_NS: u64 = 1_000_000_000;
+const SAMPLE_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Bins below the first edge.
 const FIRST_BINS: usize = ((FIRST_BITS - LEAST_BITS) << SUB_BITS) as usize;
@@ -83,32 +83,32 @@ pub struct WindowLatency {
 /// Adds up the shards' counts.
 pub struct WindowWatch {
     /// The counts of each bin at the last read; they wrap.
-    before: Look,
+    before: Snapshot,
     upper: Vec<u64>,
     lower: Vec<u64>,
-    looked_ns: Option<u64>,
+    sampled_ns: Option<u64>,
 }
 
 impl Default for WindowWatch {
     fn default() -> WindowWatch {
-        let before = Look { upper: vec![0; BINS], lower: vec![0; BINS] };
-        WindowWatch { before, upper: vec![0; BINS], lower: vec![0; BINS], looked_ns: None }
+        let before = Snapshot { upper: vec![0; BINS], lower: vec![0; BINS] };
+        WindowWatch { before, upper: vec![0; BINS], lower: vec![0; BINS], sampled_ns: None }
     }
 }
 
 impl WindowWatch {
     /// The latencies so far, if the last read is at least a second old.
     pub fn sample(&mut self, progress: &Progress, now_ns: u64) -> Option<Arc<WindowLatency>> {
-        if self.looked_ns.is_some_and(|looked_ns| now_ns.saturating_sub(looked_ns) < LOOK_NS) {
+        if self.sampled_ns.is_some_and(|sampled_ns| now_ns.saturating_sub(sampled_ns) < SAMPLE_INTERVAL_NS) {
             return None;
         }
-        self.looked_ns = Some(now_ns);
+        self.sampled_ns = Some(now_ns);
         Some(self.last(progress))
     }
 
     /// The latencies so far.
     pub fn last(&mut self, progress: &Progress) -> Arc<WindowLatency> {
-        let now = Look::at_window(progress);
+        let now = Snapshot::at_window(progress);
         for (sums, now, before) in
             [(&mut self.upper, &now.upper, &self.before.upper), (&mut self.lower, &now.lower, &self.before.lower)]
         {
@@ -131,7 +131,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn the_window_alone_is_added_up_over_shards_and_looks() {
+    fn only_the_window_is_summed_over_shards_and_samples() {
         let progress = Progress::new(2).unwrap();
         let mut watch = WindowWatch::default();
         progress.shards()[0].warm_up.note(5_000_000, 0);

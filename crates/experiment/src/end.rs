@@ -1,22 +1,22 @@
-//! What a run came to: it counts, or it failed for a reason.
+//! Outcome of a run: it counts, or it failed for a reason.
 
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::verdict::rules::{Blame, RULES};
 use pubmark_runner::{ErrorKind, RunError, RunOutcome};
 
-/// A run's end.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Its figures are the system's, as far as can be told.
+    /// It counts: as far as is known, its figures are those of the system.
     Counts(VerdictStatus),
-    /// It gives no figures.
+    /// It failed and has no figures.
     Fails {
-        /// Why.
+        /// Kind of the failure.
         kind: FailureKind,
-        /// Code of the verdict's rule that decided it; none where another cause did.
+        /// Code of the verdict's rule that decided it; `None` for another cause.
         code: Option<String>,
-        /// The cause in a sentence.
+        /// The reason in a sentence.
         text: String,
     },
     /// It was stopped.
@@ -51,10 +51,10 @@ pub fn measured(outcome: &RunOutcome) -> End {
     }
 }
 
-/// The first reason that made a run invalid, and whether it was ours.
+/// The first reason that made a run invalid, and whether the generator caused it.
 fn invalid(record: &Record) -> End {
     let reasons = || record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
-    // Where the machine had no CPU for the system, its limit was found, and not the system's.
+    // If the machine had no CPU time left for the system, the run found the limit of the machine, not of the system.
     let is_ours = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.blames != Blame::Run);
     let ours = reasons().find(|reason| is_ours(&reason.code));
     let kind = if ours.is_some() { FailureKind::GeneratorLimited } else { FailureKind::Invalid };
@@ -62,25 +62,26 @@ fn invalid(record: &Record) -> End {
         Some(reason) => End::Fails {
             kind,
             code: Some(reason.code.clone()),
-            text: format!("{}: {}", reason.code, words_of(&reason.text)),
+            text: format!("{}: {}", reason.code, without_times(&reason.text)),
         },
         None => End::Fails { kind, code: None, text: String::new() },
     }
 }
 
-/// A reason's text without the words that the kind of the failure says already.
-fn words_of(text: &str) -> &str {
+/// A reason's text without the part that the kind of the failure already states.
+fn without_times(text: &str) -> &str {
     text.strip_prefix("generator-limited: ").unwrap_or(text)
 }
 
-/// Judges a run that could not be made. What the user or pubmark did wrong is not the system's failure and is given back.
+/// Judges a run that could not be executed. An error of the user or of pubmark is not a failure of the system and is
+/// returned.
 pub fn failed(error: RunError) -> Result<End, RunError> {
     match error.kind {
         ErrorKind::Interrupted => Ok(End::Stopped),
         ErrorKind::System | ErrorKind::NotInstalled => {
             Ok(End::Fails { kind: FailureKind::DidNotStart, code: None, text: one_line(&error.to_string()) })
         }
-        // It may be back for the next run.
+        // The node may have rejoined before the next run.
         ErrorKind::NodeLost => {
             Ok(End::Fails { kind: FailureKind::Invalid, code: None, text: one_line(&error.to_string()) })
         }
@@ -88,10 +89,10 @@ pub fn failed(error: RunError) -> Result<End, RunError> {
     }
 }
 
-/// Longest text of a failure in characters: it is read in a table's cell; the log is in the run's folder.
+/// Longest text of a failure, characters: it must fit into a table cell. The log is in the run's folder.
 const LONGEST: usize = 300;
 
-/// Several lines as one, cut where it gets long.
+/// Joins several lines into one and truncates it.
 fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match joined.char_indices().nth(LONGEST) {
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_is_told_from_the_others() {
+    fn each_kind_of_failure_is_distinguished() {
         assert_eq!(kind(of(|run| run.system_ended = Some("signal 11\nlog".to_owned()))), FailureKind::Ended);
         assert_eq!(kind(of(|run| run.unreachable = true)), FailureKind::Refused);
         let killed = |run: &mut RunOutcome| {
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stopped_has_not_failed() {
+    fn a_stopped_run_has_not_failed() {
         assert_eq!(of(|run| run.record.run.status = Status::Interrupted), End::Stopped);
         assert_eq!(failed(RunError::new(ErrorKind::Interrupted, "x")).unwrap(), End::Stopped);
         assert_eq!(kind(failed(RunError::new(ErrorKind::System, "a\nb")).unwrap()), FailureKind::DidNotStart);

@@ -1,4 +1,4 @@
-//! Machines that join an experiment or a search, and use all of it together: they join once.
+//! Machines that join an experiment or a search. They join once and are used by all its runs.
 
 use std::net::Ipv4Addr;
 
@@ -7,24 +7,25 @@ use pubmark_runner::{RunError, RunEvent, RunObserver};
 
 use crate::observer::{Event, Observer};
 
-/// On which machines an experiment is run: not of its definition, which is the same wherever it is run.
+/// The machines of an experiment. They are not part of its definition, which does not depend on machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machines {
-    /// Machines that join, and where.
+    /// Machines that join, and the address for them.
     pub nodes: Nodes,
-    /// Address of this machine at which systems that are started listen.
+    /// Address of this machine on which started systems listen.
     pub system_host: Option<Ipv4Addr>,
-    /// Node that starts systems of which the experiment does not name another.
+    /// Node that starts systems, unless the experiment names another one.
     pub system_node: Option<String>,
 }
 
 impl Machines {
-    /// How many join; `None` if all clients are on this machine.
+    /// Number of machines that join; `None` if all clients are on this machine.
     pub fn count(&self) -> Option<u16> {
         self.nodes.nodes
     }
 
-    /// Refuses options for machines that join where none do; `names_node`: a node starts one of the experiment's systems.
+    /// Refuses options for machines that join if none does; `names_node`: a node starts one of the experiment's
+    /// systems.
     pub(crate) fn check(&self, names_node: bool) -> Result<(), RunError> {
         let nodes = &self.nodes;
         let given = [
@@ -34,7 +35,7 @@ impl Machines {
             ("--announce", nodes.announce),
             ("--system-host", self.system_host.is_some()),
         ];
-        // A node that starts systems, or observes one, joins by itself, too.
+        // A node that only starts or observes systems joins, too.
         let joins = self.count().is_some() || self.system_node.is_some() || nodes.observers.is_some() || names_node;
         match given.iter().find(|(_, is_given)| *is_given && !joins) {
             Some((option, _)) => {
@@ -45,7 +46,7 @@ impl Machines {
         }
     }
 
-    /// Options with which an experiment goes on, as they are typed, each with a space in front.
+    /// Options to resume an experiment, as typed on the command line, each preceded by a space.
     pub fn options(&self) -> String {
         let nodes = &self.nodes;
         let words = [
@@ -61,7 +62,7 @@ impl Machines {
     }
 }
 
-/// Hands what happens to nodes between runs to whoever watches all of them.
+/// Passes events of nodes between runs to the observer of the experiment.
 pub(crate) struct NodeEvents<'a>(pub &'a mut dyn Observer);
 
 impl RunObserver for NodeEvents<'_> {

@@ -1,4 +1,4 @@
-//! What an experiment or a search for capacity tells while it goes on.
+//! Events of an experiment or of a search for capacity.
 
 use std::time::Duration;
 
@@ -8,52 +8,52 @@ use pubmark_runner::{RunEvent, RunObserver};
 use crate::end::End;
 use crate::experiment::planning::Refusal;
 
-/// Something that happened.
+/// An event.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The image of a system is looked for, and fetched if it is not here.
-    LooksForImage {
+    /// The image of a system is located, and pulled if it is missing.
+    LocatesImage {
         /// The system.
         system: &'a str,
     },
-    /// Machines are waited for, one joined, or left.
+    /// A wait for machines, or a machine that joined or left.
     Nodes(&'a RunEvent),
-    /// Cells cannot be run, for one reason.
+    /// Cells that cannot be run for the same reason.
     CellsRefused {
         /// Their labels.
         cells: &'a [&'a str],
-        /// Why.
+        /// The reason.
         refusal: &'a Refusal,
     },
-    /// A reader should know of how cells were chosen.
+    /// A note for the reader about the choice of cells.
     Caution(&'a str),
-    /// So many runs are made in place of those that could not be measured.
+    /// Number of runs that are repeated because they could not be measured.
     Reruns(usize),
-    /// A run begins, or waits for a quiet machine.
+    /// A run begins; it may wait for a quiet machine.
     RunBegins(&'a RunPlace<'a>),
     /// The machine is busy.
     WaitsForQuiet {
-        /// Share of its CPU time that others use, 0 to 1.
+        /// Share of its CPU time that other processes use, 0 to 1.
         share: f64,
-        /// Share below which it is quiet.
+        /// Share below which it counts as quiet.
         below: f64,
     },
-    /// The machine did not become quiet in time. Runs go on and are marked; it is not waited for again.
+    /// The machine did not become quiet in time. Runs continue and are marked, without a further wait.
     StaysBusy {
-        /// Share of its CPU time that others use, 0 to 1; `None` where it cannot be read.
+        /// Share of its CPU time that other processes use, 0 to 1; `None` if it cannot be read.
         share: Option<f64>,
         /// Time waited.
         waited: Duration,
     },
     /// A run has ended.
     RunEnded {
-        /// Which.
+        /// The run.
         run: &'a RunPlace<'a>,
-        /// What it came to.
+        /// Its outcome.
         end: &'a End,
         /// Its p99 latency, µs.
         p99_us: Option<f64>,
-        /// Time that it took.
+        /// Its duration.
         took: Duration,
         /// The machine was busy.
         busy: bool,
@@ -75,30 +75,30 @@ pub enum Event<'a> {
     TrialEnded {
         /// Its number, from 1.
         number: usize,
-        /// What it came to.
+        /// Its outcome.
         trial: &'a Trial,
     },
 }
 
-/// A trial among the others.
+/// A trial of a search.
 #[derive(Debug)]
 pub struct TrialPlace<'a> {
     /// Its number, from 1.
     pub number: usize,
-    /// Number of this try of the load, from 1.
+    /// Number of this attempt at the load, from 1.
     pub attempt: u32,
     /// Candidate of a choice whose headroom is searched.
     pub candidate: Option<&'a str>,
-    /// Time in which further trials may begin.
+    /// Remaining time in which further trials may begin.
     pub left: Duration,
 }
 
-/// A run among the others.
+/// A run of a sequence.
 #[derive(Debug)]
 pub struct RunPlace<'a> {
     /// Its number in this sequence of runs, from 1.
     pub number: usize,
-    /// Runs of the sequence.
+    /// Number of runs of the sequence.
     pub of: usize,
     /// Label of its cell.
     pub cell: &'a str,
@@ -106,24 +106,24 @@ pub struct RunPlace<'a> {
     pub workload: &'a str,
     /// Name of its system.
     pub system: &'a str,
-    /// What devices speak.
+    /// Protocol of the devices.
     pub protocol: &'a str,
     /// Its repetition, from 1.
     pub repetition: u32,
-    /// Time that this run and the rest may take.
+    /// Estimated time of this run and the remaining ones.
     pub left: Duration,
 }
 
-/// Receives what happens. Every method is called on the thread that called.
+/// Receives events. Every method is called on the caller's thread.
 pub trait Observer {
-    /// Something happened.
+    /// An event occurred.
     fn event(&mut self, event: &Event<'_>);
 
-    /// Who watches the run that begins now.
+    /// The observer of the run that begins now.
     fn run(&mut self) -> Box<dyn RunObserver + '_>;
 }
 
-/// Nobody looks.
+/// Ignores all events.
 impl Observer for () {
     fn event(&mut self, _: &Event<'_>) {}
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_links::namespace::Namespace;
 use pubmark_links::network::{Network, Settings};
-use pubmark_links::watch::{Orders, Watch};
+use pubmark_links::watch::{Watch, WatchSpec};
 use pubmark_links::{addresses, privilege};
 use pubmark_model::link::{Conditions, Link};
 use pubmark_protocol::sampling::Sampling;
@@ -40,7 +40,7 @@ fn network(groups: usize, realtime: bool) -> Network {
 fn watched_network(groups: usize) -> Network {
     let links = (0..groups).map(|group| Link::symmetric(&format!("group {group}"), Conditions::default())).collect();
     let watch = Watch::new();
-    watch.order(Orders {
+    watch.order(WatchSpec {
         run: RUN,
         sampling: Sampling::one_in(1),
         payload_bytes: [64].into(),

@@ -26,7 +26,7 @@ pub struct Namespace {
 
 /// Where a thread is.
 #[derive(Default)]
-struct Whereabouts {
+struct ThreadNamespace {
     /// The namespace that it is in; `None` until it was read.
     here: Option<Namespace>,
     /// It could not come back, for this reason.
@@ -34,7 +34,7 @@ struct Whereabouts {
 }
 
 thread_local! {
-    static WHEREABOUTS: RefCell<Whereabouts> = RefCell::default();
+    static THREAD_NAMESPACE: RefCell<ThreadNamespace> = RefCell::default();
 }
 
 impl Namespace {
@@ -55,7 +55,7 @@ impl Namespace {
 
     /// The namespace that the calling thread is in.
     pub fn current() -> Result<Namespace, LinkError> {
-        WHEREABOUTS.with_borrow_mut(|whereabouts| whereabouts.here().cloned())
+        THREAD_NAMESPACE.with_borrow_mut(|thread_namespace| thread_namespace.here().cloned())
     }
 
     /// The calling thread's namespace, from the kernel.
@@ -88,18 +88,18 @@ impl Namespace {
     ///
     /// The caller must not give the thread away within `work`: no `await`.
     pub fn enter<T>(&self, work: impl FnOnce() -> T) -> Result<T, LinkError> {
-        let before = WHEREABOUTS.with_borrow_mut(|whereabouts| whereabouts.go(self))?;
-        let way_back = WayBack { before, there: self };
+        let before = THREAD_NAMESPACE.with_borrow_mut(|thread_namespace| thread_namespace.switch(self))?;
+        let way_back = ReturnGuard { before, there: self };
         let result = work();
         drop(way_back);
-        WHEREABOUTS.with_borrow(Whereabouts::check)?;
+        THREAD_NAMESPACE.with_borrow(ThreadNamespace::check)?;
         Ok(result)
     }
 
     /// Moves the calling thread inside for the rest of its life, with every thread it starts from then on: for threads
     /// that run a library which opens its own sockets.
     pub fn stay(&self) -> Result<(), LinkError> {
-        WHEREABOUTS.with_borrow_mut(|whereabouts| whereabouts.go(self)).map(drop)
+        THREAD_NAMESPACE.with_borrow_mut(|thread_namespace| thread_namespace.switch(self)).map(drop)
     }
 
     /// A thread that does `work` inside from beginning to end.
@@ -129,7 +129,7 @@ impl Namespace {
     }
 }
 
-impl Whereabouts {
+impl ThreadNamespace {
     fn check(&self) -> Result<(), LinkError> {
         let Some(code) = self.stranded else { return Ok(()) };
         let namespace = self.here.as_ref().map_or_else(|| "?".to_owned(), |here| here.name.to_string());
@@ -145,7 +145,7 @@ impl Whereabouts {
     }
 
     /// Moves the thread; returns where it was.
-    fn go(&mut self, there: &Namespace) -> Result<Namespace, LinkError> {
+    fn switch(&mut self, there: &Namespace) -> Result<Namespace, LinkError> {
         let before = self.here()?.clone();
         set(there.descriptor())
             .map_err(|error| LinkError::refused(format!("enter the namespace of `{}`", there.name), error))?;
@@ -155,18 +155,18 @@ impl Whereabouts {
 }
 
 /// Brings the thread back when dropped.
-struct WayBack<'a> {
+struct ReturnGuard<'a> {
     before: Namespace,
     there: &'a Namespace,
 }
 
-impl Drop for WayBack<'_> {
+impl Drop for ReturnGuard<'_> {
     fn drop(&mut self) {
-        WHEREABOUTS.with_borrow_mut(|whereabouts| match set(self.before.descriptor()) {
-            Ok(()) => whereabouts.here = Some(self.before.clone()),
+        THREAD_NAMESPACE.with_borrow_mut(|thread_namespace| match set(self.before.descriptor()) {
+            Ok(()) => thread_namespace.here = Some(self.before.clone()),
             Err(error) => {
-                whereabouts.here = Some(self.there.clone());
-                whereabouts.stranded = Some(error.raw_os_error().unwrap_or(libc::EIO));
+                thread_namespace.here = Some(self.there.clone());
+                thread_namespace.stranded = Some(error.raw_os_error().unwrap_or(libc::EIO));
             }
         });
     }

@@ -11,7 +11,7 @@ use crate::addresses::{self, CORE_V4, CORE_V6, MOST_ADDRESSES, MOST_GROUPS, PREF
 use crate::error::LinkError;
 use crate::namespace::Namespace;
 use crate::netlink::{InterfaceCounters, Netlink, Route};
-use crate::star::{Command, Observer, Setting, Snapshot, Star, Unobserved};
+use crate::star::{Command, Observer, Snapshot, Star, ThreadSettings, Unobserved};
 use crate::wires::{self, End, Shape, Wire, Wires};
 use crate::{netem, tun};
 
@@ -116,7 +116,7 @@ impl Final {
         let dropped: u64 = interfaces.map(InterfaceCounters::dropped).sum();
         let links = self.snapshot.links.iter().flat_map(|link| [&link.up, &link.down]);
         let overflowed: u64 = links.map(|counters| counters.overflowed.packets).sum();
-        dropped + overflowed + self.snapshot.strays.not_taken
+        dropped + overflowed + self.snapshot.strays.undeliverable
     }
 }
 
@@ -146,7 +146,7 @@ impl Network {
             files.push(file);
             ipv6 &= has_ipv6;
         }
-        let setting = Setting {
+        let setting = ThreadSettings {
             links: settings.links.clone(),
             seed: settings.seed,
             most_held_bytes: settings.most_held_bytes,
@@ -226,13 +226,13 @@ impl Network {
 
     /// Other conditions for one direction, from now until the link's next step.
     pub fn set(&self, group: usize, way: Way, conditions: Conditions) -> Result<(), LinkError> {
-        self.known(group)?;
+        self.check_group(group)?;
         self.command(Command::Set(group, way, conditions))
     }
 
     /// Cuts a group off, or lets it back: a fault, whatever its link's conditions are.
     pub fn cut(&self, group: usize, cut: bool) -> Result<(), LinkError> {
-        self.known(group)?;
+        self.check_group(group)?;
         self.command(Command::Cut(group, cut))
     }
 
@@ -285,7 +285,7 @@ impl Network {
         }
     }
 
-    fn known(&self, group: usize) -> Result<(), LinkError> {
+    fn check_group(&self, group: usize) -> Result<(), LinkError> {
         // Counted from 1, so that a network without groups has a range as well.
         LinkError::within("number of a group", group + 1, 1, self.groups.len()).map(drop)
     }

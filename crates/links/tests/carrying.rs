@@ -55,7 +55,7 @@ fn five_milliseconds_each_way_are_ten_for_both() {
 }
 
 #[test]
-fn what_is_lost_duplicated_and_delivered_agrees_with_the_sockets() {
+fn the_counters_agree_with_the_sockets() {
     let lossy = Conditions { loss: Loss::Random(0.01), duplicate: 0.02, ..delayed(MS) };
     let Some(network) = network(&[lossy]) else { return };
     let (sender, receiver) = (group_socket(&network, 0, false), core_socket(&network, false));
@@ -201,7 +201,7 @@ fn a_group_that_is_cut_off_comes_back() {
 }
 
 #[test]
-fn a_series_of_rates_starts_when_it_is_told_to() {
+fn a_series_of_rates_starts_on_command() {
     let rated = |bits_per_second| Conditions {
         rate: Some(Rate { bits_per_second, queue_bytes: 1 << 20 }),
         ..Conditions::default()
@@ -230,7 +230,7 @@ fn a_series_of_rates_starts_when_it_is_told_to() {
 }
 
 #[test]
-fn odd_packets_are_counted_and_hurt_nobody() {
+fn malformed_packets_are_counted_and_do_no_harm() {
     let Some(network) = network(&[Conditions::default()]) else { return };
     let own = group_socket(&network, 0, false);
     let mut expected = 0;
@@ -257,9 +257,9 @@ fn odd_packets_are_counted_and_hurt_nobody() {
 }
 
 /// Reports each packet: (last byte, group, way, in, out).
-struct Teller(std::sync::mpsc::Sender<(u8, usize, Way, u64, u64)>);
+struct Reporter(std::sync::mpsc::Sender<(u8, usize, Way, u64, u64)>);
 
-impl Observer for Teller {
+impl Observer for Reporter {
     fn passed(&mut self, passage: Passage<'_>) {
         let last = passage.packet.last().copied().unwrap_or_default();
         let _ = self.0.send((last, passage.group, passage.way, passage.in_ns, passage.out_ns));
@@ -271,16 +271,16 @@ fn an_observer_sees_each_packet_on_each_link() {
     if common::skip() {
         return;
     }
-    let (teller, told) = std::sync::mpsc::channel();
+    let (reports_to, reports) = std::sync::mpsc::channel();
     let conditions = [delayed(3 * MS), delayed(7 * MS)];
-    let network = Network::start_observed(settings(&conditions), Teller(teller)).unwrap();
+    let network = Network::start_observed(settings(&conditions), Reporter(reports_to)).unwrap();
     let (own, other, peer) =
         (group_socket(&network, 0, false), group_socket(&network, 1, false), core_socket(&network, false));
     for (number, target) in [(1u8, &peer), (2, &other)] {
         let before = pubmark_protocol::clock::monotonic_ns();
         own.send_to(&[number], target.local_addr().unwrap()).unwrap();
         target.recv(&mut [0; 10]).unwrap();
-        let next = || told.recv_timeout(common::PATIENCE).unwrap();
+        let next = || reports.recv_timeout(common::PATIENCE).unwrap();
         let (seen, group, way, in_ns, out_ns) = next();
         assert_eq!((seen, group, way), (number, 0, Way::Up));
         assert!(in_ns >= before && out_ns >= in_ns + 3_000_000, "{before} {in_ns} {out_ns}");

@@ -49,7 +49,7 @@ fn cases() -> Vec<(&'static str, Conditions)> {
 }
 
 #[test]
-fn probes_find_the_kernels_links_as_they_were_asked_for() {
+fn probes_find_the_kernels_links_as_configured() {
     let conditions: Vec<Conditions> = cases().into_iter().map(|case| case.1).collect();
     let Some(network) = network(settings(&conditions)) else { return };
     let found = verify(&network).unwrap();
@@ -96,7 +96,7 @@ fn a_rate_is_of_ip_packets_and_bounds_its_queue() {
 }
 
 #[test]
-fn losses_and_duplicates_are_as_frequent_as_asked() {
+fn losses_and_duplicates_are_as_frequent_as_configured() {
     let conditions = Conditions { loss: Loss::Random(0.05), ..Conditions::default() };
     let twice = Conditions { duplicate: 0.05, ..Conditions::default() };
     let Some(network) = network(settings(&[conditions, twice])) else { return };

@@ -102,7 +102,7 @@ fn no_byte_is_held_longer_than_it_says() {
 }
 
 #[test]
-fn a_stream_that_one_side_has_ended_goes_on_the_other_way() {
+fn a_half_closed_stream_continues_in_the_other_direction() {
     let relay = relay();
     let (mut client, mut server) = both(&relay);
     client.write_all(b"last words").unwrap();
@@ -221,8 +221,8 @@ fn a_host_is_looked_up_by_the_relay() {
 }
 
 #[test]
-fn a_relay_that_is_gone_is_said_to_be() {
+fn a_relay_that_ended_is_reported_as_such() {
     let [ours, theirs] = pair().unwrap();
     drop(theirs);
-    assert!(matches!(Relay::new(ours).unwrap().counts(), Err(RelayError::Gone(_))));
+    assert!(matches!(Relay::new(ours).unwrap().counts(), Err(RelayError::Disconnected(_))));
 }

@@ -37,7 +37,7 @@ fn cases() -> Vec<(&'static str, Conditions)> {
 }
 
 #[test]
-fn probes_find_links_as_they_were_asked_for() {
+fn probes_find_links_as_configured() {
     let conditions: Vec<Conditions> = cases().into_iter().map(|case| case.1).collect();
     let Some(network) = network(&conditions) else { return };
     let start = Instant::now();
@@ -73,7 +73,7 @@ fn probes_find_links_as_they_were_asked_for() {
 }
 
 #[test]
-fn probes_find_links_that_are_other_than_asked_for() {
+fn probes_find_links_that_differ_from_their_configuration() {
     let asked = [delayed(5 * MS), Conditions { loss: Loss::Random(0.01), ..delayed(MS) }, rated(100_000, 64_000, MS)];
     let wrong = [delayed(6 * MS), Conditions { loss: Loss::Random(0.05), ..delayed(MS) }, rated(110_000, 64_000, MS)];
     let Some(network) = network(&asked) else { return };

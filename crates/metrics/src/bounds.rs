@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_bounds_are_lowered_by_what_was_not_the_systems() {
+    fn lower_bounds_exclude_the_generators_part() {
         let mut bounds = Bounds::new(Precision::Total);
         (1..=1_000).for_each(|ms| bounds.record(ms * 1_000_000, 0));
         bounds.lower_by(100_000_000);

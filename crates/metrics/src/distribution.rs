@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_refused() {
+    fn foreign_bytes_are_refused() {
         let coarse = Distribution::new(Precision::Breakdown).to_hdr_v2();
         assert_eq!(Distribution::from_hdr_v2(&coarse).err(), Some(NotAHistogram::OtherBounds));
         for bytes in [&b""[..], b"not a histogram", &coarse[..20]] {

@@ -144,10 +144,10 @@ impl Ledger {
                 return Arrival::InOrder;
             }
         }
-        self.enter_unusual(stream, number)
+        self.record_unusual(stream, number)
     }
 
-    fn enter_unusual(&mut self, stream: u32, number: u32) -> Arrival {
+    fn record_unusual(&mut self, stream: u32, number: u32) -> Arrival {
         self.sync(stream);
         let next = self.heads[stream as usize].next;
         if number >= next {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_limit_of_ranges_the_books_say_so_and_still_add_up() {
+    fn past_the_limit_of_ranges_the_books_are_approximate_and_still_add_up() {
         let mut ledger = Ledger::with_range_limit(1, 10);
         (1..=2_000).filter(|number| number % 2 == 0).for_each(|number| {
             ledger.enter(0, number);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_into_an_absence_is_no_gap() {
+    fn messages_sent_into_an_absence_are_no_gap() {
         let mut ledger = Ledger::new(3);
         (0..3).for_each(|stream| assert_eq!(ledger.enter(stream, 1), Arrival::InOrder));
         ledger.note_presence(0..2, false);
@@ -477,7 +477,7 @@ mod tests {
         }
 
         #[test]
-        fn agrees_with_a_set_of_everything_seen(
+        fn the_ledger_agrees_with_a_set_of_all_numbers(
             steps in proptest::collection::vec((0u32..6, 0u32..3_000), 1..300)
         ) {
             // The numbers increase, with sequences, jumps, repeats and returns, so that all three cases (new, window,

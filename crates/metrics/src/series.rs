@@ -219,7 +219,7 @@ impl Series {
     }
 
     /// Adds the delivery of a first copy.
-    pub fn enter_delivery(&mut self, at_ns: i64, payload_bytes: u64) {
+    pub fn record_delivery(&mut self, at_ns: i64, payload_bytes: u64) {
         let bin = self.bin(at_ns);
         bin.delivered += 1;
         bin.delivered_bytes += payload_bytes;
@@ -239,7 +239,7 @@ impl Series {
 
     /// Adds a latency of a message due at `due_ns`, of which up to `width_ns` are the generator's delay. A negative one
     /// counts as 0 (its distribution counts it separately).
-    pub fn enter_latency(&mut self, due_ns: i64, latency_ns: i64, width_ns: u64) {
+    pub fn record_latency(&mut self, due_ns: i64, latency_ns: i64, width_ns: u64) {
         let bin = self.bin(due_ns);
         bin.latency.record(u64::try_from(latency_ns).unwrap_or(0));
         bin.lower.record(u64::try_from(lower_ns(latency_ns, width_ns)).unwrap_or(0));
@@ -253,7 +253,7 @@ impl Series {
     }
 
     /// Adds a message that was offered with its due time `due_ns` and this scheduler lag.
-    pub fn enter_offer(&mut self, due_ns: i64, lag_ns: Option<u64>) {
+    pub fn record_offer(&mut self, due_ns: i64, lag_ns: Option<u64>) {
         let bin = self.bin(due_ns);
         bin.offered += 1;
         bin.max_lag_ns = bin.max_lag_ns.max(lag_ns);
@@ -347,8 +347,8 @@ mod tests {
     #[test]
     fn the_median_of_the_warm_up_has_no_later_latency_in_it() {
         let mut series = Series::new(-2 * SECOND);
-        (0..20).for_each(|_| series.enter_latency(-SECOND, 3_000_000, 1_000_000));
-        (0..80).for_each(|_| series.enter_latency(SECOND, 9_000_000, 0));
+        (0..20).for_each(|_| series.record_latency(-SECOND, 3_000_000, 1_000_000));
+        (0..80).for_each(|_| series.record_latency(SECOND, 9_000_000, 0));
         let median_ns = series.median_before(0, 20).expect("enough samples");
         assert!((1_980_000..2_020_000).contains(&median_ns), "{median_ns} ns: the lower bound");
         assert_eq!(series.median_before(0, 21), None);
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn lower_bounds_are_lowered_and_the_measured_times_stay() {
         let mut series = Series::new(0);
-        (1..=100).for_each(|ms| series.enter_latency(0, ms * 1_000_000, 0));
+        (1..=100).for_each(|ms| series.record_latency(0, ms * 1_000_000, 0));
         series.lower_by(10_000_000);
         let bin = &series.bins()[0];
         assert_eq!(
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn bins_double_instead_of_growing_in_number() {
         let mut series = Series::new(-2 * SECOND);
-        (-2..3_600).for_each(|second| series.enter_offer(second * SECOND, Some(second.unsigned_abs())));
+        (-2..3_600).for_each(|second| series.record_offer(second * SECOND, Some(second.unsigned_abs())));
         assert!(series.bins().len() <= BIN_LIMIT);
         assert_eq!(series.width_ns(), 8_000_000_000);
         assert_eq!(series.bins().iter().map(|bin| bin.offered).sum::<u64>(), 3_602);
@@ -386,7 +386,7 @@ mod tests {
     fn a_percentile_takes_earlier_bins_until_ten_samples_lie_beyond() {
         let mut series = Series::new(0);
         for second in 0..20 {
-            (0..100).for_each(|sample| series.enter_latency(second * SECOND, 1_000 + sample, 0));
+            (0..100).for_each(|sample| series.record_latency(second * SECOND, 1_000 + sample, 0));
         }
         let p50 = series.latency_quantile(5, 0.5, 0).expect("enough samples");
         assert_eq!(p50.width_ns, 1_000_000_000);
@@ -409,8 +409,8 @@ mod tests {
             let mut whole = Series::new(0);
             let mut parts = vec![Series::new(0); shards];
             for (index, (second, latency)) in times.iter().enumerate() {
-                whole.enter_latency(second * SECOND, *latency, 300);
-                parts[index % shards].enter_latency(second * SECOND, *latency, 300);
+                whole.record_latency(second * SECOND, *latency, 300);
+                parts[index % shards].record_latency(second * SECOND, *latency, 300);
             }
             let mut merged = Series::new(0);
             parts.into_iter().for_each(|part| merged.merge(part));

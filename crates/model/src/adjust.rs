@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_payload_gets_the_size_asked_for() {
+    fn every_payload_has_the_configured_size() {
         let mut workload = load("smart-home", &LoadOptions::default()).unwrap();
         set_payload(&mut workload, 512);
         assert!(workload.devices.iter().all(|group| group.size == SizeDistribution::Fixed(512)));

@@ -147,8 +147,8 @@ impl Fleet {
     }
 
     /// A group that reacts to itself through a chain of reactions; a validated workload has none.
-    pub(crate) fn circle(&self) -> Option<u16> {
-        self.chains.circle
+    pub(crate) fn cycle(&self) -> Option<u16> {
+        self.chains.cycle
     }
 
     /// Number of emulated devices: a device that is several publishers because it reacts counts once.

@@ -43,7 +43,7 @@ fn devices_are_numbered_by_copy_group_and_index() {
 }
 
 #[test]
-fn placement_says_what_a_second_node_adds() {
+fn placement_determines_what_a_second_node_adds() {
     let mut workload = workload(vec![devices("a/x", 3, "t")], vec![listeners("s", 1, &["t"])]);
     let sizes = |workload: &Workload| {
         let fleet = Fleet::on_nodes(workload, NodeLabels::unknown(5));
@@ -78,7 +78,7 @@ fn client_identifiers_are_unique_and_fit_every_server() {
 }
 
 #[test]
-fn pairs_hear_each_other_and_nobody_else() {
+fn each_pair_receives_only_its_own_messages() {
     let workload = workload(
         vec![devices("pairs/sender", 5_000, "pair/{index}")],
         vec![listeners("receiver", 5_000, &["pair/{index}"])],

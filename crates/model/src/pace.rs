@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pace_is_told_what_would_be_one() {
+    fn an_invalid_pace_is_refused_with_valid_ones() {
         let told = |text| Pace::parse(text).expect_err("no pace");
         assert!(told("fast").contains("`0.2ms`"));
         assert!(told("0s").contains("`exact`"));

@@ -219,8 +219,8 @@ impl Default for Placements {
 
 impl Placements {
     /// Replaces a placement: of a group, of [`DEVICES`], of [`SUBSCRIBERS`], or of both ([`DEFAULT`]).
-    pub fn put(&mut self, who: &str, placement: Placement) {
-        match who {
+    pub fn put(&mut self, subject: &str, placement: Placement) {
+        match subject {
             DEFAULT => (self.devices, self.subscribers) = (placement.clone(), placement),
             DEVICES => self.devices = placement,
             SUBSCRIBERS => self.subscribers = placement,
@@ -298,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_node_says_is_read_or_refused_in_few_words(texts in prop::collection::vec(".{0,90}", 0..20)) {
+        fn any_label_text_is_read_or_refused_briefly(texts in prop::collection::vec(".{0,90}", 0..20)) {
             match labels(&texts) {
                 Ok(labels) => prop_assert!(labels.len() == texts.len() && labels.len() <= MOST_LABELS),
                 Err(why) => prop_assert!(why.len() < 1_000 && !why.contains(char::is_control), "{}", why),

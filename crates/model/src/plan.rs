@@ -94,7 +94,7 @@ impl Traffic {
     }
 
     /// The flow that results if each message of this flow triggers `messages` messages of `bytes` bytes on average.
-    fn answered(&self, messages: f64, bytes: f64) -> Traffic {
+    fn reply_traffic(&self, messages: f64, bytes: f64) -> Traffic {
         let times = |per_s: f64| per_s * messages;
         Traffic {
             messages_per_s: times(self.messages_per_s),
@@ -224,7 +224,7 @@ impl Plan {
             messages_due: incoming.map(|flow| flow.messages_per_s * seconds),
             messages_sent: incoming.map(|flow| flow.mean_messages_per_s * seconds),
             deliveries: heard.total.map(|flow| flow.mean_messages_per_s * seconds),
-            subscribers_without_devices: heard.deaf,
+            subscribers_without_devices: heard.without_devices,
             processing: heard.processing,
             requests: RequestPlan::new(workload, &fleet, &flows),
             source_addresses: options.source_addresses.max(1),
@@ -273,8 +273,8 @@ impl Plan {
         // A reply is sent by the responder and received by the requester.
         let answers =
             |part: fn(&Traffic) -> f64| self.requests.as_ref().and_then(|plan| plan.answers.as_ref()).map_or(0.0, part);
-        let both = |offered: Option<f64>, taken: Option<f64>, answered: f64| {
-            Some((offered? + answered) * sent + (taken? + answered) * received)
+        let both = |offered: Option<f64>, taken: Option<f64>, reply_traffic: f64| {
+            Some((offered? + reply_traffic) * sent + (taken? + reply_traffic) * received)
         };
         NodeShare {
             devices,
@@ -332,7 +332,7 @@ fn flows(workload: &Workload, fleet: &Fleet, window: Duration) -> Vec<Option<Tra
         let group = &workload.devices[usize::from(fleet.devices()[link.reacts as usize].group)];
         let bytes = group.mean_payload_bytes();
         let messages = f64::from(group.reaction().map_or(0, |reaction| reaction.burst.messages));
-        let answers = flows[link.trigger as usize].map(|flow| flow.answered(messages, bytes));
+        let answers = flows[link.trigger as usize].map(|flow| flow.reply_traffic(messages, bytes));
         flows[link.reacts as usize] = flows[link.reacts as usize].and_then(|total| sum(total, answers));
     }
     flows
@@ -363,7 +363,7 @@ struct DeliveryPlan {
     total: Option<Traffic>,
     streams: u64,
     overlapping: u64,
-    deaf: Vec<String>,
+    without_devices: Vec<String>,
     processing: Option<Processing>,
 }
 
@@ -372,14 +372,14 @@ impl DeliveryPlan {
         let lists = fleet.streams(workload);
         // Subscribers with the same filters share a list, which is summed once.
         let mut known: HashMap<*const StreamSource, (Option<Traffic>, u64)> = HashMap::new();
-        let mut hearing = DeliveryPlan {
+        let mut deliveries_planned = DeliveryPlan {
             total: Some(Traffic::default()),
             streams: 0,
             overlapping: 0,
-            deaf: Vec::new(),
+            without_devices: Vec::new(),
             processing: None,
         };
-        let mut heard_by_group = vec![0_u64; workload.subscribers.len()];
+        let mut streams_by_group = vec![0_u64; workload.subscribers.len()];
         // A shared group is one audience, and each member receives a part.
         let audiences = fleet.audiences(workload);
         let mut members = vec![0_u32; fleet.subscribers().len()];
@@ -392,17 +392,18 @@ impl DeliveryPlan {
                 (flow, list.iter().filter(|heard| heard.filters > 1).count() as u64)
             });
             if !std::mem::replace(&mut counted[audience as usize], true) {
-                hearing.total = hearing.total.and_then(|total| sum(total, flow));
-                hearing.streams += list.len() as u64;
-                hearing.overlapping += overlapping;
+                deliveries_planned.total = deliveries_planned.total.and_then(|total| sum(total, flow));
+                deliveries_planned.streams += list.len() as u64;
+                deliveries_planned.overlapping += overlapping;
             }
             let group = usize::from(subscriber.group);
-            heard_by_group[group] += list.len() as u64;
-            hearing.note_processing(&workload.subscribers[group], flow, members[audience as usize]);
+            streams_by_group[group] += list.len() as u64;
+            deliveries_planned.note_processing(&workload.subscribers[group], flow, members[audience as usize]);
         }
-        let groups = workload.subscribers.iter().zip(heard_by_group);
-        hearing.deaf = groups.filter(|(_, heard)| *heard == 0).map(|(group, _)| group.name.clone()).collect();
-        hearing
+        let groups = workload.subscribers.iter().zip(streams_by_group);
+        deliveries_planned.without_devices =
+            groups.filter(|(_, heard)| *heard == 0).map(|(group, _)| group.name.clone()).collect();
+        deliveries_planned
     }
 
     fn note_processing(&mut self, group: &crate::workload::SubscriberGroup, flow: Option<Traffic>, members: u32) {

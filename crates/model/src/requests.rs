@@ -111,8 +111,8 @@ impl Workload {
 
     /// The largest reply, bytes; 0 without responders.
     pub fn largest_reply_bytes(&self) -> u32 {
-        let answers = self.subscribers.iter().filter_map(|group| group.responds);
-        answers.map(|responds| responds.reply_bytes).max().unwrap_or(0)
+        let responding = self.subscribers.iter().filter_map(|group| group.responds);
+        responding.map(|responds| responds.reply_bytes).max().unwrap_or(0)
     }
 }
 
@@ -132,13 +132,16 @@ pub fn misdirected(workload: &Workload, fleet: &Fleet) -> Option<Misdirected> {
     if !workload.has_requests() {
         return None;
     }
-    let answers = answers(workload, fleet);
-    let asks = |group: u16| workload.devices[usize::from(group)].requests.is_some();
-    let device = fleet.devices().iter().find(|device| asks(device.group) && answers[device.publisher as usize] != 1)?;
-    let hears = |list: &Arc<[StreamSource]>| list.iter().any(|heard| heard.publisher == device.publisher);
+    let responder_counts = responder_counts(workload, fleet);
+    let sends_requests = |group: u16| workload.devices[usize::from(group)].requests.is_some();
+    let device = fleet
+        .devices()
+        .iter()
+        .find(|device| sends_requests(device.group) && responder_counts[device.publisher as usize] != 1)?;
+    let receives = |list: &Arc<[StreamSource]>| list.iter().any(|source| source.publisher == device.publisher);
     let streams = fleet.streams(workload);
     let responders = audience_heads(workload, fleet)
-        .filter(|(subscriber, _)| hears(&streams[*subscriber]))
+        .filter(|(subscriber, _)| receives(&streams[*subscriber]))
         .map(|(_, group)| workload.subscribers[group].name.clone());
     Some(Misdirected {
         group: device.group,
@@ -163,8 +166,8 @@ pub fn responders(workload: &Workload, fleet: &Fleet, streams: &[Arc<[StreamSour
         let filters = fleet.filters(workload, &fleet.subscribers()[subscriber]);
         let filters: Vec<(Arc<str>, TopicFilter)> =
             filters.into_iter().map(|filter| (filter.as_str().into(), TopicFilter(filter))).collect();
-        for heard in &*streams[subscriber] {
-            let device = &fleet.devices()[heard.publisher as usize];
+        for source in &*streams[subscriber] {
+            let device = &fleet.devices()[source.publisher as usize];
             if workload.devices[usize::from(device.group)].requests.is_none() {
                 continue;
             }
@@ -172,7 +175,7 @@ pub fn responders(workload: &Workload, fleet: &Fleet, streams: &[Arc<[StreamSour
             if let Some((filter, _)) = filters.iter().find(|(_, filter)| filter.matches(&topic)) {
                 let number = fleet.subscribers()[subscriber].number;
                 let answerer = || ResponderRef { filter: Arc::clone(filter), subscriber: number };
-                found.entry(heard.publisher).or_insert_with(answerer);
+                found.entry(source.publisher).or_insert_with(answerer);
             }
         }
     }
@@ -185,25 +188,25 @@ pub fn received_by_non_responder(workload: &Workload, fleet: &Fleet) -> Option<(
         return None;
     }
     let streams = fleet.streams(workload);
-    let asks = |heard: &&StreamSource| {
-        let device = &fleet.devices()[heard.publisher as usize];
+    let sends_requests = |source: &&StreamSource| {
+        let device = &fleet.devices()[source.publisher as usize];
         workload.devices[usize::from(device.group)].requests.is_some()
     };
-    fleet.subscribers().iter().zip(&streams).find_map(|(subscriber, heard)| {
+    fleet.subscribers().iter().zip(&streams).find_map(|(subscriber, source)| {
         let group = &workload.subscribers[usize::from(subscriber.group)];
-        let heard = heard.iter().find(asks).filter(|_| group.responds.is_none())?;
-        Some((group.name.clone(), fleet.topic(workload, &fleet.devices()[heard.publisher as usize])))
+        let source = source.iter().find(sends_requests).filter(|_| group.responds.is_none())?;
+        Some((group.name.clone(), fleet.topic(workload, &fleet.devices()[source.publisher as usize])))
     })
 }
 
 /// By publisher: number of responder audiences that receive its messages.
-fn answers(workload: &Workload, fleet: &Fleet) -> Vec<u32> {
+fn responder_counts(workload: &Workload, fleet: &Fleet) -> Vec<u32> {
     let streams = fleet.streams(workload);
-    let mut answers = vec![0; fleet.devices().len()];
+    let mut responder_counts = vec![0; fleet.devices().len()];
     for (subscriber, _) in audience_heads(workload, fleet) {
-        streams[subscriber].iter().for_each(|heard| answers[heard.publisher as usize] += 1);
+        streams[subscriber].iter().for_each(|source| responder_counts[source.publisher as usize] += 1);
     }
-    answers
+    responder_counts
 }
 
 /// The first subscriber of each audience of responders, with its group.

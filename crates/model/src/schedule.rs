@@ -147,7 +147,7 @@ impl Rules {
 
     /// Key of the draws for reactions of `device`, whose group has these rules, to messages of `trigger`, whose group has
     /// `trigger_rules`.
-    pub fn answer_key(&self, device: &Device, trigger_rules: &Rules, trigger: &Device) -> u64 {
+    pub fn reply_key(&self, device: &Device, trigger_rules: &Rules, trigger: &Device) -> u64 {
         mix(self.device_key(device) ^ trigger_rules.device_key(trigger).rotate_left(32))
     }
 

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_lose_their_passwords_whatever_is_wrong_with_them() {
+    fn passwords_are_removed_even_from_malformed_urls() {
         for (written, shown) in [
             ("mqtt://ann:word@host:1", "mqtt://ann:…@host:1"),
             ("--endpoint=mqtt://ann:word@host", "--endpoint=mqtt://ann:…@host"),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_under_a_password_in_a_file_is_masked_and_nothing_moves() {
+    fn the_value_of_a_password_in_a_file_is_masked_in_place() {
         let text = "credentials: {user: ann, password: 'a, }b', x: 1}\n  password: two words # c\nafter: 1\n\
                     \x20 password: |\n    block\n    lines\n  user: b\npasswrd: x\npassword_env: NAME\n\
                     devices.0.credentials.password=ä\n";

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const MOST_BROKERS: u32 = 64;
 
 /// The form of a topology, which ends every error message about an invalid one.
-const WANTED: &str = "a topology is written N:MODE with the mode bridge, cluster or shard, for instance `3:bridge`";
+const FORM: &str = "a topology is written N:MODE with the mode bridge, cluster or shard, for instance `3:bridge`";
 
 /// Number of brokers and how they are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +64,15 @@ impl Topology {
             Some((number, mode)) => (number.trim(), mode.trim()),
             None => (text, ""),
         };
-        let brokers: u32 = number.parse().map_err(|_| WANTED.to_owned())?;
+        let brokers: u32 = number.parse().map_err(|_| FORM.to_owned())?;
         if !(1..=MOST_BROKERS).contains(&brokers) {
             return Err(format!("{brokers} brokers: from 1 to {MOST_BROKERS} can be started"));
         }
         let known = TopologyMode::ALL.iter().find(|(_, word)| *word == mode).map(|(known, _)| *known);
         match known {
             None if mode.is_empty() && brokers == 1 => Ok(Topology::ONE),
-            None if mode.is_empty() => Err(format!("how {brokers} brokers act together: {WANTED}")),
-            None => Err(format!("there is no mode `{mode}`: {WANTED}")),
+            None if mode.is_empty() => Err(format!("how {brokers} brokers act together: {FORM}")),
+            None => Err(format!("there is no mode `{mode}`: {FORM}")),
             Some(_) if brokers == 1 => Ok(Topology::ONE),
             Some(mode) => Ok(Topology { brokers, mode }),
         }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn near_misses_come_with_what_to_write() {
+    fn near_misses_come_with_a_correction() {
         for (result, hint) in [
             (duration("10 sec").unwrap_err(), "write `10s`"),
             (duration("10 minutes").unwrap_err(), "write `10m`"),

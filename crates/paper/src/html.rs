@@ -9,7 +9,7 @@ use pubmark_report::numbers::{MISSING, duration};
 use pubmark_report::words::{capitalised, command_line, sentence};
 
 use crate::record::{Outcome, PaperRecord, StatementResult, TableCell, TableResult};
-use crate::words::{self, Laid};
+use crate::words::{self, TableLayout};
 
 /// The page as HTML.
 pub fn html(record: &PaperRecord) -> String {
@@ -74,40 +74,40 @@ fn measured(record: &PaperRecord) -> String {
 }
 
 fn table_section(number: usize, table: &TableResult) -> Markup {
-    let laid = Laid::of(table);
+    let layout = TableLayout::of(table);
     html! {
         section id={ "table-" (number) } {
             h2 { (table.title) }
-            p { (laid.figure()) ": " (words::found(table)) "." }
+            p { (layout.figure()) ": " (words::found(table)) "." }
             div.scroll { table {
                 thead { tr {
                     th { (words::axes(&table.rows)) }
-                    @for column in &laid.columns { th.number { (words::head(&table.columns, column)) } }
+                    @for column in &layout.columns { th.number { (words::head(&table.columns, column)) } }
                 } }
-                tbody { @for row in &laid.rows { tr {
+                tbody { @for row in &layout.rows { tr {
                     th scope="row" { (row.join(", ")) }
-                    @for column in &laid.columns {
-                        @match laid.cell(row, column) { Some(cell) => (value(&laid, cell)), None => td {} }
+                    @for column in &layout.columns {
+                        @match layout.cell(row, column) { Some(cell) => (value(&layout, cell)), None => td {} }
                     }
                 } } }
             } }
-            (notes(&laid))
+            (notes(&layout))
         }
     }
 }
 
-fn value(laid: &Laid<'_>, cell: &TableCell) -> Markup {
-    let beside = laid.beside(cell);
+fn value(layout: &TableLayout<'_>, cell: &TableCell) -> Markup {
+    let beside = layout.beside(cell);
     match &cell.measured {
-        Some(here) => html! { td.number { (laid.here(here)) @if let Some(beside) = beside { small { (beside) } } } },
+        Some(here) => html! { td.number { (layout.here(here)) @if let Some(beside) = beside { small { (beside) } } } },
         None => html! {
             td.number.hint { (cell.reason.as_deref().unwrap_or(MISSING)) @if let Some(beside) = beside { small { (beside) } } }
         },
     }
 }
 
-fn notes(laid: &Laid<'_>) -> Markup {
-    let table = laid.table;
+fn notes(layout: &TableLayout<'_>) -> Markup {
+    let table = layout.table;
     let has_shown_only = table.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only);
     html! {
         @if has_shown_only { p.aside { "*: its runs are invalid for times; the value is shown and not judged." } }
@@ -116,7 +116,7 @@ fn notes(laid: &Laid<'_>) -> Markup {
             p.aside { (named(&labels)) ": " (with_code(&sentence(&reason))) }
         }
         @if !table.printed_of.is_empty() { p.aside { "Measured there: " (table.printed_of) "." } }
-        @if !table.differs.is_empty() && laid.has_printed() { p { "Why ours differ: " (with_code(&sentence(&table.differs))) } }
+        @if !table.differs.is_empty() && layout.has_printed() { p { "Why ours differ: " (with_code(&sentence(&table.differs))) } }
     }
 }
 

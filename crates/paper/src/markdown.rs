@@ -7,7 +7,7 @@ use pubmark_report::numbers::MISSING;
 use pubmark_report::words::{capitalised, command_line, sentence};
 
 use crate::record::{PaperRecord, StatementResult, TableCell, TableResult};
-use crate::words::{self, Laid};
+use crate::words::{self, TableLayout};
 
 /// The page as Markdown.
 pub fn markdown(record: &PaperRecord) -> String {
@@ -65,42 +65,42 @@ fn cases(text: &mut String, statement: &StatementResult) {
 }
 
 fn table_section(text: &mut String, one: &TableResult) {
-    let laid = Laid::of(one);
+    let layout = TableLayout::of(one);
     text.push_str(&format!(
         "\n## {}\n\n`{}`, {}: {}.\n\n",
         escaped(&one.title),
         one.experiment,
-        laid.figure(),
+        layout.figure(),
         words::found(one)
     ));
     let header: Vec<String> = std::iter::once(escaped(&words::axes(&one.rows)))
-        .chain(laid.columns.iter().map(|column| escaped(&words::head(&one.columns, column))))
+        .chain(layout.columns.iter().map(|column| escaped(&words::head(&one.columns, column))))
         .collect();
-    let rows: Vec<Vec<String>> = laid
+    let rows: Vec<Vec<String>> = layout
         .rows
         .iter()
         .map(|row| {
-            let cells = laid.columns.iter().map(|column| laid.cell(row, column));
-            let cells = cells.map(|cell| cell.map_or_else(String::new, |cell| value(&laid, cell)));
+            let cells = layout.columns.iter().map(|column| layout.cell(row, column));
+            let cells = cells.map(|cell| cell.map_or_else(String::new, |cell| value(&layout, cell)));
             std::iter::once(escaped(&row.join(", "))).chain(cells).collect()
         })
         .collect();
     table(text, &header, &rows);
-    notes(text, &laid);
+    notes(text, &layout);
 }
 
 /// `0.24–0.26 (printed 3.94, 0.07 ×)`, or the reason why there is no value.
-fn value(laid: &Laid<'_>, cell: &TableCell) -> String {
+fn value(layout: &TableLayout<'_>, cell: &TableCell) -> String {
     let here = match (&cell.measured, &cell.reason) {
-        (Some(here), _) => escaped(&laid.here(here)),
+        (Some(here), _) => escaped(&layout.here(here)),
         (None, Some(why)) => why.clone(),
         (None, None) => MISSING.to_string(),
     };
-    laid.beside(cell).map_or(here.clone(), |beside| format!("{here} ({beside})"))
+    layout.beside(cell).map_or(here.clone(), |beside| format!("{here} ({beside})"))
 }
 
-fn notes(text: &mut String, laid: &Laid<'_>) {
-    let one = laid.table;
+fn notes(text: &mut String, layout: &TableLayout<'_>) {
+    let one = layout.table;
     let mut notes = vec![];
     if one.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only) {
         notes.push("\\*: its runs are invalid for times; the value is shown and not judged.".to_owned());
@@ -112,7 +112,7 @@ fn notes(text: &mut String, laid: &Laid<'_>) {
     if !one.printed_of.is_empty() {
         notes.push(format!("Measured there: {}.", escaped(&one.printed_of)));
     }
-    if !one.differs.is_empty() && laid.has_printed() {
+    if !one.differs.is_empty() && layout.has_printed() {
         notes.push(format!("Why ours differ: {}", sentence(&escaped(&one.differs))));
     }
     for (position, note) in notes.iter().enumerate() {

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use pubmark_experiment::experiment::{Sitting, definition};
+use pubmark_experiment::experiment::{PreparedExperiment, definition};
 use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::Experiment;
 use pubmark_record::conclusion::Conclusion;
@@ -209,12 +209,12 @@ impl Repetition {
         let (of, goes_on) = (self.experiments.len(), part.folder.is_some());
         progress.step(Step::Begins { name: &name, number, of, goes_on });
         let (machines, observer) = (Machines::default(), progress.observer());
-        let sitting = match &part.folder {
-            Some(folder) => Sitting::resume(&self.folder.join(folder), host, &machines, observer),
-            None => Sitting::begin(part.experiment.clone(), None, &self.folder, host, &machines, observer),
+        let prepared = match &part.folder {
+            Some(folder) => PreparedExperiment::resume(&self.folder.join(folder), host, &machines, observer),
+            None => PreparedExperiment::begin(part.experiment.clone(), None, &self.folder, host, &machines, observer),
         };
-        let sitting = match sitting {
-            Ok(sitting) => sitting,
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
             Err(error) if matches!(error.kind, ErrorKind::NotInstalled | ErrorKind::Unsupported) => {
                 // The reasons of the cells are more precise than the statement that none can be run.
                 let reasons = if error.chain.len() > 1 { &error.chain[1..] } else { &error.chain[..] };
@@ -225,8 +225,8 @@ impl Repetition {
             }
             Err(error) => return Err(error.during(format!("`{name}` cannot be run"))),
         };
-        part.folder = sitting.folder().file_name().map(|name| name.to_string_lossy().into_owned());
-        let finished = sitting.perform(progress.observer());
+        part.folder = prepared.folder().file_name().map(|name| name.to_string_lossy().into_owned());
+        let finished = prepared.perform(progress.observer());
         if let Some(folder) = &part.folder {
             part.record = self.read(folder);
         }

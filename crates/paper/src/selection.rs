@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_none_has_is_refused_with_what_there_is() {
+    fn an_unknown_value_is_refused_with_the_known_ones() {
         let wrong = of(&["combench-losses"], &[]).unwrap_err();
         assert!(wrong.hint.as_deref().is_some_and(|hint| hint.contains("combench-loss")), "{wrong:?}");
         let wrong = of(&[], &[("payloads", "1KB")]).unwrap_err();

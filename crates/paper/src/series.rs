@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_under_way_was_sent_and_has_not_arrived() {
+    fn messages_in_flight_were_sent_and_have_not_arrived() {
         let row = |t_s: f64, sent: u64, delivered: u64| SeriesRow {
             t_s,
             width_s: 1.0,

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_said_without_the_words_of_another_program() {
+    fn a_reason_excludes_the_output_of_other_programs() {
         let whole = "image `emqx` is not here: `podman pull emqx` fetches it; it printed: lookup failed on 192.0.2.1: no such host";
         assert_eq!(own_words(whole), "image `emqx` is not here: `podman pull emqx` fetches it");
         assert_eq!(own_words("not installed"), "not installed");

@@ -23,7 +23,7 @@ impl Outcome {
 }
 
 /// The layout of a table, with one unit for all its values.
-pub(crate) struct Laid<'a> {
+pub(crate) struct TableLayout<'a> {
     /// The table.
     pub table: &'a TableResult,
     /// Unit of all values.
@@ -34,9 +34,9 @@ pub(crate) struct Laid<'a> {
     pub columns: Vec<&'a [String]>,
 }
 
-impl<'a> Laid<'a> {
+impl<'a> TableLayout<'a> {
     /// Computes the layout of a table.
-    pub fn of(table: &'a TableResult) -> Laid<'a> {
+    pub fn of(table: &'a TableResult) -> TableLayout<'a> {
         let mut rows: Vec<&[String]> = vec![];
         let mut columns: Vec<&[String]> = vec![];
         for cell in &table.cells {
@@ -52,7 +52,7 @@ impl<'a> Laid<'a> {
         let largest = values().flatten().fold(0.0, f64::max);
         let smallest = values().flatten().fold(f64::INFINITY, f64::min);
         let unit = figure(&table.figure).map_or(Unit::Number, |figure| figure.unit);
-        Laid { table, unit: ColumnUnit::between(unit, smallest, largest), rows, columns }
+        TableLayout { table, unit: ColumnUnit::between(unit, smallest, largest), rows, columns }
     }
 
     /// The cell in a row and a column.
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_counts_what_was_measured_and_compares_what_is_printed() {
+    fn the_summary_counts_measured_cells_and_compares_printed_ones() {
         let mut table = TableResult {
             title: "Table I".to_owned(),
             experiment: "one".to_owned(),
@@ -252,9 +252,9 @@ mod tests {
         assert_eq!(found(&table), "4 of 5 cells measured; 0.400 to 4.00 × what is printed, median 0.900 ×");
         let other_unit = TableResult { comparable: false, ..table.clone() };
         assert_eq!(found(&other_unit), "4 of 5 cells measured");
-        let laid = Laid::of(&table);
-        assert_eq!(laid.beside(&table.cells[0]).as_deref(), Some("printed 1.00, 0.400–0.500 ×"));
-        assert_eq!(laid.beside(&table.cells[1]).as_deref(), Some("printed 1.00"));
-        assert_eq!(laid.beside(&table.cells[2]), None);
+        let layout = TableLayout::of(&table);
+        assert_eq!(layout.beside(&table.cells[0]).as_deref(), Some("printed 1.00, 0.400–0.500 ×"));
+        assert_eq!(layout.beside(&table.cells[1]).as_deref(), Some("printed 1.00"));
+        assert_eq!(layout.beside(&table.cells[2]), None);
     }
 }

@@ -26,7 +26,7 @@ pub trait AnyClients {
     /// [`Clients::send`].
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome;
     /// [`Clients::reply`].
-    fn reply(&mut self, session: SessionId, answer: &OutgoingReply<'_>) -> SendOutcome;
+    fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome;
     /// [`Clients::flush`].
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink);
     /// [`Clients::resume`].
@@ -60,8 +60,8 @@ impl<C: Clients> AnyClients for C {
         Clients::send(self, session, message)
     }
 
-    fn reply(&mut self, session: SessionId, answer: &OutgoingReply<'_>) -> SendOutcome {
-        Clients::reply(self, session, answer)
+    fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome {
+        Clients::reply(self, session, reply)
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink) {

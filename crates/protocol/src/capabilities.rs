@@ -59,7 +59,7 @@ pub struct Features {
     /// How requests and replies are marked, with the protocol's own terms.
     pub requests: Option<&'static str>,
     /// A request goes only to its responder: other subscribers of its topic do not receive it.
-    pub only_responders_hear_requests: bool,
+    pub only_responders_receive_requests: bool,
     /// It carries only requests and their replies.
     pub only_requests: bool,
     /// It also works over WebSocket.
@@ -110,7 +110,7 @@ impl Features {
         subscribers_listen: false,
         redelivers_behind: false,
         requests: None,
-        only_responders_hear_requests: false,
+        only_responders_receive_requests: false,
         only_requests: false,
         websocket: None,
         datagrams: false,
@@ -183,7 +183,7 @@ pub struct Capabilities {
     pub check_topic: Option<TopicCheck>,
     /// Does a subscription to the first, a filter, receive a message with the second, a topic? Only for protocols that cannot
     /// express some differences. `None`: matching as in MQTT (MQTT 5.0 §4.7).
-    pub hears: Option<fn(&str, &str) -> bool>,
+    pub filter_matches: Option<fn(&str, &str) -> bool>,
 }
 
 impl Capabilities {
@@ -198,7 +198,10 @@ impl Capabilities {
     }
 
     /// Does a subscription to that filter receive a message with this topic?
-    pub fn hears(&self, filter: &str, topic: &str) -> bool {
-        self.hears.map_or_else(|| TopicFilter(filter.to_owned()).matches(topic), |hears| hears(filter, topic))
+    pub fn filter_matches(&self, filter: &str, topic: &str) -> bool {
+        self.filter_matches.map_or_else(
+            || TopicFilter(filter.to_owned()).matches(topic),
+            |filter_matches| filter_matches(filter, topic),
+        )
     }
 }

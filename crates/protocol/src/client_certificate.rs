@@ -17,21 +17,21 @@ use crate::clients::OpenError;
 use crate::endpoint::Identity;
 
 /// Prefix of the error if a server requires a client certificate and none was configured.
-pub const WANTED: &str = "the server asks for a client certificate and was given none";
+pub const CERTIFICATE_REQUESTED: &str = "the server asks for a client certificate and was given none";
 /// Prefix of the error if a server rejected the client certificate.
-pub const NOT_TAKEN: &str = "the server did not take our client certificate";
+pub const CERTIFICATE_REJECTED: &str = "the server did not take our client certificate";
 
 /// Responds to servers that request a certificate, and records that one did: in TLS 1.2 the alert for a missing one is the same
 /// as for other failures (RFC 5246 §7.4.6).
 #[derive(Debug, Default)]
 pub(crate) struct ClientCertificate {
     own: Option<Arc<CertifiedKey>>,
-    asked: AtomicBool,
+    requested: AtomicBool,
 }
 
 impl ResolvesClientCert for ClientCertificate {
     fn resolve(&self, _issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        self.asked.store(true, Relaxed);
+        self.requested.store(true, Relaxed);
         self.own.clone()
     }
 
@@ -57,7 +57,7 @@ impl ClientCertificate {
                 error => error.to_string(),
             },
         })?;
-        Ok(ClientCertificate { own: Some(Arc::new(own)), asked: AtomicBool::new(false) })
+        Ok(ClientCertificate { own: Some(Arc::new(own)), requested: AtomicBool::new(false) })
     }
 
     /// The certificate of one device, from PEM. The error is the reason, which contains nothing of the key.
@@ -79,21 +79,21 @@ impl ClientCertificate {
             }
             error => error.to_string(),
         })?;
-        Ok(ClientCertificate { own: Some(Arc::new(own)), asked: AtomicBool::new(false) })
+        Ok(ClientCertificate { own: Some(Arc::new(own)), requested: AtomicBool::new(false) })
     }
 
     /// Did a server request a certificate when none was configured?
     pub(crate) fn was_missing(&self) -> bool {
-        self.own.is_none() && self.asked.load(Relaxed)
+        self.own.is_none() && self.requested.load(Relaxed)
     }
 
     /// The text of a TLS error; alerts about our certificate are explained.
     pub(crate) fn explain(&self, error: &Error) -> String {
         let Error::AlertReceived(alert) = error else { return error.to_string() };
-        if !self.asked.load(Relaxed) || !is_about_certificates(*alert) {
+        if !self.requested.load(Relaxed) || !is_about_certificates(*alert) {
             return error.to_string();
         }
-        let start = if self.own.is_none() { WANTED } else { NOT_TAKEN };
+        let start = if self.own.is_none() { CERTIFICATE_REQUESTED } else { CERTIFICATE_REJECTED };
         format!("{start} ({error})")
     }
 }

@@ -211,7 +211,7 @@ pub struct Outgoing {
     pub publication: u16,
     /// The publisher's sequence number.
     pub sequence: u32,
-    /// Its due time and the time when it was handed over.
+    /// Its due time and the time when it was submitted.
     pub timing: Timing,
     /// Of a reaction, whose payload has [`crate::header::REACTION`] bytes at least: the message at the beginning of its chain.
     pub root: Option<Root>,

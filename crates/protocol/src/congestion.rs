@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_have_is_said() {
+    fn an_algorithm_that_the_kernel_lacks_is_reported() {
         for name in ["none-such", "a-name-longer-than-the-kernel-takes"] {
             let error = check(name).unwrap_err();
             assert!(error.to_string().contains(name) && matches!(error, CongestionError::Unknown { .. }), "{error:?}");

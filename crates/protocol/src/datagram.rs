@@ -11,7 +11,7 @@ use crate::socket::{SocketFactory, family, set_option, with_address};
 /// Most datagrams read in one system call.
 pub const AT_A_TIME: usize = 16;
 /// Buffer space for each: no datagram is longer (a UDP length has 16 bits).
-const ROOM_BYTES: usize = 64 * 1024;
+const DATAGRAM_BYTES: usize = 64 * 1024;
 /// Index in `sk_meminfo` of the datagrams dropped for lack of buffer space (`linux/sock_diag.h`, SK_MEMINFO_DROPS).
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_VALUES: usize = 9;
@@ -118,8 +118,8 @@ pub fn overflowed(socket: BorrowedFd<'_>) -> Option<u64> {
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MEMINFO, values.as_mut_ptr().cast(), &mut length)
     };
-    let told = result == 0 && length as usize == size_of_val(&values);
-    told.then(|| u64::from(values[MEMINFO_DROPS]))
+    let is_known = result == 0 && length as usize == size_of_val(&values);
+    is_known.then(|| u64::from(values[MEMINFO_DROPS]))
 }
 
 impl AsFd for DatagramSocket {
@@ -158,7 +158,7 @@ impl Datagrams {
     /// empty now. An error (`WouldBlock` for an empty socket) is returned only if none could be read.
     pub fn read(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.entries.clear();
-        self.bytes.resize(AT_A_TIME * ROOM_BYTES, 0);
+        self.bytes.resize(AT_A_TIME * DATAGRAM_BYTES, 0);
         let mut controls = [const { Control::new() }; AT_A_TIME];
         // SAFETY: all-zero addresses, parts and headers are valid ones with nothing in them.
         let mut names: [libc::sockaddr_storage; AT_A_TIME] = unsafe { std::mem::zeroed() };
@@ -166,7 +166,7 @@ impl Datagrams {
         let mut parts: [libc::iovec; AT_A_TIME] = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let mut headers: [libc::mmsghdr; AT_A_TIME] = unsafe { std::mem::zeroed() };
-        for (index, room) in self.bytes.chunks_exact_mut(ROOM_BYTES).enumerate() {
+        for (index, room) in self.bytes.chunks_exact_mut(DATAGRAM_BYTES).enumerate() {
             parts[index] = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
             let header = &mut headers[index].msg_hdr;
             header.msg_iov = &mut parts[index];
@@ -178,7 +178,7 @@ impl Datagrams {
         }
         let count = receive_many(socket, &mut headers)?;
         for (header, name) in headers.iter().zip(&names).take(count) {
-            let length = (header.msg_len as usize).min(ROOM_BYTES);
+            let length = (header.msg_len as usize).min(DATAGRAM_BYTES);
             let from = address_of(name, header.msg_hdr.msg_namelen);
             self.entries.push(Entry { length, from, stamp_realtime_ns: receive::stamp_of(&header.msg_hdr) });
         }
@@ -188,7 +188,7 @@ impl Datagrams {
     /// A datagram of the last read.
     pub fn get(&self, index: usize) -> Option<Datagram<'_>> {
         let Entry { length, from, stamp_realtime_ns } = *self.entries.get(index)?;
-        let bytes = self.bytes.get(index * ROOM_BYTES..)?.get(..length)?;
+        let bytes = self.bytes.get(index * DATAGRAM_BYTES..)?.get(..length)?;
         Some(Datagram { bytes, from, stamp_realtime_ns })
     }
 }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_learns_when_datagrams_came() {
+    fn received_datagrams_have_their_receive_times() {
         let mut factory = SocketFactory { receive_stamps: true, ..SocketFactory::default() };
         let server = factory.listen_datagrams("127.0.0.1:0".parse().unwrap()).unwrap();
         let client = factory.connect_datagrams(None, server.local_address().unwrap()).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn arrivals_beyond_the_buffer_are_counted() {
         let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         set_option(server.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4_096).unwrap();
         let client = SocketFactory::default().connect_datagrams(None, server.local_address().unwrap()).unwrap();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_without_listener_is_told_with_the_next_call() {
+    fn a_port_without_listener_is_reported_with_the_next_call() {
         let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let client = SocketFactory::default().connect_datagrams(None, server.local_address().unwrap()).unwrap();
         drop(server);

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reaction_says_when_its_root_was_due() {
+    fn a_reaction_carries_the_due_time_of_its_root() {
         let mut out = vec![9];
         let bytes = write(&mut out, 100, 1, 7, 9, 5_000_000_000);
         assert_eq!(bytes, FULL);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_says_what_its_request_said_and_how_long_it_took() {
+    fn a_reply_repeats_its_requests_header_and_adds_its_duration() {
         let mut out = Vec::new();
         write_reply(&mut out, 0x0112_2334, 7, 9, 5_000_000_000);
         patch_write_start(&mut out, &Timing::on_time(6_000_000_000), 6_000_123_999);

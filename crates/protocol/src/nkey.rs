@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_seed_of_a_user_is_refused_without_showing_it() {
+    fn an_invalid_user_seed_is_refused_without_showing_it() {
         let mut letter = SEED.to_owned();
         letter.replace_range(10..11, "A");
         for (seed, reason) in [

@@ -22,7 +22,7 @@ const POOLED_BYTES: usize = 512 * 1024;
 pub struct Message {
     /// Its name in events.
     pub token: Token,
-    /// Its due time and the time when it was handed over; its header's lag and write start count from here.
+    /// Its due time and the time when it was submitted; its header's lag and write start count from here.
     pub timing: Timing,
     /// A value of the adapter's own, for instance the packet id.
     pub tag: u16,
@@ -33,7 +33,7 @@ pub struct Message {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct MessageSpan {
     message: Message,
     /// Positions since the buffer was taken from the pool.
     start: u64,
@@ -48,8 +48,8 @@ struct Buffers {
     /// Position of `bytes[0]`.
     base: u64,
     /// Position up to which bytes were handed to the socket or to TLS.
-    handed: u64,
-    marks: VecDeque<Mark>,
+    accepted: u64,
+    spans: VecDeque<MessageSpan>,
     /// The marks at the front whose first byte was handed over.
     begun: usize,
     /// Time until which the socket's buffer was known to be full, ns of `CLOCK_MONOTONIC`.
@@ -68,11 +68,11 @@ impl BufferPool {
         self.free.pop().unwrap_or_default()
     }
 
-    fn give_back(&mut self, mut buffers: Box<Buffers>) {
+    fn release(&mut self, mut buffers: Box<Buffers>) {
         if self.free.len() < POOLED_BUFFERS && buffers.bytes.capacity() <= POOLED_BYTES {
             buffers.bytes.clear();
-            buffers.marks.clear();
-            (buffers.base, buffers.handed, buffers.begun, buffers.full_until_ns) = (0, 0, 0, 0);
+            buffers.spans.clear();
+            (buffers.base, buffers.accepted, buffers.begun, buffers.full_until_ns) = (0, 0, 0, 0);
             self.free.push(buffers);
         }
     }
@@ -101,14 +101,14 @@ impl Outbox {
         let start = buffers.base + buffers.bytes.len() as u64;
         let header = buffers.base + encode(&mut buffers.bytes) as u64;
         let end = buffers.base + buffers.bytes.len() as u64;
-        buffers.marks.push_back(Mark { message, start, header, end, write_start_ns: 0 });
+        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns: 0 });
     }
 
     /// Appends a message of no bytes, which is settled with what precedes it; its write start is `at_ns`.
     pub fn append_nothing(&mut self, pool: &mut BufferPool, message: Message, at_ns: u64) {
         let buffers = self.buffers.get_or_insert_with(|| pool.take());
         let end = buffers.base + buffers.bytes.len() as u64;
-        buffers.marks.push_back(Mark { message, start: end, header: end, end, write_start_ns: at_ns });
+        buffers.spans.push_back(MessageSpan { message, start: end, header: end, end, write_start_ns: at_ns });
     }
 
     /// Bytes not yet handed over.
@@ -131,42 +131,42 @@ impl Outbox {
     /// The next bytes, at most `most_bytes`, with lag and write start of messages that begin among them set: it is `now_ns`.
     pub fn prepare(&mut self, now_ns: u64, most_bytes: usize) -> &[u8] {
         let Some(buffers) = self.buffers.as_mut() else { return &[] };
-        let from = (buffers.handed - buffers.base) as usize;
+        let from = (buffers.accepted - buffers.base) as usize;
         let to = buffers.bytes.len().min(from.saturating_add(most_bytes));
         let limit = buffers.base + to as u64;
-        let begin = buffers.marks.range_mut(buffers.begun..).take_while(|mark| mark.start < limit);
+        let begin = buffers.spans.range_mut(buffers.begun..).take_while(|span| span.start < limit);
         // A message without bytes has no header: another message's first byte is there.
-        for mark in begin.filter(|mark| mark.end > mark.start) {
-            mark.write_start_ns = now_ns;
-            let header = (mark.header - buffers.base) as usize..(mark.end - buffers.base) as usize;
-            let timing = mark.message.timing.waited_until(buffers.full_until_ns);
+        for span in begin.filter(|span| span.end > span.start) {
+            span.write_start_ns = now_ns;
+            let header = (span.header - buffers.base) as usize..(span.end - buffers.base) as usize;
+            let timing = span.message.timing.waited_until(buffers.full_until_ns);
             header::patch_write_start(&mut buffers.bytes[header], &timing, now_ns);
         }
         &buffers.bytes[from..to]
     }
 
     /// The first `bytes` of what [`Outbox::prepare`] returned were accepted.
-    pub fn hand_over(&mut self, bytes: usize) {
+    pub fn advance(&mut self, bytes: usize) {
         let Some(buffers) = self.buffers.as_mut() else { return };
-        buffers.handed += bytes as u64;
-        let handed = buffers.handed;
-        buffers.begun += buffers.marks.range(buffers.begun..).take_while(|mark| mark.start < handed).count();
+        buffers.accepted += bytes as u64;
+        let accepted = buffers.accepted;
+        buffers.begun += buffers.spans.range(buffers.begun..).take_while(|span| span.start < accepted).count();
     }
 
     /// All that was handed over is in the socket: `report` is called for each message that is complete there, with its write start.
     pub fn settle(&mut self, pool: &mut BufferPool, mut report: impl FnMut(Message, u64)) {
         let Some(buffers) = self.buffers.as_mut() else { return };
-        while let Some(mark) = buffers.marks.front().filter(|mark| mark.end <= buffers.handed) {
-            if !mark.message.repeated {
-                report(mark.message, mark.write_start_ns);
+        while let Some(span) = buffers.spans.front().filter(|span| span.end <= buffers.accepted) {
+            if !span.message.repeated {
+                report(span.message, span.write_start_ns);
             }
-            buffers.marks.pop_front();
+            buffers.spans.pop_front();
             // A message of no bytes at the end is settled without having begun.
             buffers.begun = buffers.begun.saturating_sub(1);
         }
         if buffers.pending() == 0 {
             if let Some(buffers) = self.buffers.take() {
-                pool.give_back(buffers);
+                pool.release(buffers);
             }
         } else {
             buffers.compact();
@@ -176,24 +176,24 @@ impl Outbox {
     /// The connection is gone: `report` is called for each message that was not settled.
     pub fn abandon(&mut self, pool: &mut BufferPool, mut report: impl FnMut(Message)) {
         let Some(buffers) = self.buffers.take() else { return };
-        for mark in buffers.marks.iter().filter(|mark| !mark.message.repeated) {
-            report(mark.message);
+        for span in buffers.spans.iter().filter(|span| !span.message.repeated) {
+            report(span.message);
         }
-        pool.give_back(buffers);
+        pool.release(buffers);
     }
 }
 
 impl Buffers {
     fn pending(&self) -> usize {
-        self.bytes.len() - (self.handed - self.base) as usize
+        self.bytes.len() - (self.accepted - self.base) as usize
     }
 
     /// Drops written bytes at the front, but not the header of a message that may be prepared again.
     fn compact(&mut self) {
-        let written = (self.handed - self.base) as usize;
+        let written = (self.accepted - self.base) as usize;
         if written >= COMPACT_BYTES && written >= self.bytes.len() / 2 {
             self.bytes.drain(..written);
-            self.base = self.handed;
+            self.base = self.accepted;
         }
     }
 }
@@ -240,28 +240,28 @@ mod tests {
         append(&mut outbox, &mut pool, 2, 100);
         // The first write includes the first message and nothing of the second.
         assert_eq!(outbox.prepare(5_000, usize::MAX).len(), 208);
-        outbox.hand_over(104);
+        outbox.advance(104);
         assert_eq!(settle(&mut outbox, &mut pool), [(1, 5_000)]);
         // The second includes one byte of the second message; the rest goes with a third, which no longer changes its start.
         assert_eq!(write_start_us(outbox.prepare(9_000, usize::MAX)), Some(8));
-        outbox.hand_over(1);
+        outbox.advance(1);
         assert_eq!(settle(&mut outbox, &mut pool), []);
         let rest = outbox.prepare(30_000, usize::MAX).to_vec();
         assert_eq!(write_start_us(&[b"h", &rest[..]].concat()), Some(8));
-        outbox.hand_over(103);
+        outbox.advance(103);
         assert_eq!(settle(&mut outbox, &mut pool), [(2, 9_000)]);
         assert!(outbox.is_empty());
     }
 
     #[test]
-    fn what_is_left_when_the_connection_ends_is_abandoned_in_order() {
+    fn unsent_messages_are_abandoned_in_order_when_the_connection_ends() {
         let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
         outbox.append(&mut pool, |out| out.extend_from_slice(b"ack"));
         for sequence in 1..=3 {
             append(&mut outbox, &mut pool, sequence, 24);
         }
         outbox.prepare(2_000, usize::MAX);
-        outbox.hand_over(3 + 28 + 27);
+        outbox.advance(3 + 28 + 27);
         assert_eq!(settle(&mut outbox, &mut pool), [(1, 2_000)]);
         let mut abandoned = Vec::new();
         outbox.abandon(&mut pool, |message| abandoned.push(message.token.sequence));
@@ -278,7 +278,7 @@ mod tests {
             0
         });
         assert_eq!(header::read(outbox.prepare(8_000, usize::MAX), 0).unwrap().write_start_us, Some(7));
-        outbox.hand_over(24);
+        outbox.advance(24);
         assert_eq!(settle(&mut outbox, &mut pool), []);
     }
 
@@ -288,7 +288,7 @@ mod tests {
         let withheld = |sequence| Message { withheld: true, ..message(sequence) };
         outbox.append_nothing(&mut pool, withheld(1), 3_000);
         assert!(!outbox.is_empty() && outbox.prepare(4_000, usize::MAX).is_empty());
-        outbox.hand_over(0);
+        outbox.advance(0);
         assert_eq!(settle(&mut outbox, &mut pool), [(1, 3_000)]);
         assert!(outbox.is_empty());
         append(&mut outbox, &mut pool, 2, 100);
@@ -302,13 +302,13 @@ mod tests {
         });
         outbox.append_nothing(&mut pool, withheld(5), 3_500);
         assert_eq!(outbox.prepare(5_000, usize::MAX).len(), 204);
-        outbox.hand_over(103);
+        outbox.advance(103);
         assert_eq!(settle(&mut outbox, &mut pool), []);
         outbox.prepare(6_000, usize::MAX);
-        outbox.hand_over(1);
+        outbox.advance(1);
         assert_eq!(settle(&mut outbox, &mut pool), [(2, 5_000), (3, 3_000)]);
         assert_eq!(header::read(outbox.prepare(9_000, usize::MAX), 0).unwrap().write_start_us, Some(8));
-        outbox.hand_over(100);
+        outbox.advance(100);
         assert_eq!(settle(&mut outbox, &mut pool), [(4, 9_000), (5, 3_500)]);
         assert!(outbox.is_empty());
     }
@@ -323,7 +323,7 @@ mod tests {
                 next += 1;
             }
             let taken = outbox.prepare(round * 1_000 + 1_000, usize::MAX).len().min(10_007);
-            outbox.hand_over(taken);
+            outbox.advance(taken);
             for (sequence, _) in settle(&mut outbox, &mut pool) {
                 assert_eq!(sequence, settled);
                 settled += 1;

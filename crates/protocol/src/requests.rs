@@ -117,14 +117,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_names_its_request_and_nothing_else_does() {
+    fn a_correlation_names_its_request_and_nothing_else_does() {
         let request = Token { publication: 3, sequence: 0x0102_0304 };
         assert_eq!(correlated(&correlation(request)), Some(request));
         assert_eq!((correlated(&[]), correlated(&[0; 5]), correlated(&[0; 7])), (None, None, None));
     }
 
     #[test]
-    fn a_mark_of_text_names_its_request_and_nothing_else_does() {
+    fn a_text_correlation_names_its_request_and_nothing_else_does() {
         let request = Token { publication: 2, sequence: 4_000_000_000 };
         let mut text = String::new();
         correlation_as_text(request, &mut text);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_be_kept_is_known() {
+    fn an_address_that_cannot_be_stored_is_refused() {
         let long = "a".repeat(LONGEST_ADDRESS_BYTES + 1);
         let to = |address, correlation| ReplyTo { address, correlation };
         assert!(to("a", &[1][..]).is_short() && to(&long[1..], &[0; LONGEST_CORRELATION_BYTES]).is_short());

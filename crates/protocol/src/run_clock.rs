@@ -42,7 +42,7 @@ impl Mapping {
 pub struct RunClock {
     /// Its lowest bit is the newest mapping's slot; 0 before the first.
     version: AtomicU32,
-    places: [MappingSlot; 2],
+    slots: [MappingSlot; 2],
     /// Last heartbeat of the process that maintains this clock, ns of `CLOCK_MONOTONIC`; 0 if there is none.
     alive_ns: AtomicU64,
 }
@@ -71,10 +71,10 @@ impl RunClock {
         };
         // A reader that sees a part of this sees that the version before it is not the newest any more.
         fence(Release);
-        let place = &self.places[(next % 2) as usize];
-        place.local_ns.store(mapping.local_ns, Relaxed);
-        place.run_ns.store(mapping.run_ns, Relaxed);
-        place.rate_ppb.store(mapping.rate_ppb, Relaxed);
+        let slot = &self.slots[(next % 2) as usize];
+        slot.local_ns.store(mapping.local_ns, Relaxed);
+        slot.run_ns.store(mapping.run_ns, Relaxed);
+        slot.rate_ppb.store(mapping.rate_ppb, Relaxed);
         next
     }
 
@@ -85,11 +85,11 @@ impl RunClock {
             if before == 0 {
                 return None;
             }
-            let place = &self.places[(before % 2) as usize];
+            let slot = &self.slots[(before % 2) as usize];
             let mapping = Mapping {
-                local_ns: place.local_ns.load(Relaxed),
-                run_ns: place.run_ns.load(Relaxed),
-                rate_ppb: place.rate_ppb.load(Relaxed),
+                local_ns: slot.local_ns.load(Relaxed),
+                run_ns: slot.run_ns.load(Relaxed),
+                rate_ppb: slot.rate_ppb.load(Relaxed),
             };
             fence(Acquire);
             // Otherwise a newer one was completed in the meantime, twice a second at most: that one is read.
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_ends_while_it_writes_holds_nobody_up() {
+    fn a_writer_that_ends_during_a_write_does_not_block_readers() {
         let clock = RunClock::default();
         let of = |number: u64| Mapping { local_ns: number, run_ns: number * 3, rate_ppb: number as i64 };
         clock.fill(of(1));

@@ -22,7 +22,7 @@ impl Sampling {
     }
 
     /// Is this message sampled?
-    pub fn takes(&self, publisher: u32, sequence: u32) -> bool {
+    pub fn includes(&self, publisher: u32, sequence: u32) -> bool {
         self.mask == 0 || mix(u64::from(publisher) << 32 | u64::from(sequence)) & self.mask == 0
     }
 }
@@ -32,13 +32,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_in_n_is_taken_of_every_publisher() {
+    fn one_in_n_messages_of_every_publisher_is_sampled() {
         for publisher in [0, 1, 77] {
-            let taken = (0..80_000).filter(|sequence| Sampling::one_in(8).takes(publisher, *sequence)).count();
+            let included = (0..80_000).filter(|sequence| Sampling::one_in(8).includes(publisher, *sequence)).count();
             // Five standard deviations of the binomial distribution.
-            assert!(taken.abs_diff(10_000) < 470, "{taken}");
+            assert!(included.abs_diff(10_000) < 470, "{included}");
         }
-        assert!((0..100).all(|sequence| Sampling::one_in(1).takes(3, sequence)));
+        assert!((0..100).all(|sequence| Sampling::one_in(1).includes(3, sequence)));
         assert_eq!((Sampling::one_in(0).every(), Sampling::one_in(5).every()), (1, 8));
     }
 }

@@ -164,16 +164,16 @@ pub(crate) fn with_address(
 pub struct TcpSocket {
     stream: TcpStream,
     receive_stamps: bool,
-    /// Bytes that a silenced socket still accepts and discards; [`HEARD`] for one that works.
+    /// Bytes that a silenced socket still accepts and discards; [`NOT_SILENCED`] for one that works.
     room: AtomicUsize,
 }
 
 /// Value for a socket that is not silenced.
-const HEARD: usize = usize::MAX;
+const NOT_SILENCED: usize = usize::MAX;
 
 impl TcpSocket {
     fn new(stream: TcpStream, receive_stamps: bool) -> TcpSocket {
-        TcpSocket { stream, receive_stamps, room: AtomicUsize::new(HEARD) }
+        TcpSocket { stream, receive_stamps, room: AtomicUsize::new(NOT_SILENCED) }
     }
 
     /// Nothing is sent or received any more, and neither end is notified. A filter drops what the peer sends before TCP sees
@@ -181,8 +181,8 @@ impl TcpSocket {
     /// gone.
     pub fn silence(&self) -> io::Result<()> {
         // One instruction: accept 0 bytes of every packet (BPF_RET | BPF_K, socket(7): SO_ATTACH_FILTER).
-        let mut keep_nothing = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
-        let program = libc::sock_fprog { len: 1, filter: &raw mut keep_nothing };
+        let mut drop_all = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut drop_all };
         let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
         let descriptor = self.stream.as_raw_fd();
         // SAFETY: the program and its one instruction live for the call; the kernel copies them.
@@ -195,13 +195,13 @@ impl TcpSocket {
         let buffer = option(self.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF)?;
         let taken = usize::try_from(self.unsent_bytes()).unwrap_or(usize::MAX);
         let room = usize::try_from(buffer).unwrap_or(0).saturating_sub(taken);
-        self.room.store(room.min(HEARD - 1), Ordering::Relaxed);
+        self.room.store(room.min(NOT_SILENCED - 1), Ordering::Relaxed);
         Ok(())
     }
 
     /// Is it silenced?
     pub fn is_silent(&self) -> bool {
-        self.room.load(Ordering::Relaxed) != HEARD
+        self.room.load(Ordering::Relaxed) != NOT_SILENCED
     }
 
     /// When it is closed the peer gets a reset (socket(7): SO_LINGER with a time of 0).
@@ -245,7 +245,7 @@ impl TcpSocket {
     /// Writes once; only a part may be accepted.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self.room.load(Ordering::Relaxed) {
-            HEARD => io::Write::write(&mut &self.stream, bytes),
+            NOT_SILENCED => io::Write::write(&mut &self.stream, bytes),
             0 if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
             room => {
                 let taken = room.min(bytes.len());
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn connects_from_the_source_addresses_asked_for_in_turn() {
+    fn connects_from_the_configured_source_addresses_in_turn() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sources = [[127, 0, 0, 9].into(), [127, 0, 0, 7].into()];
         let mut factory = from(sources, true);
@@ -330,14 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn sockets_send_with_the_congestion_control_asked_for_and_otherwise_with_the_machine_s() {
+    fn sockets_use_the_requested_congestion_control_or_the_machine_s() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let of = |socket: &TcpSocket| congestion::of(socket.as_fd()).unwrap();
         let own = of(&SocketFactory::default().connect(None, address).unwrap());
         for name in congestion::allowed() {
-            let asked = Some(name.as_str().into());
-            let mut factory = SocketFactory { congestion_control: asked, ..SocketFactory::default() };
+            let requested = Some(name.as_str().into());
+            let mut factory = SocketFactory { congestion_control: requested, ..SocketFactory::default() };
             assert_eq!(of(&factory.connect(None, address).unwrap()), name);
             let (accepted, _) = listener.accept().unwrap();
             assert_eq!(of(&factory.adopt(accepted).unwrap()), name);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_are_made_within_the_network_asked_for() {
+    fn sockets_belong_to_the_requested_network() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let door = Arc::new(Door::default());
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silenced_socket_says_and_hears_nothing_and_its_peer_learns_of_a_reset() {
+    fn a_silenced_socket_sends_and_receives_nothing_and_its_peer_gets_a_reset() {
         use std::io::{Read as _, Write as _};
 
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -384,15 +384,15 @@ mod tests {
         let silenced = connect(&mut factory, listener.local_addr().unwrap()).unwrap();
         let (mut peer, _) = listener.accept().unwrap();
         silenced.write(b"heard").unwrap();
-        let mut said = [0; 16];
-        assert_eq!(peer.read(&mut said).unwrap(), 5);
+        let mut received = [0; 16];
+        assert_eq!(peer.read(&mut received).unwrap(), 5);
         silenced.silence().unwrap();
         assert!(silenced.is_silent());
         assert_eq!(silenced.write(b"not heard").unwrap(), 9);
         peer.write_all(b"not heard either").unwrap();
         peer.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
-        assert_eq!(peer.read(&mut said).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        assert_eq!(silenced.read(&mut said).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(peer.read(&mut received).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(silenced.read(&mut received).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         // The data from the peer was not acknowledged: the peer still has all of it.
         let mut held: c_int = 0;
         // SAFETY: TIOCOUTQ writes one c_int.
@@ -410,7 +410,7 @@ mod tests {
         reset.close_by_reset().unwrap();
         drop(reset);
         peer.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
-        assert_eq!(peer.read(&mut said).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(peer.read(&mut received).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
     }
 
     #[test]

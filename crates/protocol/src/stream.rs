@@ -60,7 +60,7 @@ pub struct Received<'a> {
 
 /// Result of an attempt to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wrote {
+pub struct WriteResult {
     /// When the socket last accepted bytes, ns of `CLOCK_MONOTONIC`, if it accepted any.
     pub at_ns: Option<u64>,
     /// The socket would block: the reactor reports when it is writable.
@@ -203,8 +203,8 @@ impl Stream {
         outbox: &mut Outbox,
         pool: &mut BufferPool,
         mut report: impl FnMut(Message, u64, u64),
-    ) -> Result<Wrote, StreamError> {
-        let mut wrote = Wrote { at_ns: None, full: false };
+    ) -> Result<WriteResult, StreamError> {
+        let mut wrote = WriteResult { at_ns: None, full: false };
         loop {
             if self.tls.is_some() || self.websocket.is_some() {
                 let began_ns = clock::monotonic_ns();
@@ -226,7 +226,7 @@ impl Stream {
                 }
                 let now_ns = clock::monotonic_ns();
                 match self.socket.write(outbox.prepare(now_ns, usize::MAX)) {
-                    Ok(taken) => outbox.hand_over(taken),
+                    Ok(taken) => outbox.advance(taken),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         wrote.full = true;
                         outbox.note_full(now_ns);
@@ -248,10 +248,10 @@ impl Stream {
             let plain = outbox.prepare(now_ns, FRAME_BYTES);
             let taken = plain.len();
             websocket.put(plain);
-            outbox.hand_over(taken);
+            outbox.advance(taken);
         } else if let Some(tls) = &mut self.tls {
             let taken = io::Write::write(&mut tls.writer(), outbox.prepare(now_ns, RECORD_BYTES))?;
-            outbox.hand_over(taken);
+            outbox.advance(taken);
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ struct StoredTickets {
 }
 
 impl Tickets {
-    fn kept(&self) -> MutexGuard<'_, StoredTickets> {
+    fn stored(&self) -> MutexGuard<'_, StoredTickets> {
         // No code that holds the lock can panic between two changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -29,8 +29,8 @@ impl Tickets {
 impl Debug for Tickets {
     /// Without the secrets.
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let kept = self.kept();
-        let is_there = kept.tls12.is_some() || kept.tls13.is_some();
+        let stored = self.stored();
+        let is_there = stored.tls12.is_some() || stored.tls13.is_some();
         formatter.debug_struct("Tickets").field("is_there", &is_there).finish()
     }
 }
@@ -38,31 +38,31 @@ impl Debug for Tickets {
 /// A device has one server, so the names are ignored.
 impl ClientSessionStore for Tickets {
     fn set_kx_hint(&self, _server_name: ServerName<'static>, group: NamedGroup) {
-        self.kept().group = Some(group);
+        self.stored().group = Some(group);
     }
 
     fn kx_hint(&self, _server_name: &ServerName<'_>) -> Option<NamedGroup> {
-        self.kept().group
+        self.stored().group
     }
 
     fn set_tls12_session(&self, _server_name: ServerName<'static>, value: Tls12ClientSessionValue) {
-        self.kept().tls12 = Some(value);
+        self.stored().tls12 = Some(value);
     }
 
     fn tls12_session(&self, _server_name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-        self.kept().tls12.clone()
+        self.stored().tls12.clone()
     }
 
     fn remove_tls12_session(&self, _server_name: &ServerName<'static>) {
-        self.kept().tls12 = None;
+        self.stored().tls12 = None;
     }
 
     fn insert_tls13_ticket(&self, _server_name: ServerName<'static>, value: Tls13ClientSessionValue) {
-        self.kept().tls13 = Some(value);
+        self.stored().tls13 = Some(value);
     }
 
     /// A ticket is used once (RFC 8446 §C.4).
     fn take_tls13_ticket(&self, _server_name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        self.kept().tls13.take()
+        self.stored().tls13.take()
     }
 }

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_private_key_is_refused_with_what_to_do() {
+    fn a_file_without_a_private_key_is_refused_with_a_hint() {
         for (key, reason) in [
             ("planted", "no private key as PEM"),
             ("-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----\n", "encrypted"),

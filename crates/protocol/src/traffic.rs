@@ -85,8 +85,8 @@ pub fn of_tcp(socket: BorrowedFd<'_>, address: SocketAddr) -> Option<Traffic> {
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, raw.as_mut_ptr().cast(), &mut length)
     };
-    let told = result == 0 && length as usize == raw.len();
-    told.then(|| estimate(&raw, ip_header(address)))
+    let is_known = result == 0 && length as usize == raw.len();
+    is_known.then(|| estimate(&raw, ip_header(address)))
 }
 
 /// As far as `tcpi_bytes_sent` (`linux/tcp.h`; the layout only grows at its end).

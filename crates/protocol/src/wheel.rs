@@ -31,9 +31,9 @@ impl Wheel {
     pub fn set(&mut self, key: u32, at_ns: u64) -> u64 {
         let tick = at_ns.div_ceil(self.tick_ns).clamp(self.tick, self.tick + SLOTS - 1);
         self.slots[(tick % SLOTS) as usize].push(key);
-        let comes_ns = tick * self.tick_ns;
-        self.next_ns = Some(self.next_ns.map_or(comes_ns, |next| next.min(comes_ns)));
-        comes_ns
+        let tick_end_ns = tick * self.tick_ns;
+        self.next_ns = Some(self.next_ns.map_or(tick_end_ns, |next| next.min(tick_end_ns)));
+        tick_end_ns
     }
 
     /// The next expiry.

@@ -201,7 +201,7 @@ fn a_text_that_is_too_long_is_cut_between_letters() {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_a_frame_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200), most in 0usize..300) {
+    fn any_bytes_are_a_frame_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200), most in 0usize..300) {
         if let Ok(Some(frame)) = next_frame(&bytes, most) {
             prop_assert!(frame.bytes <= bytes.len() && frame.bytes <= most + LENGTH_BYTES);
             let _ = frame.from_program();

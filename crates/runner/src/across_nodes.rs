@@ -13,7 +13,7 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::placement::NodeLabels;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
-use pubmark_systems::definition::{Meet, MeetingPorts};
+use pubmark_systems::definition::{DiscoveryAddress, DiscoveryPorts};
 use pubmark_systems::{Definition, ports};
 
 use crate::brokerless;
@@ -53,14 +53,14 @@ pub fn places(
         _ if protocol.features.subscribers_listen => {
             Endpoints::several(listen(&on)?.into_iter().map(place).collect(), false)
         }
-        Meet::Everywhere => {
+        DiscoveryAddress::Everywhere => {
             let port = match way.and_then(|way| way.ports.as_ref()) {
                 Some(places) => meeting(&ask, &at, places)?,
                 None => common(&ask, &at)?,
             };
             Endpoints::by_node(at.iter().map(|address| place((*address, port).into())).collect(), (0..nodes).collect())
         }
-        Meet::AtSubscribers => {
+        DiscoveryAddress::AtSubscribers => {
             let with: Vec<u16> = on.iter().copied().collect::<BTreeSet<u16>>().into_iter().collect();
             let endpoints = listen(&with)?.into_iter().map(place).collect();
             // A node without subscribers has no listening socket: its devices connect to the other nodes.
@@ -150,8 +150,8 @@ fn too_few(who: &str, needed: usize, found: usize) -> RunError {
 }
 
 /// A meeting port that is not in use on any node.
-fn meeting(ask: Ask<'_>, at: &[IpAddr], places: &MeetingPorts) -> Result<u16, RunError> {
-    let mut left: Vec<(u16, u16)> = ports::to_meet(places).collect();
+fn meeting(ask: Ask<'_>, at: &[IpAddr], places: &DiscoveryPorts) -> Result<u16, RunError> {
+    let mut left: Vec<(u16, u16)> = ports::discovery_ports(places).collect();
     for (node, address) in (0u16..).zip(at) {
         let asked: Vec<u16> = left.iter().map(|(_, taken_at)| *taken_at).collect();
         let free = ask(node, *address, &asked)?;

@@ -9,7 +9,7 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_record::record::{BackEndKind, Deviation, SystemInfo};
-use pubmark_systems::definition::{Change, Meet};
+use pubmark_systems::definition::{Change, DiscoveryAddress};
 use pubmark_systems::{Definition, ports};
 
 use crate::error::{ErrorKind, RunError};
@@ -77,8 +77,10 @@ pub fn meeting_endpoints(
     let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
     let found = match (networks, meet) {
         (Some(_), _) if protocol.features.subscribers_listen => Endpoints::several(endpoints, false),
-        (Some(networks), Meet::Everywhere) => Endpoints::by_group(endpoints, [networks.devices, networks.subscribers]),
-        (Some(networks), Meet::AtSubscribers) => {
+        (Some(networks), DiscoveryAddress::Everywhere) => {
+            Endpoints::by_group(endpoints, [networks.devices, networks.subscribers])
+        }
+        (Some(networks), DiscoveryAddress::AtSubscribers) => {
             let network = networks.of_all_subscribers().ok_or_else(|| no_common_endpoint(protocol.title))?;
             endpoints.into_iter().nth(usize::from(network)).map(Endpoints::one)
         }

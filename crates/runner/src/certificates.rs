@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pubmark_protocol::client_certificate::{NOT_TAKEN, WANTED};
+use pubmark_protocol::client_certificate::{CERTIFICATE_REJECTED, CERTIFICATE_REQUESTED};
 use pubmark_protocol::clients::OpenError;
 
 use crate::error::{ErrorKind, RunError};
@@ -47,9 +47,9 @@ pub fn hint(error: &OpenError) -> Option<&'static str> {
 
 /// Hint for a connection that ended with this cause; `None` if the cause is not a client certificate.
 pub fn hint_for_cause(words: &str) -> Option<&'static str> {
-    if words.contains(WANTED) {
+    if words.contains(CERTIFICATE_REQUESTED) {
         Some("`--tls-cert FILE --tls-key FILE` with a certificate that the server's authority has signed")
-    } else if words.contains(NOT_TAKEN) {
+    } else if words.contains(CERTIFICATE_REJECTED) {
         Some("a certificate for `--tls-cert` that the server's authority has signed and that is valid today")
     } else {
         None

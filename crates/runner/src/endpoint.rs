@@ -387,7 +387,7 @@ mod tests {
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: 268_435_455,
         check_topic: None,
-        hears: None,
+        filter_matches: None,
     };
 
     fn parse(text: &str) -> Result<Written, EndpointError> {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use pubmark_engine::outcome::{Arrived, Followed};
+use pubmark_engine::outcome::{FollowedDeliveries, FollowedDelivery};
 use pubmark_engine::plan::{FOLLOWED_LIMIT, Networks, RunPlan};
 use pubmark_links::Way;
-use pubmark_links::watch::{Orders, Seen, Sighting};
+use pubmark_links::watch::{Sighting, WatchResult, WatchSpec};
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Precision;
 use pubmark_model::fleet::Fleet;
@@ -42,7 +42,7 @@ pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling
 }
 
 /// The messages that the emulator searches for.
-pub fn orders(plan: &RunPlan, sampling: Sampling) -> Orders {
+pub fn watch_spec(plan: &RunPlan, sampling: Sampling) -> WatchSpec {
     let size = |group: u16| match &plan.workload.devices[usize::from(group)] {
         // Small payloads may be raised to the size of the header; `transform` steps change the size.
         DeviceGroup { size: SizeDistribution::Fixed(bytes), transform, .. }
@@ -52,7 +52,7 @@ pub fn orders(plan: &RunPlan, sampling: Sampling) -> Orders {
         }
         _ => 0,
     };
-    Orders {
+    WatchSpec {
         run: plan.run_id,
         sampling,
         payload_bytes: plan.fleet.devices().iter().map(|device| size(device.group)).collect(),
@@ -118,9 +118,9 @@ impl Class {
 }
 
 /// The parts of a message's latency that the sightings give.
-fn parts(arrived: &Arrived, up: Option<&Sighting>, down: Option<&Sighting>) -> [Option<i64>; 6] {
+fn parts(arrived: &FollowedDelivery, up: Option<&Sighting>, down: Option<&Sighting>) -> [Option<i64>; 6] {
     let span = |from_ns: u64, to_ns: u64| Some(to_ns as i64 - from_ns as i64);
-    let Arrived { due_ns, at_ns, .. } = *arrived;
+    let FollowedDelivery { due_ns, at_ns, .. } = *arrived;
     let (device, network_up) = up.map_or((None, None), |up| (span(due_ns, up.in_ns), span(up.in_ns, up.out_ns)));
     let (network_down, subscriber) =
         down.map_or((None, None), |down| (span(down.in_ns, down.out_ns), span(down.out_ns, at_ns)));
@@ -139,11 +139,11 @@ pub fn figures(
     fleet: &Fleet,
     networks: &Networks,
     sampling: Sampling,
-    followed: &Followed,
-    seen: &Seen,
+    followed: &FollowedDeliveries,
+    seen: &WatchResult,
 ) -> LatencyBreakdown {
     let mut known = by_message(&seen.sightings);
-    let mut arrivals: Vec<&Arrived> = followed.arrived.iter().collect();
+    let mut arrivals: Vec<&FollowedDelivery> = followed.arrived.iter().collect();
     // The first subscriber to receive a message is the first to which the link delivered it: this distinguishes the connections of a group.
     arrivals.sort_unstable_by_key(|arrived| arrived.at_ns);
     // Messages of a group to subscribers behind links and to others are separate classes, as their parts differ.
@@ -189,7 +189,7 @@ pub fn figures(
 mod tests {
     use super::*;
 
-    const ARRIVED: Arrived = Arrived {
+    const DELIVERY: FollowedDelivery = FollowedDelivery {
         publisher: 0,
         sequence: 1,
         payload_bytes: 100,
@@ -218,7 +218,7 @@ mod tests {
             (Some(&UP), None, [Some(1_000), Some(8_000), None, None, None, Some(40_000)]),
             (None, Some(&down), [None, None, None, Some(15_000), Some(5_000), Some(29_000)]),
         ] {
-            let found = parts(&ARRIVED, up, down);
+            let found = parts(&DELIVERY, up, down);
             assert_eq!(found, expected);
             assert_eq!(found.iter().flatten().sum::<i64>(), 49_000);
         }

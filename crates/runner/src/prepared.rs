@@ -7,7 +7,7 @@ use std::thread;
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::error::EngineError;
 use pubmark_engine::losses::LossWatch;
-use pubmark_engine::outcome::{Followed, Outcome};
+use pubmark_engine::outcome::{FollowedDeliveries, Outcome};
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::{self, Sides};
@@ -104,7 +104,7 @@ struct LinkObservations {
     /// Traffic of the links at the edges of the window.
     carried: CarriedAtEdges,
     /// Deliveries of the messages that were followed on the links.
-    followed: Followed,
+    followed: FollowedDeliveries,
 }
 
 /// Ports of a system that was started here; empty for any other system.
@@ -337,7 +337,7 @@ impl PreparedRun {
         };
         let launcher = self.launcher(&plan, linked, on_nodes, &started);
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
-            linked.follow(latency_breakdown::orders(&plan, sampling));
+            linked.follow(latency_breakdown::watch_spec(&plan, sampling));
         }
         let mut environment = environment::read();
         let mut sampling =

@@ -45,7 +45,7 @@ impl RelayProcess {
     /// # Errors
     /// The relay was never reached.
     pub fn relay(&self) -> Result<&Relay, RelayError> {
-        self.relay.as_ref().ok_or_else(|| RelayError::Gone(std::io::ErrorKind::NotConnected.into()))
+        self.relay.as_ref().ok_or_else(|| RelayError::Disconnected(std::io::ErrorKind::NotConnected.into()))
     }
 
     /// Address of a host, resolved in the relay's network.

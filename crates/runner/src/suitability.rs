@@ -48,8 +48,8 @@ pub fn lacking(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let looks = |protocol: &Protocol| {
         let can = &protocol.capabilities;
         let features = &can.features;
-        let about_fleet = features.maximum_sessions.is_some() || features.only_responders_hear_requests;
-        can.check_topic.is_some() || can.hears.is_some() || about_fleet
+        let about_fleet = features.maximum_sessions.is_some() || features.only_responders_receive_requests;
+        can.check_topic.is_some() || can.filter_matches.is_some() || about_fleet
     };
     let looks_at_fleet = looks(spoken.publish) || looks(spoken.subscribe);
     lacking_for_groups(workload, spoken)
@@ -299,8 +299,8 @@ fn lacking_for_fleet(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -
 /// Checks for a subscriber that would have to receive requests, where only the responder receives them.
 fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
     let can = &protocol.capabilities;
-    let (group, topic) =
-        requests::received_by_non_responder(workload, fleet).filter(|_| can.features.only_responders_hear_requests)?;
+    let (group, topic) = requests::received_by_non_responder(workload, fleet)
+        .filter(|_| can.features.only_responders_receive_requests)?;
     Some(format!(
         "subscriber group `{group}` subscribes to requests (`{topic}`), over {} only their responder receives them",
         can.name
@@ -348,7 +348,7 @@ fn unspeakable<'a>(topics: impl IntoIterator<Item = &'a String>, protocol: &Prot
 
 /// Checks for a filter that would match more or fewer of this workload's topics than the standard defines.
 fn other_meaning(filters: &BTreeSet<String>, topics: &BTreeSet<String>, protocol: &Protocol) -> Option<String> {
-    let hears = protocol.capabilities.hears?;
+    let hears = protocol.capabilities.filter_matches?;
     let wild = filters.iter().filter(|filter| filter.contains(['+', '#'])).cloned().map(TopicFilter);
     wild.into_iter().find_map(|filter| {
         let topic = topics.iter().find(|topic| hears(&filter.0, topic) != filter.matches(topic))?;

@@ -34,7 +34,7 @@ pub struct Workers {
     /// Namespaces by number of the network; those of the first node are first.
     namespaces: Vec<Namespace>,
     networks_of_node: usize,
-    speaks: [String; 2],
+    adapter_names: [String; 2],
     started: meter::Workers,
     program: Option<PathBuf>,
 }
@@ -60,7 +60,14 @@ impl Workers {
     ) -> Workers {
         let networks_of_node = namespaces.len() / usize::from(plan.nodes.max(1));
         let groups = ConnectionGroups::of(&plan.workload).names;
-        Workers { groups, namespaces, networks_of_node, speaks: words(spoken), started, program: host.program.clone() }
+        Workers {
+            groups,
+            namespaces,
+            networks_of_node,
+            adapter_names: words(spoken),
+            started,
+            program: host.program.clone(),
+        }
     }
 }
 
@@ -123,8 +130,8 @@ impl Launcher for Workers {
         Ok(Started { control, child: Some(child) })
     }
 
-    fn speaks(&self) -> [String; 2] {
-        self.speaks.clone()
+    fn adapter_names(&self) -> [String; 2] {
+        self.adapter_names.clone()
     }
 }
 
@@ -144,7 +151,7 @@ pub fn ends() -> io::Result<(UnixStream, OwnedFd)> {
 /// closes.
 pub fn serve() -> io::Result<()> {
     let (control, memory) = ends()?;
-    remote::serve(control, memory, Service { sides, access, gone: end })
+    remote::serve(control, memory, Service { sides, access, on_node_lost: end })
 }
 
 fn sides([publish, subscribe]: &[String; 2]) -> Result<Sides, String> {

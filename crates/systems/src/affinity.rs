@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_kept_to_its_cores() {
+    fn a_process_is_pinned_to_its_cores() {
         // In a separate thread, and restored at the end: other tests of this process run at the same time.
         let all = own_cores();
         pin_this_process(&all[..1]).unwrap();

@@ -104,7 +104,7 @@ impl RunningSystem {
     }
 
     /// Resumes paused containers, because they are about to be ended.
-    pub(crate) fn let_go_on(&mut self) {
+    pub(crate) fn unpause(&mut self) {
         let paused =
             self.brokers.iter_mut().filter_map(|broker| broker.container.as_mut()).filter(|found| found.is_paused);
         // A container that cannot be resumed is killed and removed like one that does not end.
@@ -154,17 +154,17 @@ fn start_container(held: &mut Supervised, work: &Work, contained: &Contained, lo
 
 /// Waits until a container runs or has ended; `false` if its engine failed.
 fn has_begun(held: &mut Supervised, contained: &Contained) -> Result<bool, SystemError> {
-    let deadline = Instant::now() + container::QUESTION;
+    let deadline = Instant::now() + container::QUERY_LIMIT;
     loop {
         match held.ended() {
             Some(End::Status(status)) => return Ok(status.code() != Some(container::FAILED)),
             Some(End::WithSupervisor) => return Ok(true),
             None if contained.engine.ended(&contained.name)?.is_none() => return Ok(true),
             None if Instant::now() >= deadline => {
-                let outcome = format!("did not start it within {} s", container::QUESTION.as_secs());
+                let outcome = format!("did not start it within {} s", container::QUERY_LIMIT.as_secs());
                 return Err(not_started(contained, outcome, String::new()));
             }
-            None => thread::sleep(container::LOOK),
+            None => thread::sleep(container::POLL_INTERVAL),
         }
     }
 }

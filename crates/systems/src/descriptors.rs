@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_raise_a_limit_is_known_by_a_bit() {
+    fn the_right_to_raise_a_limit_is_a_capability_bit() {
         for (rights, may) in [("000001ffffffffff", true), ("000001fffeffffff", false), ("0000000000000000", false)] {
             assert_eq!(may_raise(&format!("Name:\tx\nCapEff:\t{rights}\n")), may, "{rights}");
         }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_any_broker_is_seen() {
+    fn the_end_of_any_broker_is_detected() {
         let start = || Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let (mut one, mut other) = (start(), start());
         let places = [one.id(), other.id()].map(|pid| CostSource { pid, cgroup: None });

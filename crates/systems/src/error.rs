@@ -102,10 +102,10 @@ pub enum SystemError {
         most: u32,
     },
     /// A limit that cannot be enforced on this machine.
-    #[error("limit `{asked}` cannot be set: {reason}; {remedy}")]
+    #[error("limit `{requested}` cannot be set: {reason}; {remedy}")]
     Limit {
         /// The requested limits.
-        asked: String,
+        requested: String,
         /// What is missing.
         reason: String,
         /// What would help.
@@ -174,7 +174,7 @@ pub enum SystemError {
         source: std::io::Error,
     },
     /// A command that prepares the start, or prints the version, failed.
-    #[error("`{command}` {outcome}{}", said(.output))]
+    #[error("`{command}` {outcome}{}", quoted(.output))]
     Command {
         /// The command.
         command: String,
@@ -184,7 +184,7 @@ pub enum SystemError {
         output: String,
     },
     /// The program ended before it was ready.
-    #[error("`{system}` ended while it was starting ({status}){}", said(.log_tail))]
+    #[error("`{system}` ended while it was starting ({status}){}", quoted(.log_tail))]
     Exited {
         /// The system.
         system: String,
@@ -194,7 +194,7 @@ pub enum SystemError {
         log_tail: String,
     },
     /// The program did not become ready in time.
-    #[error("`{system}` was not ready after {seconds} s: {reason}{}", said(.log_tail))]
+    #[error("`{system}` was not ready after {seconds} s: {reason}{}", quoted(.log_tail))]
     NotReady {
         /// The system.
         system: String,
@@ -259,7 +259,7 @@ fn by(install: &str) -> String {
 const OUTPUT: &str = "; it printed:";
 
 /// The output of a program, as the end of a message.
-pub(crate) fn said(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     if text.is_empty() { "; it printed nothing".to_owned() } else { format!("{OUTPUT}\n{text}") }
 }
 

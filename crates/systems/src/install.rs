@@ -212,13 +212,13 @@ pub(crate) fn run_script(
     let (reader, writer) = io::pipe().map_err(failed)?;
     command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
     let mut process = Process::start(command).map_err(failed)?;
-    let (said, lines) = mpsc::channel();
+    let (output_lines, lines) = mpsc::channel();
     // Ends when the last writer of the pipe has ended, or the receiver is dropped.
     thread::spawn(move || {
         let mut reader = BufReader::new(reader);
         let mut bytes = Vec::new();
         while reader.read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0) {
-            if said.send(String::from_utf8_lossy(&bytes).trim_end().to_owned()).is_err() {
+            if output_lines.send(String::from_utf8_lossy(&bytes).trim_end().to_owned()).is_err() {
                 return;
             }
             bytes.clear();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_fails_is_a_failure_and_its_words_are_handed_on() {
+    fn a_failed_script_is_a_failure_and_its_output_is_passed_on() {
         let (outcome, lines) = run_lines(&script_of("echo one\necho two >&2\nfalse\necho never"), false);
         assert_eq!(lines, ["one", "two"]);
         let error = outcome.unwrap_err().to_string();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_brings_nothing_is_a_failure_too() {
+    fn a_script_that_installs_nothing_is_a_failure() {
         let (outcome, _) = run_lines(&script_of("test -d \"$PROGRAMS\""), false);
         assert!(matches!(outcome, Err(InstallError::NotThere { .. })), "{outcome:?}");
     }

@@ -8,7 +8,7 @@ use crate::affinity;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceLimits {
     /// The limits as written: `cpu=0.5,memory=256MB`, or the name of a set.
-    pub asked: String,
+    pub requested: String,
     /// CPU seconds per second: 0.5 is half a core.
     pub cpu: Option<f64>,
     /// Memory, bytes; no swap is allowed.
@@ -89,10 +89,10 @@ pub enum LimitError {
         example: &'static str,
     },
     /// More than the machine has: the limit would have no effect.
-    #[error("limit `{asked}` asks for {wanted}, this machine has {present}: ask for no more than that")]
+    #[error("limit `{requested}` asks for {wanted}, this machine has {present}: ask for no more than that")]
     MoreThanThere {
         /// The limits as written.
-        asked: String,
+        requested: String,
         /// The required amount.
         wanted: String,
         /// The amount that the machine has.
@@ -123,11 +123,13 @@ pub fn parse(text: &str) -> Result<ResourceLimits, LimitError> {
 
 /// Parses limits and compares them with a given machine.
 pub fn parse_for(text: &str, machine: Machine) -> Result<ResourceLimits, LimitError> {
-    let asked = text.trim().to_owned();
-    let limits = match LIMIT_SETS.iter().find(|set| set.name == asked) {
-        Some(set) => ResourceLimits { asked, cpu: None, memory_bytes: Some(set.memory_bytes), cores: Some(set.cores) },
-        None if asked == NO_LIMITS => ResourceLimits { asked, cpu: None, memory_bytes: None, cores: None },
-        None => parse_list(&asked)?,
+    let requested = text.trim().to_owned();
+    let limits = match LIMIT_SETS.iter().find(|set| set.name == requested) {
+        Some(set) => {
+            ResourceLimits { requested, cpu: None, memory_bytes: Some(set.memory_bytes), cores: Some(set.cores) }
+        }
+        None if requested == NO_LIMITS => ResourceLimits { requested, cpu: None, memory_bytes: None, cores: None },
+        None => parse_list(&requested)?,
     };
     fits(&limits, machine)?;
     Ok(limits)
@@ -140,10 +142,10 @@ impl ResourceLimits {
     }
 }
 
-fn parse_list(asked: &str) -> Result<ResourceLimits, LimitError> {
-    let unknown = || LimitError::Unknown { written: asked.to_owned() };
-    let mut limits = ResourceLimits { asked: asked.to_owned(), cpu: None, memory_bytes: None, cores: None };
-    for part in asked.split(',') {
+fn parse_list(requested: &str) -> Result<ResourceLimits, LimitError> {
+    let unknown = || LimitError::Unknown { written: requested.to_owned() };
+    let mut limits = ResourceLimits { requested: requested.to_owned(), cpu: None, memory_bytes: None, cores: None };
+    for part in requested.split(',') {
         let (name, value) = part.split_once('=').ok_or_else(unknown)?;
         let (name, value) = (name.trim(), value.trim());
         let repeated = match name {
@@ -193,7 +195,7 @@ fn cores(value: &str) -> Result<u32, LimitError> {
 /// A limit above what the machine has would have no effect, and a record that names it would mislead.
 fn fits(limits: &ResourceLimits, machine: Machine) -> Result<(), LimitError> {
     let more = |wanted: String, present: String| {
-        Err(LimitError::MoreThanThere { asked: limits.asked.clone(), wanted, present })
+        Err(LimitError::MoreThanThere { requested: limits.requested.clone(), wanted, present })
     };
     if let Some(cores) = limits.cores.filter(|cores| *cores > machine.cores) {
         return more(format!("{cores} cores"), machine.cores.to_string());
@@ -236,16 +238,16 @@ mod tests {
     }
 
     #[test]
-    fn every_named_set_can_be_asked_for() {
+    fn every_named_set_can_be_requested() {
         for set in LIMIT_SETS {
             let read = parse_for(set.name, BIG).unwrap();
             assert_eq!((read.memory_bytes, read.cores), (Some(set.memory_bytes), Some(set.cores)), "{}", set.name);
-            assert!(!read.is_empty() && read.asked == set.name && !set.source.is_empty());
+            assert!(!read.is_empty() && read.requested == set.name && !set.source.is_empty());
         }
     }
 
     #[test]
-    fn a_limit_that_cannot_be_used_says_what_why_and_what_to_write() {
+    fn an_invalid_limit_is_refused_with_a_reason_and_a_hint() {
         let small = Machine { cores: 2, memory_bytes: Some(GIB) };
         for (written, expected) in [
             ("cpu=0.5,cpu=1", "`cpu` is limited twice: write it once, like `cpu=0.5,memory=256MB,cores=1`"),

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
-use crate::definition::MeetingPorts;
+use crate::definition::DiscoveryPorts;
 use crate::error::SystemError;
 
 /// First port that is tried.
@@ -45,15 +45,15 @@ pub fn free(count: usize) -> Result<Vec<u16>, SystemError> {
 }
 
 /// A free discovery port of a system without a broker: no clients use it yet.
-pub fn free_discovery_port(places: &MeetingPorts) -> Result<u16, SystemError> {
-    let mut all = to_meet(places);
+pub fn free_discovery_port(places: &DiscoveryPorts) -> Result<u16, SystemError> {
+    let mut all = discovery_ports(places);
     let found = all.find(|(_, taken_at)| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, *taken_at)).is_ok());
     found.map(|(port, _)| port).ok_or_else(|| no_discovery_port(places))
 }
 
 /// All discovery ports in order from a random one on, each with the UDP port that is bound when clients use it.
-pub fn to_meet(places: &MeetingPorts) -> impl Iterator<Item = (u16, u16)> {
-    let MeetingPorts { first, step, count, taken_at } = *places;
+pub fn discovery_ports(places: &DiscoveryPorts) -> impl Iterator<Item = (u16, u16)> {
+    let DiscoveryPorts { first, step, count, taken_at } = *places;
     let begin = begin(count.into());
     (0..u64::from(count)).filter_map(move |place| {
         let place = (begin + place) % u64::from(count);
@@ -63,7 +63,7 @@ pub fn to_meet(places: &MeetingPorts) -> impl Iterator<Item = (u16, u16)> {
 }
 
 /// The error when clients use every discovery port.
-pub fn no_discovery_port(places: &MeetingPorts) -> SystemError {
+pub fn no_discovery_port(places: &DiscoveryPorts) -> SystemError {
     let last = places.first.saturating_add(places.step.saturating_mul(places.count.saturating_sub(1)));
     SystemError::NoPort { first: places.first, last }
 }
@@ -89,9 +89,9 @@ mod tests {
     }
 
     #[test]
-    fn where_clients_have_met_nobody_else_meets() {
+    fn a_used_discovery_port_is_not_used_again() {
         let port = free(1).unwrap()[0];
-        let places = MeetingPorts { first: port - 10, step: 1, count: 1, taken_at: 10 };
+        let places = DiscoveryPorts { first: port - 10, step: 1, count: 1, taken_at: 10 };
         assert_eq!(free_discovery_port(&places).unwrap(), port - 10);
         let _met = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         assert!(matches!(free_discovery_port(&places), Err(SystemError::NoPort { .. })));

@@ -16,7 +16,7 @@ use crate::programs::{find_program, folder_text};
 use crate::template::Values;
 
 /// Most bytes that are read from a connection for one expected text. Responses are short lines.
-const MOST_HEARD: usize = 1 << 20;
+const MOST_RECEIVED: usize = 1 << 20;
 /// Longest part of the received text that is shown, characters.
 const MOST_SHOWN: usize = 200;
 
@@ -83,7 +83,7 @@ fn dialogue(lines: &[Line], endpoint: &Endpoint, values: &Values, within: Durati
             connection.say(values.fill(words).as_bytes(), deadline)?;
         }
         if let Some(words) = &line.hear {
-            connection.hear(&values.fill(words), deadline).map_err(|why| format!("{}: {why}", line.on))?;
+            connection.await_text(&values.fill(words), deadline).map_err(|why| format!("{}: {why}", line.on))?;
         }
     }
     Ok(())
@@ -92,14 +92,14 @@ fn dialogue(lines: &[Line], endpoint: &Endpoint, values: &Values, within: Durati
 /// One connection of a dialogue, and the received text that no step has processed yet.
 struct Connection {
     stream: TcpStream,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Connection {
     fn open(address: SocketAddr, deadline: Instant) -> Result<Connection, String> {
         let stream = TcpStream::connect_timeout(&address, left(deadline)?)
             .map_err(|error| format!("no connection to {address}: {error}"))?;
-        Ok(Connection { stream, heard: Vec::new() })
+        Ok(Connection { stream, received: Vec::new() })
     }
 
     fn say(&mut self, words: &[u8], deadline: Instant) -> Result<(), String> {
@@ -110,27 +110,28 @@ impl Connection {
     }
 
     /// Reads until `words` has arrived; discards the text up to its end.
-    fn hear(&mut self, words: &str, deadline: Instant) -> Result<(), String> {
-        let missing = |heard: &[u8], why: &str| Err(format!("{why} before {words:?} came; heard {}", shown(heard)));
+    fn await_text(&mut self, words: &str, deadline: Instant) -> Result<(), String> {
+        let missing =
+            |received: &[u8], why: &str| Err(format!("{why} before {words:?} came; heard {}", shown(received)));
         loop {
-            if let Some(at) = self.heard.windows(words.len().max(1)).position(|part| part == words.as_bytes()) {
-                self.heard.drain(..at + words.len());
+            if let Some(at) = self.received.windows(words.len().max(1)).position(|part| part == words.as_bytes()) {
+                self.received.drain(..at + words.len());
                 return Ok(());
             }
-            let Ok(time_left) = left(deadline) else { return missing(&self.heard, "the time was over") };
-            if self.heard.len() > MOST_HEARD {
-                return missing(&self.heard, "too many bytes came");
+            let Ok(time_left) = left(deadline) else { return missing(&self.received, "the time was over") };
+            if self.received.len() > MOST_RECEIVED {
+                return missing(&self.received, "too many bytes came");
             }
             self.stream.set_read_timeout(Some(time_left)).map_err(|error| error.to_string())?;
             let mut some = [0; 4_096];
             match self.stream.read(&mut some) {
-                Ok(0) => return missing(&self.heard, "the connection was closed"),
-                Ok(count) => self.heard.extend_from_slice(&some[..count]),
+                Ok(0) => return missing(&self.received, "the connection was closed"),
+                Ok(count) => self.received.extend_from_slice(&some[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    return missing(&self.heard, "the time was over");
+                    return missing(&self.received, "the time was over");
                 }
-                Err(error) => return missing(&self.heard, &error.to_string()),
+                Err(error) => return missing(&self.received, &error.to_string()),
             }
         }
     }
@@ -145,11 +146,11 @@ fn left(deadline: Instant) -> Result<Duration, String> {
 }
 
 /// The end of the received text, on one line.
-fn shown(heard: &[u8]) -> String {
-    if heard.is_empty() {
+fn shown(received: &[u8]) -> String {
+    if received.is_empty() {
         return "nothing".to_owned();
     }
-    let text = String::from_utf8_lossy(heard);
+    let text = String::from_utf8_lossy(received);
     let skipped = text.chars().count().saturating_sub(MOST_SHOWN);
     format!("{:?}", text.chars().skip(skipped).collect::<String>())
 }
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_a_long_answer_is_shown() {
+    fn only_the_end_of_a_long_response_is_shown() {
         assert_eq!(shown(b""), "nothing");
         assert_eq!(shown(b"+OK\r\n"), r#""+OK\r\n""#);
         assert_eq!(shown(&[b'x'; 5_000]).len(), MOST_SHOWN + 2);

@@ -12,7 +12,7 @@ use crate::error::SystemError;
 use crate::tree;
 
 /// Interval at which a process that is waited for is checked.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A running program with its own session. Dropping it kills all its processes.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ pub fn run_to_end(mut command: Command, within: Duration) -> Result<(ExitStatus,
         match process.ended() {
             Some(status) => break Some(status),
             None if Instant::now() >= deadline => break None,
-            None => thread::sleep(LOOK),
+            None => thread::sleep(POLL_INTERVAL),
         }
     };
     drop(process);

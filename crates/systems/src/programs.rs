@@ -180,17 +180,17 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_change_is_not_relied_on() {
+    fn files_that_others_can_change_are_not_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("program");
         fs::write(&file, "").unwrap();
-        let said = |mode: u32| {
+        let refusal = |mode: u32| {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
             distrust(&fs::symlink_metadata(&file).unwrap())
         };
-        assert_eq!(said(0o755), None);
-        assert!(said(0o777).is_some_and(|why| why.contains("0777")));
-        assert!(said(0o757).is_some());
+        assert_eq!(refusal(0o755), None);
+        assert!(refusal(0o777).is_some_and(|why| why.contains("0777")));
+        assert!(refusal(0o757).is_some());
         // All users can write to the folder for temporary files, but only owners can change their entries.
         assert_eq!(distrust(&fs::symlink_metadata("/tmp").unwrap()), None);
     }

@@ -96,7 +96,7 @@ impl RunningSystem {
     /// All brokers get the request before the first is waited for.
     fn stop_all(&mut self) -> Stopped {
         self.stopped = true;
-        self.let_go_on();
+        self.unpause();
         let before: Vec<bool> = self.brokers.iter_mut().map(|broker| broker.held.ended().is_some()).collect();
         for broker in &mut self.brokers {
             broker.held.request_end(self.stop_within);
@@ -130,7 +130,7 @@ pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, SystemEnd)> {
     let several = brokers.len() > 1;
     brokers.iter_mut().enumerate().find_map(|(number, broker)| {
         let end = broker.held.ended()?;
-        let said = broker.end.get_or_insert_with(|| {
+        let system_end = broker.end.get_or_insert_with(|| {
             let out_of_memory = ran_out_of_memory(broker.cgroup.as_ref(), broker.container.as_ref());
             let memory = if out_of_memory { ", after the kernel OOM-killed a process" } else { "" };
             let which = if several { format!("broker {}: ", number + 1) } else { String::new() };
@@ -146,15 +146,15 @@ pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, SystemEnd)> {
                 out_of_memory,
             }
         });
-        Some((number, said.clone()))
+        Some((number, system_end.clone()))
     })
 }
 
 fn ran_out_of_memory(cgroup: Option<&Cgroup>, container: Option<&crate::launch::Contained>) -> bool {
     let counted = cgroup.and_then(Cgroup::out_of_memory_kills).is_some_and(|kills| kills > 0);
     // A container engine that does not respond any more adds nothing.
-    let told = container.and_then(|found| found.engine.ended(&found.name).ok().flatten());
-    counted || told.is_some_and(|end| end.out_of_memory)
+    let container_end = container.and_then(|found| found.engine.ended(&found.name).ok().flatten());
+    counted || container_end.is_some_and(|end| end.out_of_memory)
 }
 
 /// The last lines of a log; empty if there is none.

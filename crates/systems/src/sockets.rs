@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_reads_is_held_until_it_is_read() {
+    fn unread_bytes_wait_until_they_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ports = BTreeSet::from([listener.local_addr().unwrap().port()]);
         let mut reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -76,10 +76,10 @@ pub fn called(name: &str) -> Vec<u32> {
 /// Ids of the root processes of the other containers in this pod, whose containers share a PID namespace
 /// (`shareProcessNamespace`). The pause process, which holds the namespace, is not among them.
 pub fn beside() -> Vec<u32> {
-    beside_process(&stats(), std::process::id())
+    other_processes(&stats(), std::process::id())
 }
 
-fn beside_process(stats: &[Stat], own: u32) -> Vec<u32> {
+fn other_processes(stats: &[Stat], own: u32) -> Vec<u32> {
     let holds = |stat: &Stat| stat.pid == 1 && PAUSES.contains(&stat.comm.as_str());
     let is_held = stats.iter().any(holds);
     // A program that puts itself into the background becomes a child of process 1.
@@ -136,18 +136,18 @@ pub fn listens(root: u32, port: u16) -> Option<bool> {
     if listening.is_empty() {
         return None;
     }
-    let mut told = true;
+    let mut is_readable = true;
     for pid in members(root) {
         match holds_socket(pid, &listening) {
             Ok(true) => return Some(true),
             Ok(false) => {}
-            Err(ProcError::PermissionDenied(_)) => told = false,
+            Err(ProcError::PermissionDenied(_)) => is_readable = false,
             // The process has ended meanwhile.
             Err(_) => {}
         }
     }
     // Only if all processes could be read, it is certain that none listens.
-    told.then_some(false)
+    is_readable.then_some(false)
 }
 
 fn holds_socket(pid: u32, inodes: &HashSet<u64>) -> ProcResult<bool> {
@@ -172,16 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn beside_an_observer_are_the_other_containers_of_its_pod() {
+    fn an_observer_finds_the_other_containers_of_its_pod() {
         let pod = [(1, "pause", 0), (7, "mosquitto", 0), (8, "helper", 7), (20, "pubmark", 0), (21, "worker", 20)];
         let stats = pod.map(|(pid, comm, ppid)| stat(pid, comm, ppid));
-        assert_eq!(beside_process(&stats, 21), [7]);
-        assert_eq!(beside_process(&stats, 8), [20]);
+        assert_eq!(other_processes(&stats, 21), [7]);
+        assert_eq!(other_processes(&stats, 8), [20]);
         let mut with_a_daemon = stats.to_vec();
         with_a_daemon.push(stat(30, "epmd", 1));
-        assert_eq!(beside_process(&with_a_daemon, 21), [7, 30]);
+        assert_eq!(other_processes(&with_a_daemon, 21), [7, 30]);
         // If the program of the first container has process id 1 and no pause process exists, that program is the
         // system.
-        assert_eq!(beside_process(&[stat(1, "mosquitto", 0), stat(9, "pubmark", 0)], 9), [1]);
+        assert_eq!(other_processes(&[stat(1, "mosquitto", 0), stat(9, "pubmark", 0)], 9), [1]);
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{comes_true, is_alive};
+use common::{becomes_true, is_alive};
 use contained::{accepts_mqtt, back_end, containers, engine};
 use pubmark_systems::cgroup::usage::CgroupUsage;
 use pubmark_systems::container::Engine;
@@ -74,7 +74,7 @@ impl Started {
     }
 
     /// Requests the container to end; returns the status of the command that ran it.
-    fn ask_to_end(&mut self) -> Option<i32> {
+    fn request_end(&mut self) -> Option<i32> {
         // SAFETY: plain system call on a child that was not waited for.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
         self.end()
@@ -122,7 +122,7 @@ fn packet_filter() -> (String, String) {
 }
 
 #[test]
-fn mosquitto_in_a_container_answers_and_leaves_nothing() {
+fn mosquitto_in_a_container_responds_and_leaves_nothing() {
     let Some((engine, image)) = engine() else { return };
     let before = packet_filter();
     let port = ports::free(1).unwrap()[0];
@@ -134,10 +134,10 @@ fn mosquitto_in_a_container_answers_and_leaves_nothing() {
     Command::new("chmod").arg("600").arg(&configuration).status().unwrap();
     let mut started =
         Started::with(engine, image, directory, &["/usr/sbin/mosquitto", "-c", "/pubmark/mosquitto.conf"], None);
-    assert!(comes_true(|| accepts_mqtt(port).unwrap_or(false)), "{}", started.log());
+    assert!(becomes_true(|| accepts_mqtt(port).unwrap_or(false)), "{}", started.log());
 
     let place =
-        engine.cost_place(&started.name, Duration::from_secs(10)).unwrap().expect("its process is on this machine");
+        engine.cost_source(&started.name, Duration::from_secs(10)).unwrap().expect("its process is on this machine");
     let program = std::fs::read_to_string(format!("/proc/{}/comm", place.pid)).unwrap();
     assert_eq!(program, "mosquitto\n");
     let usage = CgroupUsage::read(place.cgroup.as_ref().expect("its group is found"));
@@ -145,16 +145,16 @@ fn mosquitto_in_a_container_answers_and_leaves_nothing() {
     assert_eq!(usage.limits, None);
     assert_eq!(engine.ended(&started.name).unwrap(), None);
 
-    assert_eq!(started.ask_to_end(), Some(0));
+    assert_eq!(started.request_end(), Some(0));
     assert!(started.log().contains("terminating"), "{}", started.log());
     assert!(engine.ended(&started.name).unwrap().is_some_and(|end| end.status == 0 && !end.out_of_memory));
     let (name, folder) = (started.name.clone(), started.directory.path().to_owned());
     drop(started);
     assert!(!containers(engine).contains(&name));
-    assert!(comes_true(|| !is_alive(place.pid)) && !folder.exists());
+    assert!(becomes_true(|| !is_alive(place.pid)) && !folder.exists());
     let group = place.cgroup.unwrap();
     let folders: Vec<PathBuf> = [group.unified, group.cpu, group.memory].into_iter().flatten().collect();
-    assert!(!folders.is_empty() && comes_true(|| folders.iter().all(|folder| !folder.exists())), "{folders:?}");
+    assert!(!folders.is_empty() && becomes_true(|| folders.iter().all(|folder| !folder.exists())), "{folders:?}");
     assert_eq!(packet_filter(), before);
 }
 
@@ -171,7 +171,7 @@ fn its_version_is_what_the_program_in_the_image_says() {
 fn limits_hold_and_show_in_the_counters() {
     let Some((engine, image)) = engine() else { return };
     let limits = ResourceLimits {
-        asked: "cpu=0.2,memory=64MB,cores=1".to_owned(),
+        requested: "cpu=0.2,memory=64MB,cores=1".to_owned(),
         cpu: Some(0.2),
         memory_bytes: Some(64_000_000),
         cores: Some(1),
@@ -185,7 +185,7 @@ fn limits_hold_and_show_in_the_counters() {
         return;
     }
     let started = Started::new(engine, image, &["/bin/sh", "-c", "while :; do :; done"], Some(&limits));
-    let place = engine.cost_place(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
+    let place = engine.cost_source(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
     let group = place.cgroup.unwrap();
     let (begun, before) = (Instant::now(), CgroupUsage::read(&group));
     std::thread::sleep(Duration::from_secs(2));
@@ -213,7 +213,7 @@ fn limits_hold_and_show_in_the_counters() {
 fn a_program_that_wants_more_memory_than_its_limit_is_killed() {
     let Some((engine, image)) = engine() else { return };
     let limits =
-        ResourceLimits { asked: "memory=16MB".to_owned(), cpu: None, memory_bytes: Some(16_000_000), cores: None };
+        ResourceLimits { requested: "memory=16MB".to_owned(), cpu: None, memory_bytes: Some(16_000_000), cores: None };
     if engine.limits_left_out.contains(&"memory") {
         pubmark_testing::skip(format_args!("{} leaves out limits on memory here", engine.title()));
         return;
@@ -229,7 +229,7 @@ fn a_program_that_wants_more_memory_than_its_limit_is_killed() {
 fn a_container_that_ignores_sigterm_is_removed_at_once() {
     let Some((engine, image)) = engine() else { return };
     let mut started = Started::new(engine, image, &["/bin/sh", "-c", "trap '' TERM; while :; do :; done"], None);
-    let place = engine.cost_place(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
+    let place = engine.cost_source(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
     // If only the command is killed, the container continues to run: the clean-up command removes it.
     started.child.kill().unwrap();
     started.child.wait().unwrap();
@@ -256,11 +256,11 @@ fn an_image_that_is_not_here_is_named_with_the_command_that_fetches_it() {
 
 /// Runs this test in a separate process, which starts a container and is killed together with its supervisor.
 #[test]
-fn what_a_killed_owner_left_is_removed_by_the_next_start() {
+fn leftovers_of_a_killed_owner_are_removed_by_the_next_start() {
     let Some((engine, image)) = engine() else { return };
     if let Ok(note) = std::env::var("PUBMARK_TEST_NOTE") {
         let started = Started::new(engine, image, &["/bin/sh", "-c", "while :; do :; done"], None);
-        let place = engine.cost_place(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
+        let place = engine.cost_source(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
         std::fs::write(format!("{note}-early"), format!("{} {}", started.name, place.pid)).unwrap();
         std::fs::rename(format!("{note}-early"), note).unwrap();
         // The process is killed here.
@@ -270,7 +270,7 @@ fn what_a_killed_owner_left_is_removed_by_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("name");
     let mut owner = Command::new(std::env::current_exe().unwrap())
-        .args(["what_a_killed_owner_left_is_removed_by_the_next_start", "--exact"])
+        .args(["leftovers_of_a_killed_owner_are_removed_by_the_next_start", "--exact"])
         .env("PUBMARK_TEST_NOTE", &note)
         // Files that the process cannot remove are removed with this folder.
         .env("TMPDIR", folder.path())
@@ -278,7 +278,7 @@ fn what_a_killed_owner_left_is_removed_by_the_next_start() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let written = (0..6).any(|_| comes_true(|| note.exists()));
+    let written = (0..6).any(|_| becomes_true(|| note.exists()));
     owner.kill().unwrap();
     owner.wait().unwrap();
     assert!(written, "the owner never started its container");
@@ -287,7 +287,7 @@ fn what_a_killed_owner_left_is_removed_by_the_next_start() {
     let removed = engine.remove_abandoned().unwrap();
     // The start of another test may have removed it first.
     assert!(removed.contains(&name) || !containers(engine).contains(&name), "{removed:?}");
-    assert!(comes_true(|| !is_alive(pid)));
+    assert!(becomes_true(|| !is_alive(pid)));
 }
 
 fn read_note(note: &Path) -> (String, u32) {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{comes_true, is_alive, mqtt_connect, options};
+use common::{becomes_true, is_alive, mqtt_connect, options};
 use contained::{containers, definition, engine};
 use pubmark_systems::cgroup::usage::CgroupUsage;
 use pubmark_systems::container::EngineKind;
@@ -39,7 +39,7 @@ fn a_system_in_a_container_is_started_described_measured_and_stopped() {
     let Some((engine, image)) = engine() else { return };
     let folder = tempfile::tempdir().unwrap();
     let limits = ResourceLimits {
-        asked: "cpu=0.5,memory=64MB".to_owned(),
+        requested: "cpu=0.5,memory=64MB".to_owned(),
         cpu: Some(0.5),
         memory_bytes: Some(64_000_000),
         cores: None,
@@ -105,7 +105,7 @@ fn a_container_is_killed_paused_and_started_again() {
     assert!(running.ended().unwrap().contains("137"));
     assert!(accepts(running.endpoint()).is_err() && running.kill(None).unwrap_err().contains("had ended before"));
     running.start_again(None).unwrap();
-    let listens = |running: &RunningSystem| (0..3).any(|_| comes_true(|| accepts(running.endpoint()).is_ok()));
+    let listens = |running: &RunningSystem| (0..3).any(|_| becomes_true(|| accepts(running.endpoint()).is_ok()));
     assert!(listens(&running));
     running.end(None).unwrap();
     running.start_again(Some(0)).unwrap();
@@ -142,7 +142,7 @@ exec ENGINE "$@"
 "#;
 
 #[test]
-fn an_engine_that_fails_to_start_a_container_again_is_asked_again_and_not_for_ever() {
+fn restarting_a_container_is_retried_a_limited_number_of_times() {
     let Some((engine, image)) = engine() else { return };
     if let Ok(failures) = std::env::var(NOTE) {
         let mut running = begin(image, |_| {});
@@ -150,7 +150,7 @@ fn an_engine_that_fails_to_start_a_container_again_is_asked_again_and_not_for_ev
             running.kill(None).unwrap();
             std::fs::write(&failures, times.to_string()).unwrap();
             let started = running.start_again(None);
-            assert!(started.is_err() || (0..3).any(|_| comes_true(|| accepts(running.endpoint()).is_ok())));
+            assert!(started.is_err() || (0..3).any(|_| becomes_true(|| accepts(running.endpoint()).is_ok())));
             (started, std::fs::read_to_string(&failures).unwrap().trim().to_owned())
         };
         assert_eq!(starts_after(2), (Ok(()), "0".to_owned()));
@@ -166,7 +166,7 @@ fn an_engine_that_fails_to_start_a_container_again_is_asked_again_and_not_for_ev
     std::fs::write(&program, script.replace("ENGINE", engine.program.to_str().unwrap())).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut inner = Command::new(std::env::current_exe().unwrap());
-    inner.args(["an_engine_that_fails_to_start_a_container_again_is_asked_again_and_not_for_ever", "--exact"]);
+    inner.args(["restarting_a_container_is_retried_a_limited_number_of_times", "--exact"]);
     inner.env(NOTE, &failures).env("PUBMARK_CONTAINER_ENGINE", &program).env("TMPDIR", folder.path());
     let (status, output) = pubmark_systems::process::run_to_end(inner, Duration::from_secs(120)).unwrap();
     assert!(status.success() && !output.contains("skipped"), "{output}");
@@ -213,13 +213,17 @@ fn nothing_is_left_of_a_container_whose_owner_is_killed() {
         match delay {
             // At a random moment of the start.
             Some(ms) => std::thread::sleep(Duration::from_millis(ms)),
-            None => assert!((0..6).any(|_| comes_true(|| note.exists())), "the owner never started its container"),
+            None => assert!((0..6).any(|_| becomes_true(|| note.exists())), "the owner never started its container"),
         }
         owner.kill().unwrap();
         owner.wait().unwrap();
         // The kernel has closed the pipes of the owner; its supervisor removes everything now.
         let owner = owner.id();
-        assert!((0..3).any(|_| comes_true(|| nothing_is_left(engine, folder.path(), owner))), "{}", containers(engine));
+        assert!(
+            (0..3).any(|_| becomes_true(|| nothing_is_left(engine, folder.path(), owner))),
+            "{}",
+            containers(engine)
+        );
         if let Ok(pid) = std::fs::read_to_string(&note) {
             assert!(!is_alive(pid.parse().unwrap()));
         }

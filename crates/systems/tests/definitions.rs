@@ -28,7 +28,7 @@ fn conditions(definition: &Definition) -> Vec<&When> {
 }
 
 #[test]
-fn what_a_condition_switches_on_is_a_named_deviation() {
+fn a_conditional_setting_is_a_named_deviation() {
     for definition in Definition::embedded().unwrap().iter().filter(|definition| definition.ranked) {
         for condition in [Condition::Tls, Condition::Password, Condition::Raised, Condition::Bridge, Condition::Cluster]
         {
@@ -40,7 +40,7 @@ fn what_a_condition_switches_on_is_a_named_deviation() {
 }
 
 #[test]
-fn what_a_definition_promises_it_says_how_to_do() {
+fn a_definition_has_settings_for_all_that_it_offers() {
     for definition in Definition::embedded().unwrap() {
         let name = &definition.name;
         let has = |condition| conditions(&definition).iter().any(|when| when.needs(condition));
@@ -67,7 +67,7 @@ fn what_a_definition_promises_it_says_how_to_do() {
 }
 
 #[test]
-fn a_log_in_or_tls_is_offered_by_each_back_end_apart() {
+fn each_back_end_offers_a_log_in_or_tls_separately() {
     // Mochi's own program encrypts and requires no log-in; the one in its image requires a log-in and does not encrypt.
     let mochi = Definition::load("mochi").unwrap();
     assert_eq!((mochi.encrypts(false), mochi.asks_for_login(false)), (true, false));
@@ -128,7 +128,7 @@ fn emqx_can_be_run_as_psmark_ran_it() {
 }
 
 #[test]
-fn an_unknown_system_is_answered_with_those_there_are() {
+fn an_unknown_system_is_refused_with_the_known_ones() {
     let error = Definition::load("mosqito").unwrap_err().to_string();
     let names = Definition::names().join(", ");
     assert_eq!(error, format!("unknown system `mosqito`: known are {names}, or the path of a definition"));
@@ -156,7 +156,7 @@ fn a_wrong_definition_says_where_and_what() {
 }
 
 #[test]
-fn a_profile_or_protocol_that_is_not_there_is_answered_with_those_that_are() {
+fn an_unknown_profile_or_protocol_is_refused_with_the_known_ones() {
     let definition = Definition::load("mosquitto").unwrap();
     let error = definition.profile("fast").unwrap_err().to_string();
     assert_eq!(error, "`mosquitto` has no profile `fast`: it has default, durable, psmark, tuned");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{comes_true, is_alive, options, script_with};
+use common::{becomes_true, is_alive, options, script_with};
 use pubmark_model::topology::{Topology, TopologyMode};
 use pubmark_systems::cgroup::layout::Layout;
 use pubmark_systems::{Definition, StartOptions, start};
@@ -65,7 +65,7 @@ fn nothing_remains_of_an_owner_killed_at_any_moment() {
             running.stop();
         }
     }
-    let mut seen_groups = 0;
+    let mut known_groups = 0;
     for kill in 0..10u64 {
         let folder = tempfile::tempdir().unwrap();
         let mark = format!("{}-{kill}", std::process::id());
@@ -78,23 +78,23 @@ fn nothing_remains_of_an_owner_killed_at_any_moment() {
             .unwrap();
         // The kills are spread over the time of a start and a stop; the last ones happen after a complete start.
         if kill >= 7 {
-            assert!(comes_true(|| folder.path().join("started").exists()), "the owner never started its system");
+            assert!(becomes_true(|| folder.path().join("started").exists()), "the owner never started its system");
         }
         let until = Instant::now() + Duration::from_micros(kill * 61_803 % 500_000);
         while Instant::now() < until {
             std::thread::sleep(Duration::from_micros(500));
         }
         let pids = marked(&mark);
-        seen_groups += groups_of(&pids).len();
+        known_groups += groups_of(&pids).len();
         owner.kill().unwrap();
         owner.wait().unwrap();
-        assert!(comes_true(|| marked(&mark).is_empty()), "kill {kill}: {:?} still run", marked(&mark));
+        assert!(becomes_true(|| marked(&mark).is_empty()), "kill {kill}: {:?} still run", marked(&mark));
         assert_eq!(groups_of(&pids), Vec::<PathBuf>::new(), "kill {kill}");
         assert_eq!(folders_in(folder.path()), Vec::<PathBuf>::new(), "kill {kill}");
         let cleaned = std::fs::read_to_string(folder.path().join("cleaned")).unwrap_or_default();
         assert!(kill < 7 || cleaned.contains("script-1\n") && cleaned.contains("script-2\n"), "kill {kill}: {cleaned}");
     }
-    if seen_groups == 0 {
+    if known_groups == 0 {
         pubmark_testing::skip("control groups, as none can be made here");
     }
 }
@@ -123,7 +123,7 @@ fn nothing_remains_when_the_supervisor_is_killed() {
     assert_eq!(std::fs::read_to_string(format!("/proc/{supervisor}/comm")).unwrap().trim(), "pubmark-superv");
     kill(supervisor);
     assert_eq!(wait_for_end(&mut running), "killed with the process that held it");
-    assert!(comes_true(|| tree.iter().all(|pid| !is_alive(*pid))), "{tree:?}");
+    assert!(becomes_true(|| tree.iter().all(|pid| !is_alive(*pid))), "{tree:?}");
     assert!(!folder.exists());
     assert_eq!(groups_of(&[supervisor]), Vec::<PathBuf>::new());
 }
@@ -139,7 +139,7 @@ fn a_supervisor_outlives_the_signals_of_a_terminal() {
     // The broker starts with the default action for signals: it ends when requested to.
     assert!(is_alive(supervisor) && running.ended().is_none());
     assert!(matches!(running.stop(), pubmark_systems::process::Stopped::Asked(_)));
-    assert!(comes_true(|| !is_alive(supervisor)));
+    assert!(becomes_true(|| !is_alive(supervisor)));
 }
 
 #[test]

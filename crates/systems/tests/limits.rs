@@ -83,7 +83,7 @@ fn a_busy_program_gets_no_more_than_its_share_of_a_core() {
 }
 
 #[test]
-fn a_program_that_takes_more_memory_than_allowed_is_killed_and_that_is_said() {
+fn a_program_beyond_its_memory_limit_is_killed_and_that_is_reported() {
     if !limits_can_be_held() {
         return;
     }
@@ -99,7 +99,7 @@ fn a_program_that_takes_more_memory_than_allowed_is_killed_and_that_is_said() {
 }
 
 #[test]
-fn cores_are_kept_to() {
+fn assigned_cores_are_respected() {
     let running = limited("cores=1", "while True: s.accept()").unwrap();
     let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
     let first = pubmark_systems::affinity::own_cores()[0].to_string();

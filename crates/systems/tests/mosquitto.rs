@@ -5,7 +5,7 @@ mod common;
 
 use std::process::{Command, Stdio};
 
-use common::{comes_true, is_alive, mosquitto_is_installed, mqtt_connect, options};
+use common::{becomes_true, is_alive, mosquitto_is_installed, mqtt_connect, options};
 use pubmark_model::workload::Credentials;
 use pubmark_systems::process::Stopped;
 use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, TlsFiles, start};
@@ -24,7 +24,7 @@ fn mosquitto(change: impl FnOnce(&mut StartOptions)) -> RunningSystem {
 }
 
 #[test]
-fn the_default_profile_starts_answers_and_stops() {
+fn the_default_profile_starts_responds_and_stops() {
     if !mosquitto_is_installed() {
         return;
     }
@@ -57,7 +57,7 @@ fn the_tuned_profile_names_what_it_changes() {
 }
 
 #[test]
-fn a_password_is_asked_for_and_kept_out_of_the_record() {
+fn a_password_is_required_and_not_recorded() {
     if !mosquitto_is_installed() {
         return;
     }
@@ -158,14 +158,14 @@ fn nothing_runs_on_when_its_owner_is_killed() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    assert!(comes_true(|| note.exists()), "the owner never started mosquitto");
+    assert!(becomes_true(|| note.exists()), "the owner never started mosquitto");
     let broker: u32 = std::fs::read_to_string(&note).unwrap().parse().unwrap();
     assert!(is_alive(broker));
     owner.kill().unwrap();
     owner.wait().unwrap();
-    assert!(comes_true(|| !is_alive(broker)), "mosquitto {broker} runs on");
+    assert!(becomes_true(|| !is_alive(broker)), "mosquitto {broker} runs on");
 
     // Its supervisor removes its directories too.
     let left = || std::fs::read_dir(folder.path()).unwrap().flatten().filter(|e| e.path().is_dir()).count();
-    assert!(comes_true(|| left() == 0), "{} directories are left", left());
+    assert!(becomes_true(|| left() == 0), "{} directories are left", left());
 }

@@ -63,16 +63,16 @@ fn peer(answers: Vec<Vec<u8>>) -> (u16, JoinHandle<Vec<String>>) {
     let listener = common::listen();
     let port = listener.local_addr().unwrap().port();
     let thread = thread::spawn(move || {
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         for answer in answers {
             let (mut stream, _) = listener.accept().unwrap();
             let mut query = vec![0; 4_096];
             let length = stream.read(&mut query).unwrap();
-            asked.push(String::from_utf8_lossy(&query[..length]).lines().next().unwrap_or_default().to_owned());
+            requests.push(String::from_utf8_lossy(&query[..length]).lines().next().unwrap_or_default().to_owned());
             // The client closes the connection if the response is too slow or too long.
             stream.write_all(&answer).ok();
         }
-        asked
+        requests
     });
     (port, thread)
 }
@@ -129,15 +129,15 @@ fn own_cpu_ns() -> u64 {
 #[test]
 fn one_query_is_one_request_and_names_the_collectors() {
     let body = "node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 1\n";
-    let (port, asked) = peer(vec![answer("200 OK", body)]);
+    let (port, requests) = peer(vec![answer("200 OK", body)]);
     let scraper = Scraper::new(&format!("127.0.0.1:{port}")).unwrap();
     assert_eq!(scraper.read().unwrap().busy_seconds(), 1.0);
-    let asked = asked.join().unwrap();
-    assert_eq!(asked, ["GET /metrics?collect[]=cpu&collect[]=meminfo&collect[]=netdev HTTP/1.1"]);
+    let requests = requests.join().unwrap();
+    assert_eq!(requests, ["GET /metrics?collect[]=cpu&collect[]=meminfo&collect[]=netdev HTTP/1.1"]);
 }
 
 #[test]
-fn wrong_answers_are_errors_and_take_no_longer_than_2_s() {
+fn wrong_responses_are_errors_within_2_s() {
     let endless = [b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n".to_vec(), vec![b'x'; 9 << 20]].concat();
     let moved = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n".to_vec();
     for (name, bytes) in [
@@ -162,7 +162,7 @@ fn wrong_answers_are_errors_and_take_no_longer_than_2_s() {
 }
 
 #[test]
-fn a_peer_that_never_answers_is_given_up() {
+fn a_peer_that_never_responds_is_given_up() {
     let listener = common::listen();
     let port = listener.local_addr().unwrap().port();
     let start = Instant::now();

@@ -109,7 +109,7 @@ fn endpoint(listener: &TcpListener) -> Endpoint {
 }
 
 #[test]
-fn an_answer_that_does_not_come_ends_the_probe_at_its_deadline() {
+fn a_probe_without_a_response_ends_at_its_deadline() {
     let definition = probed("{dialogue: [{on: one, say: hello, hear: welcome}]}");
     let listener = common::listen();
     let begun = Instant::now();
@@ -120,7 +120,7 @@ fn an_answer_that_does_not_come_ends_the_probe_at_its_deadline() {
 }
 
 #[test]
-fn other_words_than_those_waited_for_are_shown() {
+fn unexpected_text_is_shown() {
     let definition = probed("{dialogue: [{on: one, hear: welcome}]}");
     let listener = common::listen();
     let place = endpoint(&listener);
@@ -131,7 +131,7 @@ fn other_words_than_those_waited_for_are_shown() {
 }
 
 #[test]
-fn what_came_before_the_words_is_skipped_and_what_came_after_is_kept() {
+fn bytes_before_the_expected_text_are_skipped_and_those_after_it_stay() {
     let definition = probed("{dialogue: [{on: one, hear: beta}, {on: one, hear: gamma}, {on: one, hear: alpha}]}");
     let listener = common::listen();
     let place = endpoint(&listener);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{comes_true, mosquitto_is_installed};
+use common::{becomes_true, mosquitto_is_installed};
 use pubmark_systems::cgroup::{CgroupFolders, CostSource};
 use pubmark_systems::meter::{Reading, SystemMeter, Workers};
 use pubmark_systems::network::SocketMeter;
@@ -47,7 +47,7 @@ impl Broker {
         unsafe { command.pre_exec(move || doors.iter().try_for_each(|door| fs::write(door, "0"))) };
         let child = command.spawn().unwrap();
         let broker = Broker { child, port, cgroup, _folder: folder };
-        assert!(comes_true(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "mosquitto does not listen");
+        assert!(becomes_true(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "mosquitto does not listen");
         Some(broker)
     }
 
@@ -83,7 +83,7 @@ impl Drop for Broker {
         self.child.wait().ok();
         for folder in self.cgroup.iter().flat_map(folders) {
             // A group stays busy for a moment after its last process has ended.
-            comes_true(|| fs::remove_dir(folder).is_ok());
+            becomes_true(|| fs::remove_dir(folder).is_ok());
         }
     }
 }
@@ -174,7 +174,7 @@ fn cpu_time_of_the_control_group_and_of_the_tree_agree() {
 }
 
 #[test]
-fn bytes_of_a_known_transfer_are_told_to_the_byte() {
+fn bytes_of_a_known_transfer_are_exact() {
     let Some(broker) = Broker::start() else { return };
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     let pids = [broker.child.id()];
@@ -184,7 +184,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
     // the responses to CONNECT and SUBSCRIBE, 4 and 5 bytes, which may be acknowledged after the meter has started.
     let meter = std::cell::RefCell::new(&mut meter);
     let last = std::cell::Cell::new(None);
-    let told = comes_true(|| {
+    let reported = becomes_true(|| {
         let (system, own) = meter.borrow_mut().read(&pids, &[std::process::id()]).unwrap();
         let system = system.unwrap();
         last.set(Some((system, own)));
@@ -192,7 +192,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
         (system.received_bytes, own.received_bytes, own.sent_bytes) == (bytes, bytes, bytes)
             && system.sent_bytes >= bytes
     });
-    assert!(told, "{bytes} bytes each way, told {:?}", last.get());
+    assert!(reported, "{bytes} bytes each way, told {:?}", last.get());
     // A new connection adds CONNECT and CONNACK, and the SYN, which the kernel counts as a sent byte.
     let _third = broker.connect("third");
     let (system, own) = meter.borrow_mut().read(&pids, &[std::process::id()]).unwrap();
@@ -269,7 +269,7 @@ fn a_broker_that_ends_within_the_window_has_no_cost() {
 }
 
 #[test]
-fn limits_that_hold_a_broker_back_are_told() {
+fn limits_that_throttle_a_broker_are_reported() {
     let Some(broker) = Broker::start() else { return };
     let Some(folder) = broker.cgroup.as_ref().and_then(|place| place.cpu.as_ref().or(place.unified.as_ref())) else {
         return;
@@ -325,7 +325,7 @@ fn cost_of_sampling(connections: usize) -> Option<f64> {
     let share = (sampler_cpu_s() - before_s) / start.elapsed().as_secs_f64();
     let samples = sampler.finish();
     let last = samples.all()[samples.all().len() - 1].system.unwrap();
-    print_single_looks(&broker);
+    print_single_samples(&broker);
     assert!(last.descriptors.unwrap() as usize >= connections, "{last:?}");
     eprintln!("{connections} connections: sampling takes {:.2} % of a core", share * 100.0);
     Some(share)
@@ -333,7 +333,7 @@ fn cost_of_sampling(connections: usize) -> Option<f64> {
 
 /// Prints the share of a core for each reading: the first of all sockets, which finds their owners, a later one, and
 /// the others.
-fn print_single_looks(broker: &Broker) {
+fn print_single_samples(broker: &Broker) {
     let own = pubmark_systems::meter::OwnMeter::default();
     let mut system = SystemMeter::new(&[broker.place()]);
     let cpu_ms = |name: &str, look: &mut dyn FnMut()| {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{comes_true, is_alive, options, script};
+use common::{becomes_true, is_alive, options, script};
 use pubmark_model::workload::Credentials;
 use pubmark_systems::process::Stopped;
 use pubmark_systems::{BackEndChoice, Definition, Endpoint, RunningSystem, SystemError, TlsFiles, start};
@@ -20,7 +20,7 @@ fn begin(definition: &Definition) -> Result<RunningSystem, SystemError> {
 }
 
 #[test]
-fn a_missing_program_is_answered_with_the_command_that_installs_it() {
+fn a_missing_program_is_reported_with_its_install_command() {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/mosquitto.yaml")).unwrap();
     let definition =
         Definition::parse(&text.replace("program: mosquitto\n", "program: no-such-broker\n"), "mine.yaml").unwrap();
@@ -66,7 +66,7 @@ fn a_system_without_a_broker_or_with_a_container_alone_says_so() {
 }
 
 #[test]
-fn a_system_that_cannot_ask_for_a_login_is_not_started_open_to_all() {
+fn a_system_that_cannot_require_a_log_in_is_not_started_without_one() {
     let mut options = options("mqtt5");
     options.credentials = Some(Credentials { user: "a".to_owned(), password: "b".into() });
     let error = start(&script(LISTEN, 4.0, 1.0), &options, &mut |_| Ok(())).unwrap_err().to_string();
@@ -190,7 +190,7 @@ fn a_program_that_ignores_sigterm_is_killed_with_its_children() {
     let child: u32 = std::fs::read_to_string(&note).unwrap().trim().parse().unwrap();
     assert!(is_alive(pid) && is_alive(child));
     assert_eq!(running.stop(), Stopped::Killed);
-    assert!(!is_alive(pid) && comes_true(|| !is_alive(child)));
+    assert!(!is_alive(pid) && becomes_true(|| !is_alive(child)));
 }
 
 #[test]
@@ -201,11 +201,11 @@ fn children_that_outlive_their_parent_are_killed_too() {
     let running = begin(&script(&text, 10.0, 5.0)).unwrap();
     let child: u32 = std::fs::read_to_string(&note).unwrap().trim().parse().unwrap();
     assert!(matches!(running.stop(), Stopped::Asked(_)));
-    assert!(comes_true(|| !is_alive(child)));
+    assert!(becomes_true(|| !is_alive(child)));
 }
 
 #[test]
-fn an_end_in_the_middle_is_seen() {
+fn an_end_during_the_run_is_detected() {
     let text = format!(
         "{}\necho stumbled",
         LISTEN.trim_start_matches("exec ").replace("while True: s.accept()", "s.accept(); s.accept()")

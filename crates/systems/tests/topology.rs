@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 
-use common::{comes_true, is_alive, mosquitto_is_installed, mqtt_connect, options};
+use common::{becomes_true, is_alive, mosquitto_is_installed, mqtt_connect, options};
 use pubmark_model::topology::{Topology, TopologyMode};
 use pubmark_systems::{Definition, Endpoint, StartOptions, start};
 
@@ -119,7 +119,7 @@ fn independent_brokers_are_neither_first_nor_further() {
 }
 
 #[test]
-fn a_topology_that_is_not_offered_is_answered_with_what_is() {
+fn an_unsupported_topology_is_refused_with_the_supported_ones() {
     let refuse = |wanted, mode| start(&trio(), &brokers(wanted, mode), &mut |_| Ok(())).unwrap_err().to_string();
     assert_eq!(
         refuse(2, TopologyMode::Bridge),
@@ -130,7 +130,7 @@ fn a_topology_that_is_not_offered_is_answered_with_what_is() {
 }
 
 #[test]
-fn one_broker_that_fails_takes_all_back() {
+fn one_broker_that_fails_stops_all_others() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("fail");
     fs::write(&note, "").unwrap();
@@ -143,7 +143,7 @@ fn one_broker_that_fails_takes_all_back() {
     .unwrap_err()
     .to_string();
     assert_eq!(error, "`trio` ended while it was starting (broker 2: exit status: 3); it printed nothing");
-    assert!(seen.iter().all(|address| comes_true(|| std::net::TcpStream::connect(address).is_err())));
+    assert!(seen.iter().all(|address| becomes_true(|| std::net::TcpStream::connect(address).is_err())));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn packets_are_raised_as_far_as_allowed_and_that_is_named() {
 }
 
 #[test]
-fn three_real_brokers_answer_side_by_side() {
+fn three_real_brokers_respond_in_parallel() {
     if !mosquitto_is_installed() {
         return;
     }

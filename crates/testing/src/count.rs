@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_marked_and_shows_what_differs() {
+    fn a_failed_count_is_marked_and_shows_the_difference() {
         let lost = 1;
         assert_eq!(words(|| assert_count!(lost == 0)), "COUNT: lost == 0");
         assert_eq!(words(|| assert_count!(lost == 0, "of {}", 7)), "COUNT: lost == 0: of 7");

@@ -63,7 +63,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn more_bytes_never_take_back_what_fewer_said(bytes in almost()) {
+    fn more_bytes_never_contradict_an_earlier_result(bytes in almost()) {
         let mut before = None;
         for length in 1..=bytes.len() {
             match next(&bytes[..length], MOST_BYTES) {
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_and_its_answer_say_what_they_were_given(
+    fn a_request_and_its_reply_carry_their_properties(
         id in "[0-9-]{0,30}",
         queue in "[a-z.]{1,60}",
         persistent in any::<bool>(),
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_comes_apart_into_what_it_was_made_of(
+    fn a_message_is_decoded_into_its_parts(
         body in proptest::collection::vec(any::<u8>(), 1..500),
         most_bytes in 1usize..200,
         key in "[a-z.]{0,40}",
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_client_is_called_it_writes_whole_frames(name in ".{0,300}", text in ".{0,300}", number in any::<u16>()) {
+    fn any_client_name_gives_whole_frames(name in ".{0,300}", text in ".{0,300}", number in any::<u16>()) {
         let mut out = Vec::new();
         let login = Login { connection_name: &name, product: "p", version: "v", user: &name, password: &text };
         encode_start_ok(&login, &mut out);

@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_filter_matches_begins_with_its_prefix(
+    fn every_topic_that_a_filter_matches_begins_with_its_prefix(
         filter in "([ab$]{0,2}|\\+)(/([ab]{0,2}|\\+)){0,3}(/#)?",
         topic in "[ab$]{0,2}(/[ab]{0,2}){0,4}",
     ) {
@@ -108,7 +108,7 @@ proptest! {
 }
 
 #[test]
-fn a_handshake_as_libzmq_4_3_4_says_it_is_read() {
+fn a_handshake_of_libzmq_4_3_4_is_read() {
     let mut bytes = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL".to_vec();
     bytes.resize(GREETING_BYTES, 0);
     bytes

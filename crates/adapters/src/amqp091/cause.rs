@@ -1,12 +1,12 @@
 //! What it means that a server closes a connection or a channel.
 
 use pubmark_protocol::events::{Cause, Reason};
-use pubmark_wire::amqp091::{Closing, DecodeError, Method, Version, code, reply_name};
+use pubmark_wire::amqp091::{CloseReason, DecodeError, Method, Version, code, reply_name};
 
 use crate::connection::Phase;
 
 /// The server's words, with the name of its code ahead where they do not begin with it (RabbitMQ's do).
-pub(super) fn words(closing: &Closing<'_>) -> Reason {
+pub(super) fn words(closing: &CloseReason<'_>) -> Reason {
     let name = reply_name(closing.code).map_or_else(|| format!("code {}", closing.code), str::to_owned);
     Reason::words(match closing.text {
         "" => name,
@@ -16,7 +16,7 @@ pub(super) fn words(closing: &Closing<'_>) -> Reason {
 }
 
 /// Why the connection ends, if it ends because of this.
-pub(super) fn of(phase: Phase, closing: &Closing<'_>) -> Cause {
+pub(super) fn of(phase: Phase, closing: &CloseReason<'_>) -> Cause {
     let reason = words(closing);
     match (phase, closing.code) {
         // RabbitMQ refuses a message above its limit as a condition that does not hold.
@@ -53,8 +53,8 @@ pub(super) fn other_version(phase: Phase, version: Version) -> Cause {
 mod tests {
     use super::*;
 
-    fn closing(code: u16, text: &str) -> Closing<'_> {
-        Closing { code, text, method: (0, 0) }
+    fn closing(code: u16, text: &str) -> CloseReason<'_> {
+        CloseReason { code, text, method: (0, 0) }
     }
 
     #[test]
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_a_log_in_of_a_session_and_of_a_message_are_told_apart() {
+    fn refusals_of_a_log_in_a_session_and_a_message_are_distinguished() {
         assert!(matches!(of(Phase::Opening, &closing(403, "no")), Cause::NotAuthorized(_)));
         assert!(matches!(of(Phase::Opening, &closing(530, "no such virtual host")), Cause::Refused(_)));
         assert!(matches!(of(Phase::Open, &closing(403, "no")), Cause::Server { too_large: false, .. }));

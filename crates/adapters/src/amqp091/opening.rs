@@ -69,7 +69,7 @@ pub(super) struct Opening {
     /// The response to `confirm.select` has not arrived.
     selecting: bool,
     /// The check whether the session's queue exists is sent, and has no response yet.
-    asking: bool,
+    checking: bool,
     /// It is.
     found: bool,
     /// The session was open before.
@@ -89,7 +89,7 @@ impl Opening {
             plain: used(!config.subscriptions.is_empty() || publishes_on(PLAIN) || !confirmed),
             confirmed: used(confirmed),
             selecting: false,
-            asking: false,
+            checking: false,
             found: false,
             was_open: false,
             heartbeat_s: 0,
@@ -101,7 +101,7 @@ impl Opening {
         self.step = Step::Start;
         self.plain.restart();
         self.confirmed.restart();
-        (self.selecting, self.asking, self.found) = (false, false, false);
+        (self.selecting, self.checking, self.found) = (false, false, false);
         shared.config.connections.maximum_packet_bytes.clamp(LEAST_FRAME_BYTES, MOST_FRAME_BYTES)
     }
 
@@ -116,13 +116,13 @@ impl Opening {
     }
 
     /// Is the response to the check for the queue awaited?
-    pub(super) fn is_asking(&self) -> bool {
-        self.asking
+    pub(super) fn awaits_queue_check(&self) -> bool {
+        self.checking
     }
 
     /// The response to that check.
     pub(super) fn answered(&mut self, found: bool) {
-        (self.asking, self.found) = (false, found);
+        (self.checking, self.found) = (false, found);
     }
 
     /// The channel of the consumer is opened once more.
@@ -220,7 +220,7 @@ impl Amqp091 {
         opening.plain.open();
         opening.confirmed.open();
         opening.selecting = opening.confirmed != Channel::Unused;
-        opening.asking = link.config.persistent && !link.config.subscriptions.is_empty();
+        opening.checking = link.config.persistent && !link.config.subscriptions.is_empty();
         let queue = &kept_queue(link, shared);
         link.outbox.append(&mut shared.pool, |out| {
             if opening.plain != Channel::Unused {
@@ -230,7 +230,7 @@ impl Amqp091 {
                 encode_channel_open(CONFIRMED, out);
                 encode_select(CONFIRMED, out);
             }
-            if opening.asking {
+            if opening.checking {
                 encode_declare(PLAIN, &Declare { queue, passive: true, ..Declare::default() }, out);
             }
         });
@@ -269,7 +269,7 @@ impl Amqp091 {
     pub(super) fn open_if_settled(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let opening = &mut self.opening;
         let is_settled = opening.plain.is_settled() && opening.confirmed.is_settled();
-        if link.phase == Phase::Open || !is_settled || opening.selecting || opening.asking {
+        if link.phase == Phase::Open || !is_settled || opening.selecting || opening.checking {
             return;
         }
         link.opened(shared, opening.heartbeat_s);

@@ -134,7 +134,7 @@ impl Amqp091 {
     fn deliver(&mut self, link: &mut Link, shared: &mut Shared, body: &[u8], times: Times, sink: &mut impl Sink) {
         self.incoming.expected = Expected::Method;
         self.incoming.delivered = self.incoming.tag;
-        self.hand_on(link, body, times, sink);
+        self.report_message(link, body, times, sink);
         if self.consumer.acknowledges() {
             self.incoming.unacknowledged += 1;
             if self.incoming.unacknowledged >= MOST_UNACKNOWLEDGED {
@@ -144,7 +144,7 @@ impl Amqp091 {
     }
 
     /// Reports a message by its kind: a request, a reply, or neither.
-    fn hand_on(&self, link: &Link, body: &[u8], times: Times, sink: &mut impl Sink) {
+    fn report_message(&self, link: &Link, body: &[u8], times: Times, sink: &mut impl Sink) {
         let Incoming { reply_to, correlation_id, header, has_header, .. } = &self.incoming;
         let delivery = Delivery { header: has_header.then_some(header), ..times.delivery(body, false) };
         if !reply_to.is_empty() {

@@ -62,14 +62,14 @@ impl Confirms {
 
 /// Where the server wants no messages at present.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stops {
+pub(super) struct PausedChannels {
     /// Nowhere (`connection.blocked`).
     pub(super) connection: bool,
     plain: bool,
     confirmed: bool,
 }
 
-impl Stops {
+impl PausedChannels {
     pub(super) fn any(self) -> bool {
         self.connection || self.plain || self.confirmed
     }
@@ -84,7 +84,7 @@ impl Amqp091 {
     pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let place = usize::from(message.publication);
         let is_confirmed = self.publishes[place].channel() == CONFIRMED;
-        let is_stopped = self.stops.on(if is_confirmed { CONFIRMED } else { PLAIN });
+        let is_stopped = self.paused.on(if is_confirmed { CONFIRMED } else { PLAIN });
         if is_stopped || (is_confirmed && !self.confirms.in_flight.has_room()) {
             return Err(Refusal::Blocked(Blocked::Window));
         }
@@ -141,7 +141,7 @@ impl Amqp091 {
     ) -> Result<(), Refusal> {
         let is_confirmed = level(answer.qos) != Qos::BestEffort;
         let channel = if is_confirmed { CONFIRMED } else { PLAIN };
-        if self.stops.on(channel) || (is_confirmed && !self.confirms.in_flight.has_room()) {
+        if self.paused.on(channel) || (is_confirmed && !self.confirms.in_flight.has_room()) {
             return Err(Refusal::Blocked(Blocked::Window));
         }
         // A correlation that is not text cannot be encoded; our own requesters always send text.
@@ -165,7 +165,7 @@ impl Amqp091 {
 
     /// Sends messages of an earlier connection again, as far as the window allows.
     pub(super) fn send_held(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        while !self.stops.on(CONFIRMED)
+        while !self.paused.on(CONFIRMED)
             && let Some(tag) = self.confirms.in_flight.next_held()
         {
             // A reply cannot be made again; sessions that reply are never persistent, so there is none here.
@@ -238,7 +238,7 @@ impl Amqp091 {
         active: bool,
         sink: &mut impl Sink,
     ) {
-        *(if channel == CONFIRMED { &mut self.stops.confirmed } else { &mut self.stops.plain }) = !active;
+        *(if channel == CONFIRMED { &mut self.paused.confirmed } else { &mut self.paused.plain }) = !active;
         link.outbox.append(&mut shared.pool, |out| encode_flow_ok(channel, active, out));
         self.send_held(link, shared, sink);
     }

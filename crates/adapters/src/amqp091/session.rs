@@ -10,14 +10,14 @@ use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::amqp091::{
     FRAME_EXTRA_BYTES, Frame, HEARTBEAT, Item, Kind, LONGEST_BYTES, Method, PROTOCOL_HEADER, Publish, encode_cancel,
-    encode_close, encode_delete, hears, next, routing_key,
+    encode_close, encode_delete, filter_matches, next, routing_key,
 };
 use pubmark_wire::front::Front;
 
 use super::cause::{broken, of, other_version, unexpected};
 use super::opening::Opening;
 use super::receiving::Incoming;
-use super::sending::{Confirms, Stops};
+use super::sending::{Confirms, PausedChannels};
 use super::subscribing::{Consumer, MEMBER, kept_queue};
 use crate::connection::{Dialect, Link, Phase, Progress, Refusal, Shared, Times};
 use crate::virtual_host::{VIRTUAL_HOST, named_in};
@@ -43,7 +43,7 @@ pub struct Amqp091 {
     pub(super) consumer: Consumer,
     pub(super) incoming: Incoming,
     pub(super) confirms: Confirms,
-    pub(super) stops: Stops,
+    pub(super) paused: PausedChannels,
     /// Largest frame that was agreed on, bytes.
     pub(super) most_frame_bytes: usize,
     /// The virtual host that the endpoint names.
@@ -89,7 +89,7 @@ impl Dialect for Amqp091 {
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: u32::MAX,
         check_topic: Some(check_topic),
-        hears: Some(hears),
+        filter_matches: Some(filter_matches),
     };
     const ANSWERS_PINGS: bool = false;
     const WELCOME: &'static str = "the session was open";
@@ -122,7 +122,7 @@ impl Dialect for Amqp091 {
             consumer: Consumer::new(config),
             incoming: Incoming::default(),
             confirms: Confirms::new(config.in_flight_window),
-            stops: Stops::default(),
+            paused: PausedChannels::default(),
             most_frame_bytes: 0,
             virtual_host: None,
             correlation_id: String::new(),
@@ -139,12 +139,12 @@ impl Dialect for Amqp091 {
         self.consumer.restart();
         self.incoming = Incoming::default();
         self.confirms.restart();
-        self.stops = Stops::default();
+        self.paused = PausedChannels::default();
         link.outbox.append(&mut shared.pool, |out| out.extend_from_slice(PROTOCOL_HEADER));
         Ok(())
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, Cause> {
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, Cause> {
         next(bytes, most_bytes).map_err(broken)
     }
 
@@ -186,7 +186,7 @@ impl Dialect for Amqp091 {
     }
 
     fn has_room(&self) -> bool {
-        !self.stops.any() && self.confirms.in_flight.has_room()
+        !self.paused.any() && self.confirms.in_flight.has_room()
     }
 
     fn written(&mut self, tag: u16) {
@@ -274,11 +274,11 @@ impl Amqp091 {
         match method {
             Method::ConnectionClose(closing) => Err(of(link.phase, closing)),
             Method::ConnectionBlocked(_) if link.phase == Phase::Open => {
-                self.stops.connection = true;
+                self.paused.connection = true;
                 Ok(())
             }
             Method::ConnectionUnblocked if link.phase == Phase::Open => {
-                self.stops.connection = false;
+                self.paused.connection = false;
                 self.send_held(link, shared, sink);
                 Ok(())
             }

@@ -10,7 +10,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
 use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_wire::amqp091::{
-    Closing, Declare, Method, code, encode_bind, encode_channel_close_ok, encode_channel_open, encode_consume,
+    CloseReason, Declare, Method, code, encode_bind, encode_channel_close_ok, encode_channel_open, encode_consume,
     encode_declare, encode_qos,
 };
 
@@ -20,7 +20,7 @@ use super::session::{Amqp091, EXCHANGE, PLAIN, level};
 use crate::connection::{Link, Shared};
 
 /// How long a server stores the queue of a session that is gone, ms: longer than any run, but not for ever.
-const KEPT_MS: u64 = 24 * 3_600 * 1_000;
+const QUEUE_LIFETIME_MS: u64 = 24 * 3_600 * 1_000;
 /// Most unacknowledged messages of a consumer.
 const PREFETCH: u16 = 1_000;
 /// Class and number of `queue.bind`.
@@ -59,7 +59,7 @@ pub(super) struct Consumer {
     /// Bindings that the server refused.
     refused: Vec<(usize, Reason)>,
     /// All subscriptions were acknowledged since the server last had no session.
-    told: bool,
+    reported: bool,
     /// How often the group's queue was made once more on this connection.
     remakes: u8,
 }
@@ -81,7 +81,7 @@ impl Consumer {
             queue: "".into(),
             level: asked.unwrap_or(Qos::BestEffort),
             refused: vec![],
-            told: false,
+            reported: false,
             remakes: 0,
         }
     }
@@ -94,7 +94,7 @@ impl Consumer {
 
     /// The server has no session of ours.
     pub(super) fn forget(&mut self) {
-        self.told = false;
+        self.reported = false;
         self.refused.clear();
     }
 
@@ -122,7 +122,7 @@ impl Amqp091 {
         }
         if session_present {
             self.consumer.queue = kept_queue(link, shared);
-            if self.consumer.told {
+            if self.consumer.reported {
                 self.consumer.step = Step::Returning;
                 self.consume(link, shared);
             } else {
@@ -139,7 +139,7 @@ impl Amqp091 {
         let queue = kept_queue(link, shared);
         let is_shared = link.config.options.shared.is_some();
         let declare = match link.config.persistent {
-            true => Declare { queue: &queue, durable: true, expires_ms: Some(KEPT_MS), ..Declare::default() },
+            true => Declare { queue: &queue, durable: true, expires_ms: Some(QUEUE_LIFETIME_MS), ..Declare::default() },
             false if is_shared => Declare { queue: &queue, auto_delete: true, ..Declare::default() },
             false => Declare { exclusive: true, auto_delete: true, ..Declare::default() },
         };
@@ -178,7 +178,7 @@ impl Amqp091 {
     ) -> Result<(), Cause> {
         let last = self.binding_keys.len();
         match (self.consumer.step, method) {
-            (_, Method::QueueDeclareOk(_)) if self.opening.is_asking() => {
+            (_, Method::QueueDeclareOk(_)) if self.opening.awaits_queue_check() => {
                 self.opening.answered(true);
                 self.open_if_settled(link, shared, sink);
             }
@@ -193,7 +193,7 @@ impl Amqp091 {
             (Step::Returning, Method::BasicQosOk) => {}
             (Step::Binding(next), Method::BasicConsumeOk) if next == last => {
                 self.consumer.step = Step::Consumes;
-                self.tell(link, sink);
+                self.report_granted(link, sink);
             }
             (Step::Returning, Method::BasicConsumeOk) => self.consumer.step = Step::Consumes,
             (_, Method::BasicCancel) => {
@@ -210,10 +210,10 @@ impl Amqp091 {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        closing: &Closing<'_>,
+        closing: &CloseReason<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        if self.opening.is_asking() && closing.code == code::NOT_FOUND {
+        if self.opening.awaits_queue_check() && closing.code == code::NOT_FOUND {
             self.opening.answered(false);
             self.reopen(link, shared);
             return Ok(());
@@ -245,7 +245,7 @@ impl Amqp091 {
     }
 
     /// There will be no consumer: no subscription is granted.
-    fn refuse_all(&mut self, link: &mut Link, shared: &mut Shared, closing: &Closing<'_>, sink: &mut impl Sink) {
+    fn refuse_all(&mut self, link: &mut Link, shared: &mut Shared, closing: &CloseReason<'_>, sink: &mut impl Sink) {
         for index in 0..self.binding_keys.len() {
             if !self.consumer.refused.iter().any(|(refused, _)| *refused == index) {
                 self.consumer.refused.push((index, words(closing)));
@@ -253,7 +253,7 @@ impl Amqp091 {
         }
         self.consumer.step = Step::Idle;
         self.reopen(link, shared);
-        self.tell(link, sink);
+        self.report_granted(link, sink);
     }
 
     /// Agrees to the end of the consumer's channel and opens it once more.
@@ -267,8 +267,8 @@ impl Amqp091 {
     }
 
     /// Reports the result of every subscription.
-    fn tell(&mut self, link: &Link, sink: &mut impl Sink) {
-        self.consumer.told = true;
+    fn report_granted(&mut self, link: &Link, sink: &mut impl Sink) {
+        self.consumer.reported = true;
         for index in 0..self.binding_keys.len() {
             let refused = self.consumer.refused.iter().find(|(refused, _)| *refused == index);
             let granted = refused.map_or(Ok(self.consumer.level), |(_, reason)| Err(reason.clone()));

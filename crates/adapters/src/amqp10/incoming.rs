@@ -18,12 +18,12 @@ pub struct Receiver {
     /// Messages that came, counted as their sender counts (part 2, §2.6.7).
     pub delivery_count: u32,
     /// The message that has begun and not ended.
-    pub begun: Option<Begun>,
+    pub partial: Option<PartialMessage>,
 }
 
 /// A message of which a part is there.
 #[derive(Debug)]
-pub struct Begun {
+pub struct PartialMessage {
     /// Its number.
     pub delivery: u32,
     /// The server has forgotten it already.
@@ -42,7 +42,7 @@ pub struct Incoming {
     /// Transfers that may come.
     pub window: u32,
     /// Bytes of all messages that have begun.
-    pub begun_bytes: usize,
+    pub partial_bytes: usize,
     /// Deliveries that came and were not accepted yet, first and last.
     pub to_accept: Option<(u32, u32)>,
 }
@@ -51,18 +51,18 @@ impl Incoming {
     /// Before the first connection.
     pub fn new(subscriptions: usize) -> Incoming {
         let receivers = (0..subscriptions).map(|_| Receiver::new()).collect();
-        Incoming { receivers, next_transfer: 0, window: WINDOW, begun_bytes: 0, to_accept: None }
+        Incoming { receivers, next_transfer: 0, window: WINDOW, partial_bytes: 0, to_accept: None }
     }
 
     /// A new connection: all links are to be made again.
     pub fn reset(&mut self) {
         self.receivers.iter_mut().for_each(|receiver| *receiver = Receiver::new());
-        (self.next_transfer, self.window, self.begun_bytes, self.to_accept) = (0, WINDOW, 0, None);
+        (self.next_transfer, self.window, self.partial_bytes, self.to_accept) = (0, WINDOW, 0, None);
     }
 }
 
 impl Receiver {
     fn new() -> Receiver {
-        Receiver { state: LinkState::Asked, credit: 0, delivery_count: 0, begun: None }
+        Receiver { state: LinkState::Requested, credit: 0, delivery_count: 0, partial: None }
     }
 }

@@ -7,12 +7,12 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
 use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
 use pubmark_protocol::requests::LONGEST_ADDRESS_BYTES;
-use pubmark_wire::amqp10::{AnswersAt, Attach, Detach, Flow, Naming, Role, SenderSettles, Terminus, words};
+use pubmark_wire::amqp10::{Attach, Detach, Flow, Naming, ReplyAddress, Role, SenderSettles, Terminus, words};
 
 use super::causes::{ended, refused, words as words_of};
 use super::incoming::{CREDIT, WINDOW};
 use super::opening::{CHANNEL, Stage};
-use super::outgoing::{Carries, LinkState};
+use super::outgoing::{LinkState, SenderContent};
 use super::session::{Amqp10, End};
 use crate::connection::{Link, Shared};
 
@@ -36,19 +36,19 @@ fn receiver_name(config: &SessionConfig, index: usize) -> String {
 
 impl Amqp10 {
     /// Attaches a sender for each topic and level, and one for all replies if needed.
-    pub(super) fn ask_for_senders(&self, link: &mut Link, shared: &mut Shared, naming: Naming) {
+    pub(super) fn attach_senders(&self, link: &mut Link, shared: &mut Shared, naming: Naming) {
         for (place, sender) in (0..).zip(&self.outgoing.senders) {
             match sender.carries {
-                Carries::Publications(first) => {
+                SenderContent::Publications(first) => {
                     let topic = &link.config.publications[usize::from(first)].topic;
                     let address =
                         naming.address(&words(topic).expect("topics were looked at before the connection was begun"));
                     let target = Terminus { capabilities: naming.capabilities(), ..Terminus::at(Some(&address)) };
-                    self.ask_for_sender(link, shared, place, target);
+                    self.attach_sender(link, shared, place, target);
                 }
-                Carries::AllAnswers => self.ask_for_sender(link, shared, place, Terminus::at(None)),
+                SenderContent::AllReplies => self.attach_sender(link, shared, place, Terminus::at(None)),
                 // Attached with the first of them.
-                Carries::AnswersTo(_) => {}
+                SenderContent::RepliesTo(_) => {}
             }
         }
     }
@@ -64,15 +64,15 @@ impl Amqp10 {
         u32::from(place) + receivers as u32
     }
 
-    fn ask_for_receivers(&mut self, link: &mut Link, shared: &mut Shared, naming: Naming, sink: &mut impl Sink) {
-        let asks = link.config.options.reply_topic.is_some();
+    fn attach_receivers(&mut self, link: &mut Link, shared: &mut Shared, naming: Naming, sink: &mut impl Sink) {
+        let sends_requests = link.config.options.reply_topic.is_some();
         let shares = link.config.options.shared.is_some();
         for index in 0..link.config.subscriptions.len() {
             let filter = &link.config.subscriptions[index].filter;
             let words = words(filter).expect("filters were looked at before the connection was begun");
-            let (address, capabilities) = match asks.then(|| naming.answers(&words)) {
-                Some(AnswersAt::Dynamic(capabilities)) => (None, Some(capabilities)),
-                Some(AnswersAt::Node { source, reply_to }) => {
+            let (address, capabilities) = match sends_requests.then(|| naming.reply_address(&words)) {
+                Some(ReplyAddress::Dynamic(capabilities)) => (None, Some(capabilities)),
+                Some(ReplyAddress::Node { source, reply_to }) => {
                     self.reply_to = reply_to.into();
                     (Some(source), Some(&[][..]))
                 }
@@ -82,7 +82,7 @@ impl Amqp10 {
             if let Some(capabilities) = capabilities {
                 let selector = link.config.options.selector.clone();
                 let (dynamic, address, selector) = (address.is_none(), address.as_deref(), selector.as_deref());
-                self.ask_for_receiver(link, shared, index, Terminus { address, dynamic, capabilities, selector });
+                self.attach_receiver(link, shared, index, Terminus { address, dynamic, capabilities, selector });
             } else {
                 self.incoming.receivers[index].state = LinkState::Ended;
                 let words = "it offers no shared subscriptions over AMQP 1.0";
@@ -91,7 +91,7 @@ impl Amqp10 {
         }
     }
 
-    fn ask_for_receiver(&self, link: &mut Link, shared: &mut Shared, index: usize, source: Terminus<'_>) {
+    fn attach_receiver(&self, link: &mut Link, shared: &mut Shared, index: usize, source: Terminus<'_>) {
         let settles = link.config.subscriptions[index].qos == Qos::BestEffort;
         let attach = Attach {
             name: &receiver_name(&link.config, index),
@@ -119,7 +119,7 @@ impl Amqp10 {
         link.opened_with_heartbeats(shared, allowed_ms.unwrap_or(0), IDLE_TIMES * keep_alive_ms);
         let least = senders.iter().map(|sender| sender.most_bytes).min().filter(|bytes| *bytes < u32::MAX);
         sink.event(link.id, Event::Connected(Connected { maximum_packet_bytes: least, ..Connected::default() }));
-        self.ask_for_receivers(link, shared, naming, sink);
+        self.attach_receivers(link, shared, naming, sink);
     }
 
     /// The server's attach for a link.
@@ -161,18 +161,18 @@ impl Amqp10 {
 
     /// The link with this name for which pubmark sent an attach and has received no response.
     fn end_named(&self, config: &SessionConfig, attach: &Attach<'_>) -> Option<End> {
-        let asked = |state: Option<LinkState>| state == Some(LinkState::Asked);
+        let requested = |state: Option<LinkState>| state == Some(LinkState::Requested);
         match attach.role {
             Role::Receiver => {
                 let place: u16 = attach.name.strip_prefix(SENDER)?.parse().ok()?;
                 let stage = if usize::from(place) < self.outgoing.fixed { Stage::Links } else { Stage::Running };
                 let state = self.outgoing.senders.get(usize::from(place)).map(|sender| sender.state);
-                (self.stage == stage && asked(state)).then_some(End::Sender(place))
+                (self.stage == stage && requested(state)).then_some(End::Sender(place))
             }
             Role::Sender => {
                 let index: u32 = attach.name.rsplit_once(RECEIVER)?.1.parse().ok()?;
                 let state = self.incoming.receivers.get(index as usize).map(|receiver| receiver.state);
-                let is_it = self.stage == Stage::Running && asked(state);
+                let is_it = self.stage == Stage::Running && requested(state);
                 (is_it && attach.name == receiver_name(config, index as usize)).then_some(End::Receiver(index))
             }
         }
@@ -186,7 +186,7 @@ impl Amqp10 {
         attach: &Attach<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        if self.asked_for_node(link) {
+        if self.requested_node(link) {
             let address = attach.source.and_then(|source| source.address).unwrap_or("");
             if address.is_empty() || address.len() > LONGEST_ADDRESS_BYTES {
                 let bytes = address.len();
@@ -218,13 +218,14 @@ impl Amqp10 {
     }
 
     /// Was the server requested to create and name the node for replies?
-    fn asked_for_node(&self, link: &Link) -> bool {
-        let asks = link.config.options.reply_topic.is_some();
-        asks && self.naming.as_ref().is_ok_and(|naming| matches!(naming.answers(""), AnswersAt::Dynamic(_)))
+    fn requested_node(&self, link: &Link) -> bool {
+        let sends_requests = link.config.options.reply_topic.is_some();
+        sends_requests
+            && self.naming.as_ref().is_ok_and(|naming| matches!(naming.reply_address(""), ReplyAddress::Dynamic(_)))
     }
 
     /// Where we stand, about the session alone.
-    fn standing(&self) -> Flow {
+    fn flow_state(&self) -> Flow {
         Flow {
             next_incoming_id: Some(self.incoming.next_transfer),
             incoming_window: WINDOW,
@@ -246,19 +247,19 @@ impl Amqp10 {
 
     /// Opens our window again.
     pub(super) fn open_window(&mut self, link: &mut Link, shared: &mut Shared) {
-        let flow = self.standing();
+        let flow = self.flow_state();
         self.send_flow(link, shared, &flow);
     }
 
     /// Lets a receiver's messages come.
     pub(super) fn give_credit(&mut self, link: &mut Link, shared: &mut Shared, index: usize) {
         self.incoming.receivers[index].credit = CREDIT;
-        let flow = self.standing_of(End::Receiver(index as u32));
+        let flow = self.flow_state_of(End::Receiver(index as u32));
         self.send_flow(link, shared, &flow);
     }
 
     /// The session's transfer counts, and the credit of a link that pubmark attached.
-    fn standing_of(&self, end: End) -> Flow {
+    fn flow_state_of(&self, end: End) -> Flow {
         let (handle, delivery_count, credit) = match end {
             End::Sender(index) => {
                 let sender = &self.outgoing.senders[usize::from(index)];
@@ -273,7 +274,7 @@ impl Amqp10 {
             handle: Some(handle),
             delivery_count: Some(delivery_count),
             link_credit: Some(credit),
-            ..self.standing()
+            ..self.flow_state()
         }
     }
 
@@ -295,7 +296,7 @@ impl Amqp10 {
             None => None,
             Some(handle) => Some(self.link_of(handle).ok_or_else(|| no_link("flow", handle))?),
         };
-        let mut answer = flow.echo.then(|| end.map_or_else(|| self.standing(), |end| self.standing_of(end)));
+        let mut answer = flow.echo.then(|| end.map_or_else(|| self.flow_state(), |end| self.flow_state_of(end)));
         if let (Some(End::Sender(index)), Some(credit)) = (end, flow.link_credit) {
             let sender = &mut self.outgoing.senders[usize::from(index)];
             sender.grant(flow.delivery_count, credit);
@@ -303,7 +304,7 @@ impl Amqp10 {
                 sender.drain();
             }
             if flow.echo || flow.drain {
-                answer = Some(Flow { drain: flow.drain, ..self.standing_of(End::Sender(index)) });
+                answer = Some(Flow { drain: flow.drain, ..self.flow_state_of(End::Sender(index)) });
             }
         }
         if let Some(answer) = answer {
@@ -326,12 +327,12 @@ impl Amqp10 {
             End::Sender(place) => {
                 let sender = &self.outgoing.senders[usize::from(place)];
                 let otherwise = match sender.carries {
-                    Carries::AnswersTo(_) => {
-                        self.on_answers_detached(link, shared, place, detach, sink);
+                    SenderContent::RepliesTo(_) => {
+                        self.on_reply_sender_detached(link, shared, place, detach, sink);
                         return Ok(());
                     }
-                    Carries::AllAnswers => "it takes no messages to any address".to_owned(),
-                    Carries::Publications(first) => {
+                    SenderContent::AllReplies => "it takes no messages to any address".to_owned(),
+                    SenderContent::Publications(first) => {
                         let topic = &link.config.publications[usize::from(first)].topic;
                         format!("it takes no messages to `{topic}`")
                     }

@@ -3,13 +3,13 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Reason, Sink};
 use pubmark_wire::amqp10::{
-    Begin, LEAST_MOST_BYTES, Naming, Open, ProtocolHeader, SaslWords, encode_anonymous, encode_plain, outcome_name,
+    Begin, Naming, Open, ProtocolHeader, SMALLEST_FRAME_LIMIT, SaslFrame, encode_anonymous, encode_plain, outcome_name,
     virtual_host, words,
 };
 
 use super::causes::broken;
 use super::incoming::WINDOW;
-use super::outgoing::Carries;
+use super::outgoing::SenderContent;
 use super::replying::{MOST_LINKS, Replying};
 use super::session::{Amqp10, frame_limit};
 use crate::connection::{Link, Shared};
@@ -105,22 +105,22 @@ impl Amqp10 {
     }
 
     pub(super) fn on_sasl(&mut self, link: &mut Link, shared: &mut Shared, body: &[u8]) -> Result<(), Cause> {
-        match (self.stage, SaslWords::decode(body).map_err(broken)?) {
-            (Stage::Mechanisms, SaslWords::Mechanisms(offered)) => {
+        match (self.stage, SaslFrame::decode(body).map_err(broken)?) {
+            (Stage::Mechanisms, SaslFrame::Mechanisms(offered)) => {
                 log_in(link, shared, &offered)?;
                 self.stage = Stage::Outcome;
                 Ok(())
             }
-            (Stage::Outcome, SaslWords::Outcome(0)) => {
+            (Stage::Outcome, SaslFrame::Outcome(0)) => {
                 self.send_open(link, shared);
                 self.stage = Stage::Header;
                 Ok(())
             }
-            (Stage::Outcome, SaslWords::Outcome(code)) => {
+            (Stage::Outcome, SaslFrame::Outcome(code)) => {
                 let reason = Reason::code(code, outcome_name(code));
                 Err(if code == 1 { Cause::NotAuthorized(reason) } else { Cause::Refused(reason) })
             }
-            (Stage::Outcome, SaslWords::Challenge) => {
+            (Stage::Outcome, SaslFrame::Challenge) => {
                 Err(Cause::Protocol("a challenge, which neither PLAIN nor ANONYMOUS has".to_owned()))
             }
             _ => Err(Cause::Protocol("words of a log-in that were not awaited".to_owned())),
@@ -153,8 +153,8 @@ impl Amqp10 {
         if self.stage != Stage::Open {
             return Err(Cause::Protocol("a second open".to_owned()));
         }
-        if (open.max_frame_bytes as usize) < LEAST_MOST_BYTES {
-            let (bytes, least) = (open.max_frame_bytes, LEAST_MOST_BYTES);
+        if (open.max_frame_bytes as usize) < SMALLEST_FRAME_LIMIT {
+            let (bytes, least) = (open.max_frame_bytes, SMALLEST_FRAME_LIMIT);
             return Err(Cause::Protocol(format!(
                 "it takes frames of {bytes} B, less than the {least} B of the standard"
             )));
@@ -170,9 +170,9 @@ impl Amqp10 {
         if self.naming.as_ref().is_ok_and(|naming| !naming.has_virtual_hosts()) && self.virtual_host.is_some() {
             self.naming = Err("it has no virtual hosts that a client chooses from".into());
         }
-        let on_one_link = self.naming.as_ref().is_ok_and(|naming| naming.takes_answers_on_one_link());
+        let on_one_link = self.naming.as_ref().is_ok_and(|naming| naming.accepts_replies_on_one_link());
         if let Some(qos) = link.config.options.replies_at.filter(|_| on_one_link && open.anonymous_relay) {
-            self.replying.all = Some(self.outgoing.add_sender(Carries::AllAnswers, qos == Qos::BestEffort));
+            self.replying.all = Some(self.outgoing.add_sender(SenderContent::AllReplies, qos == Qos::BestEffort));
             self.outgoing.fixed += 1;
         }
         let on_links = link.config.options.replies_at.is_some() && self.replying.all.is_none();
@@ -221,7 +221,7 @@ impl Amqp10 {
         self.incoming.next_transfer = begin.next_outgoing_id;
         self.outgoing.set_window(begin.incoming_window, 0);
         self.stage = Stage::Links;
-        self.ask_for_senders(link, shared, naming);
+        self.attach_senders(link, shared, naming);
         self.open_if_ready(link, shared, sink);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::connection::{Blocked, InFlight, Refusal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     /// The server has not responded.
-    Asked,
+    Requested,
     /// The server has no other end for it; a detach with the reason follows.
     Refused,
     /// It is there.
@@ -25,20 +25,20 @@ pub enum LinkState {
 
 /// What goes out on a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Carries {
+pub enum SenderContent {
     /// Messages of some publications: the first of them, whose topic and level are the link's.
     Publications(u16),
     /// Replies to any address.
-    AllAnswers,
+    AllReplies,
     /// Replies to this address.
-    AnswersTo(Box<str>),
+    RepliesTo(Box<str>),
 }
 
 /// A link on which pubmark sends messages.
 #[derive(Debug)]
 pub struct Sender {
     /// What it is for.
-    pub carries: Carries,
+    pub carries: SenderContent,
     /// Deliveries are settled before they are sent.
     pub settles: bool,
     /// Its state.
@@ -77,12 +77,12 @@ pub struct Outgoing {
     /// The widest that this window was.
     pub widest_window: u32,
     /// Message that the last attempt could not send, because the link gave no credit.
-    blocked: Option<Wanting>,
+    blocked: Option<BlockedOn>,
 }
 
 /// What a blocked message waits for.
 #[derive(Clone, Copy, Debug)]
-enum Wanting {
+enum BlockedOn {
     /// Checks that a sender has credit and window for this number of transfers.
     Room(u16, u32),
     /// A free handle for one more sender.
@@ -97,7 +97,7 @@ impl Outgoing {
         let of_publication = publications.iter().enumerate().map(|(publication, entry)| {
             let settles = entry.qos == Qos::BestEffort;
             *known.entry((&entry.topic, settles)).or_insert_with(|| {
-                senders.push(Sender::new(Carries::Publications(publication as u16), settles));
+                senders.push(Sender::new(SenderContent::Publications(publication as u16), settles));
                 (senders.len() - 1) as u16
             })
         });
@@ -158,7 +158,7 @@ impl Outgoing {
         if self.has_room_for(sender, transfers) {
             return Ok(());
         }
-        self.blocked = Some(Wanting::Room(sender, transfers));
+        self.blocked = Some(BlockedOn::Room(sender, transfers));
         Err(Refusal::Blocked(Blocked::Window))
     }
 
@@ -171,45 +171,45 @@ impl Outgoing {
     pub fn has_room(&self) -> bool {
         match self.blocked {
             None => true,
-            Some(Wanting::Room(sender, transfers)) => {
+            Some(BlockedOn::Room(sender, transfers)) => {
                 let has_ended = self.senders[usize::from(sender)].state == LinkState::Ended;
                 has_ended || self.has_room_for(sender, transfers)
             }
-            Some(Wanting::Sender) => self.ended_sender().is_some() || self.idle_sender().is_some(),
+            Some(BlockedOn::Sender) => self.ended_sender().is_some() || self.idle_sender().is_some(),
         }
     }
 
     /// A message needs one more sender, and there may be no more.
     pub fn block_for_sender(&mut self) -> Refusal {
-        self.blocked = Some(Wanting::Sender);
+        self.blocked = Some(BlockedOn::Sender);
         Refusal::Blocked(Blocked::Window)
     }
 
     /// The senders that were attached for replies, with their indices.
-    fn asked_by_answers(&self) -> impl Iterator<Item = (u16, &Sender)> {
+    fn reply_senders(&self) -> impl Iterator<Item = (u16, &Sender)> {
         self.senders.iter().enumerate().skip(self.fixed).map(|(place, sender)| (place as u16, sender))
     }
 
     /// A sender that has ended.
     pub fn ended_sender(&self) -> Option<u16> {
-        self.asked_by_answers().find(|(_, sender)| sender.state == LinkState::Ended).map(|(place, _)| place)
+        self.reply_senders().find(|(_, sender)| sender.state == LinkState::Ended).map(|(place, _)| place)
     }
 
     /// The least recently used sender for replies, if no delivery on it waits for its outcome, and if no other one is being
     /// detached.
     pub fn idle_sender(&self) -> Option<u16> {
-        if self.asked_by_answers().any(|(_, sender)| sender.state == LinkState::Leaving) {
+        if self.reply_senders().any(|(_, sender)| sender.state == LinkState::Leaving) {
             return None;
         }
         let age = |number: u32| self.next_delivery.wrapping_sub(number);
-        let attached = self.asked_by_answers().filter(|(_, sender)| sender.state == LinkState::Attached);
+        let attached = self.reply_senders().filter(|(_, sender)| sender.state == LinkState::Attached);
         let (place, sender) = attached.max_by_key(|(_, sender)| age(sender.last_delivery))?;
         let is_idle = self.unsettled.oldest().is_none_or(|oldest| age(sender.last_delivery) > age(oldest));
         is_idle.then_some(place)
     }
 
     /// Adds a sender, or reuses the index of an ended one; returns its index.
-    pub fn add_sender(&mut self, carries: Carries, settles: bool) -> u16 {
+    pub fn add_sender(&mut self, carries: SenderContent, settles: bool) -> u16 {
         let sender = Sender { last_delivery: self.next_delivery, ..Sender::new(carries, settles) };
         match self.ended_sender() {
             Some(place) => {
@@ -238,11 +238,11 @@ impl Outgoing {
 }
 
 impl Sender {
-    fn new(carries: Carries, settles: bool) -> Sender {
+    fn new(carries: SenderContent, settles: bool) -> Sender {
         Sender {
             carries,
             settles,
-            state: LinkState::Asked,
+            state: LinkState::Requested,
             credit: 0,
             delivery_count: 0,
             most_bytes: u32::MAX,
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn credit_and_window_block_and_come_back() {
+    fn credit_and_window_block_until_they_are_granted_again() {
         let mut outgoing = outgoing(&[("a", Qos::BestEffort)]);
         let blocked = Err(Refusal::Blocked(Blocked::Window));
         outgoing.set_window(3, 0);

@@ -6,7 +6,7 @@ use pubmark_protocol::requests::{ReplyTo, correlated_by_text};
 use pubmark_wire::amqp10::{Disposition, Message, Role, State, Transfer, text_of};
 
 use super::causes::broken;
-use super::incoming::{Begun, CREDIT, WINDOW};
+use super::incoming::{CREDIT, PartialMessage, WINDOW};
 use super::links::no_link;
 use super::opening::CHANNEL;
 use super::session::{Amqp10, End};
@@ -54,14 +54,14 @@ impl Amqp10 {
         let left = incoming.window.checked_sub(1);
         incoming.window = left.ok_or_else(|| Cause::Protocol("more transfers than its window".to_owned()))?;
         let receiver = &mut incoming.receivers[index];
-        match (&mut receiver.begun, transfer.delivery_id) {
-            (Some(begun), Some(delivery)) if begun.delivery != delivery => {
-                let unfinished = begun.delivery;
+        match (&mut receiver.partial, transfer.delivery_id) {
+            (Some(partial), Some(delivery)) if partial.delivery != delivery => {
+                let unfinished = partial.delivery;
                 Err(Cause::Protocol(format!("delivery {delivery} begins on a link where {unfinished} has not ended")))
             }
-            (Some(begun), _) => {
+            (Some(partial), _) => {
                 // Settled by any of its parts (part 2, §2.7.5).
-                begun.settled |= transfer.settled == Some(true);
+                partial.settled |= transfer.settled == Some(true);
                 Ok(())
             }
             (None, None) => Err(Cause::Protocol("a delivery without a number".to_owned())),
@@ -69,29 +69,30 @@ impl Amqp10 {
                 let left = receiver.credit.checked_sub(1);
                 receiver.credit = left.ok_or_else(|| Cause::Protocol("more messages than their credit".to_owned()))?;
                 receiver.delivery_count = receiver.delivery_count.wrapping_add(1);
-                receiver.begun = Some(Begun { delivery, settled: transfer.settled == Some(true), bytes: Vec::new() });
+                receiver.partial =
+                    Some(PartialMessage { delivery, settled: transfer.settled == Some(true), bytes: Vec::new() });
                 Ok(())
             }
         }
     }
 
-    fn give_up(&mut self, index: usize) -> Option<Begun> {
-        let begun = self.incoming.receivers[index].begun.take()?;
-        self.incoming.begun_bytes -= begun.bytes.len();
-        Some(begun)
+    fn give_up(&mut self, index: usize) -> Option<PartialMessage> {
+        let partial = self.incoming.receivers[index].partial.take()?;
+        self.incoming.partial_bytes -= partial.bytes.len();
+        Some(partial)
     }
 
     /// Stores a part. All messages of a session that have begun share one limit.
     fn keep(&mut self, index: usize, transfer: &Transfer<'_>, most_bytes: usize) -> Result<(), Cause> {
-        let bytes = self.incoming.begun_bytes + transfer.payload.len();
+        let bytes = self.incoming.partial_bytes + transfer.payload.len();
         if bytes > most_bytes {
             return Err(Cause::Protocol(format!(
                 "{bytes} B of messages that have not ended, more than {most_bytes} B"
             )));
         }
-        if let Some(begun) = &mut self.incoming.receivers[index].begun {
-            begun.bytes.extend_from_slice(transfer.payload);
-            self.incoming.begun_bytes = bytes;
+        if let Some(partial) = &mut self.incoming.receivers[index].partial {
+            partial.bytes.extend_from_slice(transfer.payload);
+            self.incoming.partial_bytes = bytes;
         }
         Ok(())
     }
@@ -106,15 +107,15 @@ impl Amqp10 {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        let in_parts = self.incoming.receivers[index].begun.as_ref().is_some_and(|begun| !begun.bytes.is_empty());
+        let in_parts = self.incoming.receivers[index].partial.as_ref().is_some_and(|partial| !partial.bytes.is_empty());
         if in_parts {
             self.keep(index, transfer, shared.config.connections.maximum_packet_bytes)?;
         }
-        let Some(begun) = self.give_up(index) else { return Ok(()) };
-        let message = if in_parts { &begun.bytes[..] } else { transfer.payload };
-        hand_on(link, &Message::decode(message).map_err(broken)?, times, sink);
-        if !begun.settled {
-            self.accept(link, shared, begun.delivery);
+        let Some(partial) = self.give_up(index) else { return Ok(()) };
+        let message = if in_parts { &partial.bytes[..] } else { transfer.payload };
+        report_message(link, &Message::decode(message).map_err(broken)?, times, sink);
+        if !partial.settled {
+            self.accept(link, shared, partial.delivery);
         }
         Ok(())
     }
@@ -144,7 +145,7 @@ impl Amqp10 {
 }
 
 /// Reports a message by its kind: a request, a reply, or neither.
-fn hand_on(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
+fn report_message(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
     let header = message.application_property(HEADER_PROPERTY).map(str::as_bytes);
     let delivery = Delivery { header, ..times.delivery(&message.body, false) };
     // Another program's properties may violate the standard; such a message is neither a request nor a reply of this run.

@@ -9,8 +9,8 @@ use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::amqp10::{Attach, Detach, Properties, Role, SenderSettles, Terminus};
 
 use super::opening::CHANNEL;
-use super::outgoing::{Carries, LinkState};
-use super::sending::Posting;
+use super::outgoing::{LinkState, SenderContent};
+use super::sending::MessageToSend;
 use super::session::Amqp10;
 use crate::connection::{Link, Refusal, Shared};
 use crate::payload;
@@ -44,7 +44,7 @@ impl Amqp10 {
         };
         self.properties.clear();
         Properties { to, reply_to: None, correlation_id: answer.to.correlation }.encode(&mut self.properties);
-        let posting = Posting { sender, message: answer.message(), header_at: None };
+        let posting = MessageToSend { sender, message: answer.message(), header_at: None };
         self.post(link, shared, &posting, |config, _, out| payload::append_reply(config, answer, out))
     }
 
@@ -64,14 +64,14 @@ impl Amqp10 {
         }
         let asked = self.outgoing.senders.len() - self.outgoing.fixed;
         if asked >= self.replying.most_links && self.outgoing.ended_sender().is_none() {
-            self.give_up_idle_sender(link, shared);
+            self.detach_idle_sender(link, shared);
             return Err(self.outgoing.block_for_sender());
         }
         Ok(self.add_sender(link, shared, address, answer.qos == Qos::BestEffort))
     }
 
     /// Ends the link that was not used for longest.
-    fn give_up_idle_sender(&mut self, link: &mut Link, shared: &mut Shared) {
+    fn detach_idle_sender(&mut self, link: &mut Link, shared: &mut Shared) {
         let Some(place) = self.outgoing.idle_sender() else { return };
         self.forget_address_of(place);
         self.outgoing.senders[usize::from(place)].state = LinkState::Leaving;
@@ -79,7 +79,7 @@ impl Amqp10 {
     }
 
     fn forget_address_of(&mut self, place: u16) {
-        if let Carries::AnswersTo(address) = &self.outgoing.senders[usize::from(place)].carries {
+        if let SenderContent::RepliesTo(address) = &self.outgoing.senders[usize::from(place)].carries {
             self.replying.by_address.remove(address);
         }
     }
@@ -88,14 +88,14 @@ impl Amqp10 {
         if let Some(ended) = self.outgoing.ended_sender() {
             self.forget_address_of(ended);
         }
-        let place = self.outgoing.add_sender(Carries::AnswersTo(address.into()), settles);
+        let place = self.outgoing.add_sender(SenderContent::RepliesTo(address.into()), settles);
         self.replying.by_address.insert(address.into(), place);
-        self.ask_for_sender(link, shared, place, Terminus::at(Some(address)));
+        self.attach_sender(link, shared, place, Terminus::at(Some(address)));
         place
     }
 
     /// Attaches a sender to this target.
-    pub(super) fn ask_for_sender(&self, link: &mut Link, shared: &mut Shared, place: u16, target: Terminus<'_>) {
+    pub(super) fn attach_sender(&self, link: &mut Link, shared: &mut Shared, place: u16, target: Terminus<'_>) {
         let settles = self.outgoing.senders[usize::from(place)].settles;
         let attach = Attach {
             name: &super::links::sender_name(place),
@@ -111,7 +111,7 @@ impl Amqp10 {
     }
 
     /// The server detaches a link for replies to one address, has none, or confirms its end.
-    pub(super) fn on_answers_detached(
+    pub(super) fn on_reply_sender_detached(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,

@@ -19,7 +19,7 @@ use crate::connection::{Link, Progress, Refusal, Shared};
 use crate::payload;
 
 /// A message to send.
-pub(super) struct Posting {
+pub(super) struct MessageToSend {
     /// On this sender of ours.
     pub(super) sender: u16,
     /// The message, or a reply in this form.
@@ -55,7 +55,7 @@ impl Amqp10 {
             header_at = header.map(|_| first);
         }
         let sender = self.outgoing.sender_of(message.publication);
-        self.post(link, shared, &Posting { sender, message, header_at }, |config, session, out| {
+        self.post(link, shared, &MessageToSend { sender, message, header_at }, |config, session, out| {
             let publication = &session.publications[usize::from(message.publication)];
             payload::append(config, publication, &message, out);
         })
@@ -76,10 +76,10 @@ impl Amqp10 {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        posting: &Posting,
+        posting: &MessageToSend,
         write: impl FnOnce(&ShardConfig, &SessionConfig, &mut Vec<u8>),
     ) -> Result<(), Refusal> {
-        let Posting { sender, message, header_at } = *posting;
+        let MessageToSend { sender, message, header_at } = *posting;
         let payload_bytes = message.payload_bytes as usize;
         let bytes = self.properties.len() + message_bytes(payload_bytes);
         let part_bytes = self.frame_bytes - MOST_TRANSFER_BYTES;

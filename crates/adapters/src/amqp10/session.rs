@@ -6,7 +6,7 @@ use pubmark_protocol::clients::{Goodbye, Outgoing as Message, SessionConfig, Ses
 use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::amqp10::{
-    Condition, Frame, FrameKind, LEAST_MOST_BYTES, Naming, Packet, Performative, encode_close, encode_empty, next,
+    Condition, Frame, FrameKind, Naming, Packet, Performative, SMALLEST_FRAME_LIMIT, encode_close, encode_empty, next,
     words,
 };
 use pubmark_wire::front::Front;
@@ -65,7 +65,7 @@ pub struct Amqp10 {
 
 /// The largest frame that is accepted if packets of `most_bytes` are.
 pub fn frame_limit(most_bytes: usize) -> usize {
-    most_bytes.clamp(LEAST_MOST_BYTES, FRAME_BYTES)
+    most_bytes.clamp(SMALLEST_FRAME_LIMIT, FRAME_BYTES)
 }
 
 impl Dialect for Amqp10 {
@@ -98,7 +98,7 @@ impl Dialect for Amqp10 {
         maximum_payload_bytes: u32::MAX - MESSAGE_HEAD_BYTES,
         check_topic: Some(|topic| words(topic).map(|_| ()).map_err(|error| error.to_string())),
         // Topics for which wildcards would mean something else are refused.
-        hears: None,
+        filter_matches: None,
     };
     const ANSWERS_PINGS: bool = false;
     const WELCOME: &'static str = "its welcome";
@@ -109,7 +109,7 @@ impl Dialect for Amqp10 {
         Amqp10 {
             stage: Stage::SaslHeader,
             naming: Err("it has not said what it is".into()),
-            frame_bytes: LEAST_MOST_BYTES,
+            frame_bytes: SMALLEST_FRAME_LIMIT,
             server_idle_ms: 0,
             channel: 0,
             handle_max: 0,
@@ -130,7 +130,7 @@ impl Dialect for Amqp10 {
         self.start(link, shared)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, Cause> {
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, Cause> {
         next(bytes, frame_limit(most_bytes)).map_err(broken)
     }
 

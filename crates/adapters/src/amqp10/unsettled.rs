@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_never_settled_does_not_keep_the_others() {
+    fn an_unsettled_delivery_does_not_retain_the_others() {
         let mut unsettled = Unsettled::default();
         for delivery in 0..10_000 {
             unsettled.push(delivery, 1, 0);

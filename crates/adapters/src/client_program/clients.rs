@@ -65,7 +65,7 @@ pub struct ProgramClients {
     pings: u64,
     next_ping_ns: u64,
     /// When something came from the program last, ns of the shard's clock.
-    pub(super) heard_ns: u64,
+    pub(super) received_ns: u64,
     /// The last serve left something unread.
     pub(super) unread: bool,
 }
@@ -102,7 +102,7 @@ impl ProgramClients {
         let mut why = format!("the client program `{}` {why}", self.name());
         if let Ok(mut program) = std::mem::replace(&mut self.program, Err(String::new())) {
             program.read_errors();
-            why.push_str(&program.said(&self.secrets()));
+            why.push_str(&program.error_output(&self.secrets()));
             program.kill();
         }
         self.program = Err(why.clone());
@@ -172,7 +172,7 @@ impl ProgramClients {
         }
         self.next_ping_ns = now_ns + PING_EVERY_NS;
         // A program that is busy with many connects responds to the ping after them: any frame shows that it works.
-        let silent_ns = self.ping.map_or(0, |ping| now_ns.saturating_sub(ping.at_ns.max(self.heard_ns)));
+        let silent_ns = self.ping.map_or(0, |ping| now_ns.saturating_sub(ping.at_ns.max(self.received_ns)));
         if silent_ns > SILENCE_LIMIT.as_nanos() as u64 {
             let why = format!("stalled: it sent no response for {} s", SILENCE_LIMIT.as_secs());
             return self.give_up(why, sink);
@@ -278,7 +278,7 @@ impl Clients for ProgramClients {
             ping: None,
             pings: 0,
             next_ping_ns: 0,
-            heard_ns: 0,
+            received_ns: 0,
             // The frames that follow its hello may have arrived with it.
             unread: true,
             program: Err(String::new()),
@@ -298,7 +298,7 @@ impl Clients for ProgramClients {
         if program.write().is_err() {
             let how = program.how_it_ended();
             let secrets: Vec<&str> = secrets_of_endpoints(&clients.config).collect();
-            return Err(failed(format!("it {how}{}", program.said(&secrets))));
+            return Err(failed(format!("it {how}{}", program.error_output(&secrets))));
         }
         clients.program = Ok(program);
         Ok(clients)
@@ -362,7 +362,7 @@ impl Clients for ProgramClients {
             (Err(too_large @ SendOutcome::TooLarge(_)), _) => return too_large,
             (Ok(()), Ok(program)) if has_credit => {
                 let of_machine = |at_ns: u64| at_ns.wrapping_add_signed(ahead);
-                let (due_ns, ready_ns) = (message.timing.due_ns, message.timing.handed_ns);
+                let (due_ns, ready_ns) = (message.timing.due_ns, message.timing.submitted_ns);
                 let at = begin_publish(
                     &mut program.out,
                     (session.0, entry.connection),

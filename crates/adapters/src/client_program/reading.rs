@@ -8,8 +8,8 @@ use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Reason, Sink, 
 use pubmark_protocol::{clock, header};
 
 use super::clients::ProgramClients;
-use super::running::Found;
-use super::session::{Handed, Phase, Session};
+use super::running::ReadOutcome;
+use super::session::{Phase, Session, UnwrittenMessage};
 
 /// Reads of a socket in one turn: other sessions of the shard are to have theirs.
 const READS_A_TURN: usize = 16;
@@ -22,7 +22,7 @@ pub(super) const NO_SESSION: SessionId = SessionId(0);
 
 /// When something was read, and what the program's stamps are then.
 #[derive(Clone, Copy)]
-struct ReadAt {
+struct ReadTime {
     /// The shard's clock, ns.
     now_ns: u64,
     /// The machine's clock minus that, ns.
@@ -31,9 +31,9 @@ struct ReadAt {
     tolerance_ns: u64,
 }
 
-impl ReadAt {
-    fn now() -> ReadAt {
-        ReadAt {
+impl ReadTime {
+    fn now() -> ReadTime {
+        ReadTime {
             now_ns: clock::monotonic_ns(),
             machine_ahead_ns: clock::machine_ahead_ns(),
             tolerance_ns: if clock::is_shared() { BETWEEN_NODES_NS } else { 0 },
@@ -63,14 +63,14 @@ impl ProgramClients {
                 Ok(found) => found,
                 Err(error) => return self.give_up(format!("cannot be read from: {error}"), sink),
             };
-            let at = ReadAt::now();
-            if found == Found::Bytes {
-                self.heard_ns = at.now_ns;
+            let at = ReadTime::now();
+            if found == ReadOutcome::Bytes {
+                self.received_ns = at.now_ns;
             }
             self.handle(at, sink);
             match (found, &mut self.program) {
-                (Found::Bytes, _) => {}
-                (Found::End, Ok(program)) => {
+                (ReadOutcome::Bytes, _) => {}
+                (ReadOutcome::End, Ok(program)) => {
                     let how = program.how_it_ended();
                     return self.give_up(how, sink);
                 }
@@ -84,7 +84,7 @@ impl ProgramClients {
     }
 
     /// Handles all whole frames among what was read.
-    fn handle(&mut self, at: ReadAt, sink: &mut impl Sink) {
+    fn handle(&mut self, at: ReadTime, sink: &mut impl Sink) {
         let Ok(program) = &mut self.program else { return };
         let mut input = std::mem::take(&mut program.input);
         let (mut done, longest) = (0, self.longest_frame());
@@ -96,9 +96,9 @@ impl ProgramClients {
                     Err(error) => break Some(error.to_string()),
                     Ok(FromProgram::Hello(_)) => break Some("a second hello".to_owned()),
                     Ok(FromProgram::Goodbye) => return self.give_up("said goodbye by itself".to_owned(), sink),
-                    Ok(said) => {
+                    Ok(message) => {
                         done += frame.bytes;
-                        self.take(said, at, sink);
+                        self.take(message, at, sink);
                     }
                 },
             }
@@ -111,8 +111,8 @@ impl ProgramClients {
         }
     }
 
-    fn take(&mut self, said: FromProgram<'_>, at: ReadAt, sink: &mut impl Sink) {
-        let (client, connection) = match said {
+    fn take(&mut self, message: FromProgram<'_>, at: ReadTime, sink: &mut impl Sink) {
+        let (client, connection) = match message {
             FromProgram::Hello(_) | FromProgram::Goodbye => return,
             FromProgram::Pong { number, stamp_ns } => return self.pong(number, stamp_ns, at, sink),
             FromProgram::Connected { client, connection, .. }
@@ -133,12 +133,12 @@ impl ProgramClients {
             // Of a connection that has ended: the frame was in flight.
             return;
         }
-        if let Err(misreport) = self.of_connection(client as usize, said, at, sink) {
+        if let Err(misreport) = self.of_connection(client as usize, message, at, sink) {
             sink.event(SessionId(client), Event::Misreported(misreport));
         }
     }
 
-    fn pong(&mut self, number: u64, stamp_ns: u64, at: ReadAt, sink: &mut impl Sink) {
+    fn pong(&mut self, number: u64, stamp_ns: u64, at: ReadTime, sink: &mut impl Sink) {
         match self.ping {
             Some(ping) if ping.number == number => {
                 self.ping = None;
@@ -155,11 +155,11 @@ impl ProgramClients {
     fn of_connection(
         &mut self,
         index: usize,
-        said: FromProgram<'_>,
-        at: ReadAt,
+        message: FromProgram<'_>,
+        at: ReadTime,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
-        match said {
+        match message {
             FromProgram::Connected { receive_maximum, maximum_packet_bytes, .. } => {
                 self.connected(index, receive_maximum, maximum_packet_bytes, sink)
             }
@@ -242,30 +242,30 @@ impl ProgramClients {
         index: usize,
         token: Token,
         stamp_ns: u64,
-        at: ReadAt,
+        at: ReadTime,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
-        let session = self.given(index, token)?;
-        let Some(handed) = session.take_handed(token) else {
+        let session = self.submitted_to(index, token)?;
+        let Some(unwritten) = session.take_unwritten(token) else {
             return if session.take_early(token) { Ok(()) } else { Err(Misreport::WrittenTwice) };
         };
         let id = session.id;
         self.messages -= 1;
-        self.bytes -= handed.bytes;
-        let stamp = at.stamp(stamp_ns, handed.write_start_ns);
+        self.bytes -= unwritten.bytes;
+        let stamp = at.stamp(stamp_ns, unwritten.write_start_ns);
         let written_ns = stamp.ok().flatten().unwrap_or(at.now_ns);
-        sink.event(id, Event::Written { token, write_start_ns: handed.write_start_ns, written_ns });
+        sink.event(id, Event::Written { token, write_start_ns: unwritten.write_start_ns, written_ns });
         stamp.map(|_| ())
     }
 
     fn abandoned(&mut self, index: usize, token: Token, sink: &mut impl Sink) -> Result<(), Misreport> {
-        let session = self.given(index, token)?;
-        let handed = session.take_handed(token).ok_or(Misreport::WrittenTwice)?;
+        let session = self.submitted_to(index, token)?;
+        let unwritten = session.take_unwritten(token).ok_or(Misreport::WrittenTwice)?;
         session.take_unacknowledged(token);
         sink.event(session.id, Event::Abandoned(token));
         session.unblock(sink);
         self.messages -= 1;
-        self.bytes -= handed.bytes;
+        self.bytes -= unwritten.bytes;
         Ok(())
     }
 
@@ -274,30 +274,30 @@ impl ProgramClients {
         index: usize,
         token: Token,
         outcome: Result<(), Reason>,
-        at: ReadAt,
+        at: ReadTime,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
-        let session = self.given(index, token)?;
+        let session = self.submitted_to(index, token)?;
         if !session.take_unacknowledged(token) {
             return Err(Misreport::AcknowledgedTwice);
         }
-        let early = session.take_handed(token);
-        let is_one_forgotten = early.is_some() && session.enter_early(token);
-        if let Some(Handed { write_start_ns, .. }) = early {
+        let early = session.take_unwritten(token);
+        let is_one_forgotten = early.is_some() && session.record_early(token);
+        if let Some(UnwrittenMessage { write_start_ns, .. }) = early {
             // A library's threads may be faster than the one that reports what was written.
             sink.event(session.id, Event::Written { token, write_start_ns, written_ns: at.now_ns });
         }
         sink.event(session.id, Event::Acknowledged { token, outcome });
         session.unblock(sink);
         self.messages -= usize::from(early.is_some());
-        self.bytes -= early.map_or(0, |handed| handed.bytes);
+        self.bytes -= early.map_or(0, |unwritten| unwritten.bytes);
         if is_one_forgotten { Err(Misreport::NeverWritten) } else { Ok(()) }
     }
 
     /// The client of this index, if the program was given this message of it.
-    fn given(&mut self, index: usize, token: Token) -> Result<&mut Session, Misreport> {
+    fn submitted_to(&mut self, index: usize, token: Token) -> Result<&mut Session, Misreport> {
         let session = &mut self.sessions[index];
-        if session.was_given(token) { Ok(session) } else { Err(Misreport::UnknownMessage) }
+        if session.was_submitted(token) { Ok(session) } else { Err(Misreport::UnknownMessage) }
     }
 
     fn delivered(
@@ -306,7 +306,7 @@ impl ProgramClients {
         retained: bool,
         stamp_ns: u64,
         (payload_bytes, part): (u32, &[u8]),
-        at: ReadAt,
+        at: ReadTime,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
         let whole = payload_bytes as usize;

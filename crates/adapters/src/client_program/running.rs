@@ -15,7 +15,7 @@ const EXIT_WITHIN: Duration = Duration::from_secs(2);
 /// How long the exit status of a program that closed its socket is waited for.
 const STATUS_WITHIN: Duration = Duration::from_millis(500);
 /// Time between two looks.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Bytes of its standard error that stay in memory: the last ones.
 const MOST_PRINTED: usize = 4_096;
 /// Letters of it that a reason shows.
@@ -23,7 +23,7 @@ const MOST_SHOWN: usize = 300;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 /// Capacity of a buffer that stays allocated when it is empty, bytes.
-const KEPT_BYTES: usize = 4 << 20;
+const RETAINED_BYTES: usize = 4 << 20;
 
 /// A program that runs.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub struct Running {
 
 /// Whether a read found something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ReadOutcome {
     /// Bytes; there may be more.
     Bytes,
     /// Nothing now.
@@ -91,9 +91,9 @@ impl Running {
         }
         if self.written == self.out.len() {
             self.out.clear();
-            self.out.shrink_to(KEPT_BYTES);
+            self.out.shrink_to(RETAINED_BYTES);
             self.written = 0;
-        } else if self.written > KEPT_BYTES {
+        } else if self.written > RETAINED_BYTES {
             self.out.drain(..self.written);
             self.written = 0;
         }
@@ -101,18 +101,18 @@ impl Running {
     }
 
     /// Reads once, to the end of `input`.
-    pub fn read(&mut self) -> io::Result<Found> {
+    pub fn read(&mut self) -> io::Result<ReadOutcome> {
         let before = self.input.len();
         self.input.resize(before + READ_BYTES, 0);
         let read = self.socket.read(&mut self.input[before..]);
         self.input.truncate(before + *read.as_ref().unwrap_or(&0));
         match read {
-            Ok(0) => Ok(Found::End),
-            Ok(_) => Ok(Found::Bytes),
+            Ok(0) => Ok(ReadOutcome::End),
+            Ok(_) => Ok(ReadOutcome::Bytes),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(Found::Nothing)
+                Ok(ReadOutcome::Nothing)
             }
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(Found::End),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(ReadOutcome::End),
             Err(error) => Err(error),
         }
     }
@@ -132,7 +132,7 @@ impl Running {
     pub fn how_it_ended(&mut self) -> String {
         let deadline = Instant::now() + STATUS_WITHIN;
         while !self.has_exited() && Instant::now() < deadline {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         self.read_errors();
         if self.has_exited() {
@@ -144,9 +144,9 @@ impl Running {
     }
 
     /// What it printed last, as a part of a sentence, without these secrets: the line that names the error, or the last one.
-    pub fn said(&self, secrets: &[&str]) -> String {
+    pub fn error_output(&self, secrets: &[&str]) -> String {
         let text = secret::without(&String::from_utf8_lossy(&self.printed), secrets);
-        let text = telling_line(&text).replace(char::is_control, " ");
+        let text = error_line(&text).replace(char::is_control, " ");
         let text = text.trim();
         let skipped = text.chars().count().saturating_sub(MOST_SHOWN);
         let shown: String = text.chars().skip(skipped).collect();
@@ -183,15 +183,15 @@ impl Drop for Running {
             let deadline = Instant::now() + EXIT_WITHIN;
             while !self.has_exited() && Instant::now() < deadline {
                 // Its output is not read any more, and must not block it.
-                let told = self.write().is_ok() && self.out.is_empty();
+                let was_written = self.write().is_ok() && self.out.is_empty();
                 self.input.clear();
-                let ended = matches!(self.read(), Ok(Found::End) | Err(_));
+                let ended = matches!(self.read(), Ok(ReadOutcome::End) | Err(_));
                 self.read_errors();
-                if told || ended {
+                if was_written || ended {
                     // It also learns of it by the end of its input.
                     let _ = self.socket.shutdown(std::net::Shutdown::Write);
                 }
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
             self.kill();
             // It has exited or was killed: this does not wait.
@@ -202,7 +202,7 @@ impl Drop for Running {
 
 /// Of what a program printed, the line that says what is wrong: the last one that begins with the name of an error, such as the end of
 /// a Python traceback or the head of a Node.js one; the last line that is not empty, otherwise.
-fn telling_line(text: &str) -> &str {
+fn error_line(text: &str) -> &str {
     let names_error = |line: &&str| {
         let name = line.split([':', ' ']).next().unwrap_or_default();
         line.contains(':') && (name.ends_with("Error") || name.ends_with("Exception"))
@@ -255,7 +255,7 @@ mod tests {
             ("one\ntwo", "two"),
             ("", ""),
         ] {
-            assert_eq!(telling_line(text), line);
+            assert_eq!(error_line(text), line);
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum Phase {
 
 /// A message that the program has and did not call written.
 #[derive(Clone, Copy, Debug)]
-pub struct Handed {
+pub struct UnwrittenMessage {
     /// Its name.
     pub token: Token,
     /// Bytes of its payload.
@@ -43,13 +43,13 @@ pub struct Session {
     /// The program has its topics.
     pub has_topics: bool,
     /// What the program has, in order.
-    pub handed: VecDeque<Handed>,
+    pub unwritten: VecDeque<UnwrittenMessage>,
     /// Above QoS 0: what was accepted and not acknowledged.
     pub unacknowledged: VecDeque<Token>,
     /// What was acknowledged before the program called it written, which it may still do: the last ones.
     pub early: VecDeque<Token>,
     /// Of each publication, the sequence numbers of the first and the last message that the program was given.
-    pub given: Vec<Option<(u32, u32)>>,
+    pub submitted_range: Vec<Option<(u32, u32)>>,
     /// The token that it logged in with last, if it signs such.
     pub signed: Option<String>,
     /// Subscriptions that were acknowledged.
@@ -69,10 +69,10 @@ impl Session {
             phase: Phase::Closed,
             connection: 0,
             has_topics: false,
-            handed: VecDeque::new(),
+            unwritten: VecDeque::new(),
             unacknowledged: VecDeque::new(),
             early: VecDeque::new(),
-            given: vec![None; config.publications.len()],
+            submitted_range: vec![None; config.publications.len()],
             signed: None,
             granted: vec![],
             receive_maximum: 0,
@@ -100,7 +100,7 @@ impl Session {
     /// Enters a message that was accepted.
     pub fn enter(&mut self, message: &Outgoing) {
         let token = message.token();
-        self.handed.push_back(Handed { token, bytes: message.payload_bytes as usize, write_start_ns: 0 });
+        self.unwritten.push_back(UnwrittenMessage { token, bytes: message.payload_bytes as usize, write_start_ns: 0 });
         if self.config.publications[usize::from(token.publication)].qos > Qos::BestEffort {
             self.unacknowledged.push_back(token);
         }
@@ -108,18 +108,18 @@ impl Session {
 
     /// Sets the time at which the messages that were accepted last were written to the program.
     pub fn stamp(&mut self, write_start_ns: u64) {
-        for handed in self.handed.iter_mut().rev().take_while(|handed| handed.write_start_ns == 0) {
-            handed.write_start_ns = write_start_ns;
-            let Token { publication, sequence } = handed.token;
-            let (first, last) = self.given[usize::from(publication)].get_or_insert((sequence, sequence));
+        for unwritten in self.unwritten.iter_mut().rev().take_while(|unwritten| unwritten.write_start_ns == 0) {
+            unwritten.write_start_ns = write_start_ns;
+            let Token { publication, sequence } = unwritten.token;
+            let (first, last) = self.submitted_range[usize::from(publication)].get_or_insert((sequence, sequence));
             (*first, *last) = (sequence.min(*first), sequence.max(*last));
         }
     }
 
     /// Removes a message from those that the program has.
-    pub fn take_handed(&mut self, token: Token) -> Option<Handed> {
-        let place = self.handed.iter().position(|handed| handed.token == token)?;
-        self.handed.remove(place)
+    pub fn take_unwritten(&mut self, token: Token) -> Option<UnwrittenMessage> {
+        let place = self.unwritten.iter().position(|unwritten| unwritten.token == token)?;
+        self.unwritten.remove(place)
     }
 
     /// Removes a message from those that are not acknowledged.
@@ -129,13 +129,13 @@ impl Session {
     }
 
     /// Was the program ever given this message? A probe has the sequence number 0, which no other message has.
-    pub fn was_given(&self, token: Token) -> bool {
-        let given = self.given.get(usize::from(token.publication)).copied().flatten();
-        given.is_some_and(|(first, last)| (first..=last).contains(&token.sequence))
+    pub fn was_submitted(&self, token: Token) -> bool {
+        let submitted_range = self.submitted_range.get(usize::from(token.publication)).copied().flatten();
+        submitted_range.is_some_and(|(first, last)| (first..=last).contains(&token.sequence))
     }
 
     /// Remembers that a message was acknowledged before the program called it written. Did that push another one out?
-    pub fn enter_early(&mut self, token: Token) -> bool {
+    pub fn record_early(&mut self, token: Token) -> bool {
         self.early.push_back(token);
         self.early.len() > EARLY_LIMIT && self.early.pop_front().is_some()
     }
@@ -149,15 +149,16 @@ impl Session {
     /// What the program was given to log in with, which no record may show.
     pub fn secret<'a>(&'a self, shard: &'a ShardConfig) -> Option<&'a str> {
         let of_endpoint = shard.endpoints.get(usize::from(self.config.endpoint));
-        let given = self.config.credentials.as_ref().or(of_endpoint.and_then(|endpoint| endpoint.credentials.as_ref()));
-        self.signed.as_deref().or(given.map(|credentials| credentials.password.expose()))
+        let credentials =
+            self.config.credentials.as_ref().or(of_endpoint.and_then(|endpoint| endpoint.credentials.as_ref()));
+        self.signed.as_deref().or(credentials.map(|credentials| credentials.password.expose()))
     }
 
     /// Ends its connection. What the program has counts as handed over: it may still arrive. Messages and bytes of it.
     pub fn end(&mut self, cause: Cause, now_ns: u64, sink: &mut impl Sink) -> (usize, usize) {
         self.phase = Phase::Closed;
         let (mut messages, mut bytes) = (0, 0);
-        for Handed { token, bytes: own, write_start_ns } in self.handed.drain(..) {
+        for UnwrittenMessage { token, bytes: own, write_start_ns } in self.unwritten.drain(..) {
             messages += 1;
             bytes += own;
             let write_start_ns = if write_start_ns == 0 { now_ns } else { write_start_ns };

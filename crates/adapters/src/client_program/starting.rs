@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use pubmark_protocol::client_program::{FromProgram, Hello, LONGEST_HANDSHAKE, next_frame};
 
-use super::running::{Found, Running};
+use super::running::{ReadOutcome, Running};
 
 /// How long a program may take until its hello.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// Time between two looks.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Starts a program and reads its hello; why it is of no use, otherwise, without these secrets.
 pub fn start(words: &[String], secrets: &[&str]) -> Result<(Running, Hello), String> {
@@ -21,15 +21,19 @@ pub fn start(words: &[String], secrets: &[&str]) -> Result<(Running, Hello), Str
         }
         running.read_errors();
         match running.read().map_err(|error| error.to_string())? {
-            Found::Bytes => {}
-            Found::End => {
+            ReadOutcome::Bytes => {}
+            ReadOutcome::End => {
                 let how = running.how_it_ended();
-                return Err(format!("before its hello it {how}{}", running.said(secrets)));
+                return Err(format!("before its hello it {how}{}", running.error_output(secrets)));
             }
-            Found::Nothing if Instant::now() >= deadline => {
-                return Err(format!("it sent no hello within {} s{}", HELLO_WITHIN.as_secs(), running.said(secrets)));
+            ReadOutcome::Nothing if Instant::now() >= deadline => {
+                return Err(format!(
+                    "it sent no hello within {} s{}",
+                    HELLO_WITHIN.as_secs(),
+                    running.error_output(secrets)
+                ));
             }
-            Found::Nothing => std::thread::sleep(LOOK),
+            ReadOutcome::Nothing => std::thread::sleep(POLL_INTERVAL),
         }
     }
 }

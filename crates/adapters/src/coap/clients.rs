@@ -60,7 +60,7 @@ impl<T: Timing> CoapClients<T> {
             sent_means: SentMeans::Wire,
             maximum_payload_bytes: LARGEST_BODY_BYTES,
             check_topic: Some(|topic| check_topic(topic).map_err(|error| error.to_string())),
-            hears: None,
+            filter_matches: None,
         }
     }
 
@@ -83,7 +83,7 @@ impl<T: Timing> CoapClients<T> {
                 brokerless: true,
                 subscribers_listen: true,
                 requests: Some("FETCH to its responder; the response's token"),
-                only_responders_hear_requests: true,
+                only_responders_receive_requests: true,
                 only_requests: true,
                 datagrams: true,
                 ..Features::NONE

@@ -38,7 +38,7 @@ pub(super) enum Next {
     /// It is none for the present request.
     Ignore,
     /// More are to be fetched.
-    Go,
+    Continue,
     /// That was the last one.
     Whole,
     /// The rest is gone, or too large.
@@ -105,7 +105,7 @@ impl Fetch {
         }
         self.exponent = block.exponent;
         self.body.extend_from_slice(message.payload);
-        if block.more { Next::Go } else { Next::Whole }
+        if block.more { Next::Continue } else { Next::Whole }
     }
 }
 
@@ -128,10 +128,10 @@ impl Observing {
         self.fetch_count = self.fetch_count.wrapping_add(1);
         let fetch = Fetch::begin(shared, block, message, self.fetch_count);
         self.observations[usize::from(index)].fetch = Some(Box::new(fetch));
-        self.ask_next(link, shared, index)
+        self.request_next(link, shared, index)
     }
 
-    fn ask_next(&mut self, link: &mut Link, shared: &mut Shared, index: u16) -> Result<(), Cause> {
+    fn request_next(&mut self, link: &mut Link, shared: &mut Shared, index: u16) -> Result<(), Cause> {
         let Some(fetch) = &mut self.observations[usize::from(index)].fetch else { return Ok(()) };
         fetch.message_id = link.message_id();
         fetch.exchange = shared.exchange(clock::monotonic_ns());
@@ -154,7 +154,7 @@ impl Observing {
         let Some(fetch) = fetch.filter(|fetch| fetch.salt == salt) else { return Ok(false) };
         match fetch.take(message, shared.config.connections.maximum_packet_bytes) {
             Next::Ignore => {}
-            Next::Go => self.ask_next(link, shared, index)?,
+            Next::Continue => self.request_next(link, shared, index)?,
             Next::Drop => self.drop_fetch(shared, index),
             Next::Whole => {
                 sink.event(link.id, Event::Delivered(Delivery { payload: &fetch.body, ..delivery }));

@@ -16,7 +16,7 @@ use pubmark_protocol::traffic::{self, Traffic};
 use pubmark_protocol::wheel::Wheel;
 use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
 
-use super::recent::{RESPONDER_IDS, Recent};
+use super::recent::{RESPONDER_IDS, RecentIds};
 
 /// Requested receive buffer of a session with subscriptions, bytes: the kernel's default holds some ninety notifications of 1
 /// KB, and further ones are dropped.
@@ -108,10 +108,10 @@ pub struct Link {
     pub(super) empty_at_ns: u64,
     /// An error waits in the socket behind what can be read.
     pub(super) ended: bool,
-    pub(super) heard_at_ns: u64,
+    pub(super) received_at_ns: u64,
     /// When the wheel brings this session next, 0 for never; entries for other times are out of date.
     pub(super) check_at_ns: u64,
-    pub(super) recent: Recent,
+    pub(super) recent: RecentIds,
     /// What its sockets have carried.
     pub(super) traffic: Traffic,
     /// Of its packets, bytes.
@@ -138,11 +138,11 @@ impl Link {
             drained: true,
             empty_at_ns: 0,
             ended: false,
-            heard_at_ns: 0,
+            received_at_ns: 0,
             check_at_ns: 0,
             traffic: Traffic::default(),
             ip_header: traffic::IPV4,
-            recent: if targets { Recent::keeping(RESPONDER_IDS) } else { Recent::new() },
+            recent: if targets { RecentIds::with_capacity(RESPONDER_IDS) } else { RecentIds::new() },
             next_message_id: 0,
         }
     }
@@ -155,7 +155,7 @@ impl Link {
     /// Makes a socket of its own, with an address of its own.
     pub(super) fn open(&mut self, shared: &mut Shared) -> Result<(), Cause> {
         self.empty_at_ns = clock::monotonic_ns();
-        self.heard_at_ns = self.empty_at_ns;
+        self.received_at_ns = self.empty_at_ns;
         let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
         let address = shared.config.endpoints[usize::from(self.config.endpoint)].address;
         self.ip_header = traffic::ip_header(address);

@@ -26,7 +26,7 @@ enum State {
     /// Not requested, or refused.
     None,
     /// The response is awaited.
-    Asked { message_id: u16, exchange: Exchange },
+    Requested { message_id: u16, exchange: Exchange },
     /// The last notification, and when it came.
     Observed { number: u32, at_ns: u64 },
 }
@@ -64,11 +64,11 @@ impl Observing {
     }
 
     /// Requests all subscriptions.
-    pub(super) fn ask_all(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+    pub(super) fn register_all(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         for index in 0..self.observations.len() {
             let message_id = link.message_id();
             let exchange = shared.exchange(pubmark_protocol::clock::monotonic_ns());
-            let state = State::Asked { message_id, exchange };
+            let state = State::Requested { message_id, exchange };
             self.observations[index] = Observation { state, is_lower: false, fetch: None };
             register(link, shared, index, message_id, REGISTER, kind_of(link, index))?;
             link.wake_by(shared, exchange.due_ns());
@@ -101,7 +101,7 @@ impl Observing {
         let sequence = message.options.get(number::OBSERVE).and_then(uint).filter(|_| message.code == Code::CONTENT);
         match (observation.state, sequence) {
             (State::None, _) => Ok(false),
-            (State::Asked { .. }, sequence) => {
+            (State::Requested { .. }, sequence) => {
                 let granted = observation.on_response(link, index, message, sequence, delivery.at_ns);
                 sink.event(link.id, Event::Subscribed { index: index.into(), granted });
                 Ok(true)
@@ -150,7 +150,7 @@ impl Observing {
     pub(super) fn on_acknowledgement(&mut self, shared: &Shared, message_id: u16, now_ns: u64) -> bool {
         for observation in &mut self.observations {
             let asked = match &mut observation.state {
-                State::Asked { message_id, exchange } => Some((*message_id, exchange)),
+                State::Requested { message_id, exchange } => Some((*message_id, exchange)),
                 _ => None,
             };
             let fetched = observation.fetch.as_mut().map(|fetch| (fetch.message_id, &mut fetch.exchange));
@@ -167,7 +167,7 @@ impl Observing {
     /// The server could not process a request that pubmark sent; false if there is none with this identifier.
     pub(super) fn on_reset(&mut self, link: &Link, shared: &mut Shared, message_id: u16, sink: &mut impl Sink) -> bool {
         for (index, observation) in self.observations.iter_mut().enumerate() {
-            if matches!(observation.state, State::Asked { message_id: asked, .. } if asked == message_id) {
+            if matches!(observation.state, State::Requested { message_id: asked, .. } if asked == message_id) {
                 observation.state = State::None;
                 sink.event(link.id, Event::Subscribed { index, granted: Err(Reason::words("rejected with a reset")) });
                 return true;
@@ -183,7 +183,7 @@ impl Observing {
     /// When [`Observing::repeat`] has something to do.
     pub(super) fn due_ns(&self) -> Option<u64> {
         let asked = self.observations.iter().filter_map(|observation| match observation.state {
-            State::Asked { exchange, .. } => Some(exchange.due_ns()),
+            State::Requested { exchange, .. } => Some(exchange.due_ns()),
             _ => None,
         });
         let fetches = self.observations.iter().filter_map(|observation| observation.fetch.as_ref());
@@ -200,7 +200,7 @@ impl Observing {
     ) -> Result<(), Cause> {
         for index in 0..self.observations.len() {
             let observation = &mut self.observations[index];
-            if let State::Asked { message_id, exchange } = &mut observation.state {
+            if let State::Requested { message_id, exchange } = &mut observation.state {
                 match exchange.step(&shared.times, now_ns) {
                     Step::Wait => {}
                     Step::Repeat => {

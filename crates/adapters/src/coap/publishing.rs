@@ -259,7 +259,7 @@ impl Publishing {
                     let request = Request::Publish { place, salt };
                     put(link, shared, Kind::Confirmable, message_id, request, &message, write_start_ns)?;
                 }
-                Step::GiveUp if link.heard_at_ns < sent.write_start_ns => return Err(Cause::Silent),
+                Step::GiveUp if link.received_at_ns < sent.write_start_ns => return Err(Cause::Silent),
                 Step::GiveUp => {
                     self.in_flight.remove(place);
                     sink.event(link.id, Event::Unacknowledged(message.token()));
@@ -280,7 +280,7 @@ impl Publishing {
         match transfer.exchange.step(&shared.times, now_ns) {
             Step::Wait => Ok(()),
             Step::Repeat => transfer.send_block(link, shared, sink),
-            Step::GiveUp if link.heard_at_ns < transfer.block_at_ns => Err(Cause::Silent),
+            Step::GiveUp if link.received_at_ns < transfer.block_at_ns => Err(Cause::Silent),
             Step::GiveUp => {
                 if let Some(transfer) = self.transfer.take() {
                     transfer.forget(link, sink);

@@ -112,7 +112,7 @@ impl Session {
             // RFC 7252 §4.2 and §4.3: rejected if confirmable, otherwise ignored.
             Err(_) => return self.reject(shared, peek(bytes)),
         };
-        self.link.heard_at_ns = times.at_ns;
+        self.link.received_at_ns = times.at_ns;
         match message.kind {
             Kind::Acknowledgement if message.code == Code::EMPTY => {
                 if !self.on_pong(shared, message.message_id, sink)?
@@ -216,7 +216,7 @@ impl Session {
                 observing.on_block(link, shared, (index, salt), message, delivery, sink)
             }
             Some(Request::Publish { place, salt }) => Ok(publishing.on_response(link, (place, salt), message, sink)),
-            Some(Request::Transfer { salt }) => publishing.on_block_answered(link, shared, salt, message, sink),
+            Some(Request::Transfer { salt }) => publishing.on_block_response(link, shared, salt, message, sink),
             Some(Request::Once { publication, sequence }) => {
                 Ok(publishing.on_refusal(link, publication, sequence, message, sink))
             }

@@ -2,28 +2,28 @@
 
 /// Identifiers of a server's that are stored: repetitions of what we acknowledged arrive soon after, and later ones are
 /// recognised by the sequence numbers of notifications.
-const KEPT: u16 = 16;
+const MOST_STORED: u16 = 16;
 /// Message identifiers of a responder that are remembered: a response whose acknowledgement was lost is sent again after two to
 /// three seconds, behind many others.
 pub const RESPONDER_IDS: u16 = 256;
 
 /// A short memory of message identifiers, each with the second in which it came.
 #[derive(Debug)]
-pub struct Recent {
+pub struct RecentIds {
     entries: Vec<(u16, u32)>,
-    kept: u16,
+    capacity: u16,
     next: u16,
 }
 
-impl Recent {
+impl RecentIds {
     /// Nothing came yet.
-    pub fn new() -> Recent {
-        Recent::keeping(KEPT)
+    pub fn new() -> RecentIds {
+        RecentIds::with_capacity(MOST_STORED)
     }
 
     /// The same with capacity for N identifiers, at least one; memory is allocated as they arrive.
-    pub fn keeping(kept: u16) -> Recent {
-        Recent { entries: Vec::new(), kept, next: 0 }
+    pub fn with_capacity(capacity: u16) -> RecentIds {
+        RecentIds { entries: Vec::new(), capacity, next: 0 }
     }
 
     /// Forgets all.
@@ -43,7 +43,7 @@ impl Recent {
             Some(oldest) => *oldest = (message_id, second),
             None => self.entries.push((message_id, second)),
         }
-        self.next = (self.next + 1) % self.kept;
+        self.next = (self.next + 1) % self.capacity;
         false
     }
 }
@@ -54,17 +54,17 @@ mod tests {
 
     #[test]
     fn an_identifier_is_known_for_its_lifetime_and_among_the_last() {
-        for kept in [KEPT, 64] {
-            let (mut recent, lifetime_ns) = (Recent::keeping(kept), 247_000_000_000);
+        for capacity in [MOST_STORED, 64] {
+            let (mut recent, lifetime_ns) = (RecentIds::with_capacity(capacity), 247_000_000_000);
             assert!(!recent.is_repetition(0, 0, lifetime_ns));
             assert!(recent.is_repetition(0, 247_000_000_000, lifetime_ns));
             assert!(!recent.is_repetition(0, 248_000_000_000, lifetime_ns), "used again after its lifetime");
-            for id in 1..=kept {
+            for id in 1..=capacity {
                 assert!(!recent.is_repetition(id, 250_000_000_000, lifetime_ns));
             }
             assert!(!recent.is_repetition(0, 250_000_000_000, lifetime_ns), "too many came since");
             recent.clear();
-            assert!(!recent.is_repetition(kept, 250_000_000_000, lifetime_ns));
+            assert!(!recent.is_repetition(capacity, 250_000_000_000, lifetime_ns));
         }
     }
 }

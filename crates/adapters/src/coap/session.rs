@@ -88,7 +88,7 @@ impl Session {
                     ..Connected::default()
                 }),
             );
-            self.observing.ask_all(&mut self.link, shared)?;
+            self.observing.register_all(&mut self.link, shared)?;
             if let Some(requesting) = &self.requesting {
                 requesting.listen(&self.link, sink);
             }
@@ -239,10 +239,10 @@ impl Session {
         let opening = self.link.phase == Phase::Opening;
         let keep_alive_ns = u64::from(shared.config.connections.keep_alive_s) * 1_000_000_000;
         let Some(ping) = &mut self.ping else {
-            let silent = keep_alive_ns > 0 && now_ns >= self.link.heard_at_ns.saturating_add(keep_alive_ns);
+            let silent = keep_alive_ns > 0 && now_ns >= self.link.received_at_ns.saturating_add(keep_alive_ns);
             return if silent { self.start_ping(shared, now_ns) } else { Ok(()) };
         };
-        if !opening && self.link.heard_at_ns > ping.since_ns {
+        if !opening && self.link.received_at_ns > ping.since_ns {
             self.ping = None;
             return Ok(());
         }
@@ -272,7 +272,7 @@ impl Session {
                 let end_ns = ping.since_ns + keep_alive_ns.max(PATIENCE * shared.times.acknowledge_ns);
                 Some(ping.exchange.due_ns().min(end_ns))
             }
-            None => (keep_alive_ns > 0).then(|| self.link.heard_at_ns + keep_alive_ns),
+            None => (keep_alive_ns > 0).then(|| self.link.received_at_ns + keep_alive_ns),
         }
     }
 

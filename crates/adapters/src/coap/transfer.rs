@@ -45,7 +45,7 @@ enum Next {
     /// It is none for the present block.
     Ignore,
     /// The next block.
-    Go(u8),
+    Continue(u8),
     /// The message is the server's, or is not.
     Done(Result<(), Reason>),
 }
@@ -140,7 +140,9 @@ impl Transfer {
             return Next::Ignore;
         }
         match (message.code, block) {
-            (code, Some(block)) if code.is_success() && !self.is_last() => Next::Go(block.exponent.min(self.exponent)),
+            (code, Some(block)) if code.is_success() && !self.is_last() => {
+                Next::Continue(block.exponent.min(self.exponent))
+            }
             (code, None) if code.is_success() && !self.is_last() => {
                 Next::Done(Err(Reason::words(format!("{code} for the first block of {}", self.message.payload_bytes))))
             }
@@ -202,7 +204,7 @@ impl Publishing {
     }
 
     /// A response to a block; false if none awaits it.
-    pub(super) fn on_block_answered(
+    pub(super) fn on_block_response(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
@@ -215,7 +217,7 @@ impl Publishing {
         };
         match transfer.next(message) {
             Next::Ignore => Ok(true),
-            Next::Go(exponent) => {
+            Next::Continue(exponent) => {
                 transfer.offset += transfer.block_bytes();
                 transfer.exponent = exponent;
                 transfer.message_id = link.message_id();

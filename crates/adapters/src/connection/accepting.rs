@@ -38,15 +38,15 @@ impl<D: Dialect> Session<D> {
 }
 
 impl<D: Dialect> StreamClients<D> {
-    /// Watches a listener; when a peer connects to it, its number is among [`StreamClients::take_knocks`].
+    /// Watches a listener; when a peer connects to it, its number is among [`StreamClients::take_pending_accepts`].
     pub(crate) fn listen(&mut self, listener: &TcpListener, number: u32) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         self.shared.reactor.add(listener.as_fd(), u64::from(LISTENING) << 32 | u64::from(number))
     }
 
     /// Listeners with new connections; all that wait there must be accepted.
-    pub(crate) fn take_knocks(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.knocks)
+    pub(crate) fn take_pending_accepts(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.pending_accepts)
     }
 
     /// Goes on with a session that has no connection over one that was accepted.
@@ -57,7 +57,7 @@ impl<D: Dialect> StreamClients<D> {
     }
 
     /// Would a session take a message now? If not, [`pubmark_protocol::events::Event::Writable`] follows when it does.
-    pub(crate) fn takes(&mut self, session: SessionId) -> bool {
+    pub(crate) fn can_accept(&mut self, session: SessionId) -> bool {
         let link = &mut self.sessions[session.0 as usize].link;
         let blocked = match link.phase {
             Phase::Open if link.outbox.pending_bytes() < FULL_BYTES => return true,

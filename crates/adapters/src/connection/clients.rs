@@ -26,7 +26,7 @@ pub struct StreamClients<D> {
     pub(super) sessions: Vec<Session<D>>,
     ready: Vec<Ready>,
     /// Listeners with new connections.
-    pub(super) knocks: Vec<u32>,
+    pub(super) pending_accepts: Vec<u32>,
     /// Sessions that must check their keep-alive.
     due: Vec<u32>,
 }
@@ -47,7 +47,7 @@ impl<D: Dialect> StreamClients<D> {
         for position in 0..self.ready.len() {
             let ready = self.ready[position];
             if (ready.key >> 32) as u32 == LISTENING {
-                self.knocks.push(ready.key as u32);
+                self.pending_accepts.push(ready.key as u32);
                 continue;
             }
             // The lower half of a key is the session, see `Link::key`.
@@ -103,7 +103,13 @@ impl<D: Dialect> Clients for StreamClients<D> {
             given_up: Vec::new(),
             config,
         };
-        Ok(StreamClients { shared, sessions: Vec::new(), ready: Vec::new(), knocks: Vec::new(), due: Vec::new() })
+        Ok(StreamClients {
+            shared,
+            sessions: Vec::new(),
+            ready: Vec::new(),
+            pending_accepts: Vec::new(),
+            due: Vec::new(),
+        })
     }
 
     fn add_session(&mut self, config: SessionConfig) -> SessionId {

@@ -42,11 +42,11 @@ pub trait Dialect: Sized {
 
     /// The packet at the front of `bytes`, which are not empty. An error as soon as it is known to be larger than `most_bytes`
     /// or invalid, so that the buffer does not grow.
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Self::Packet<'_>>, Cause>;
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Self::Packet<'_>>, Cause>;
 
     /// How many of the bytes that follow belong to a front whose length is not known yet: one at least, and none that could be
     /// the next packet's. `bytes` are not empty.
-    fn belonging(bytes: &[u8]) -> usize {
+    fn partial_bytes(bytes: &[u8]) -> usize {
         let _ = bytes;
         1
     }
@@ -62,7 +62,7 @@ pub trait Dialect: Sized {
     ) -> Result<(), Cause>;
 
     /// The time is over for which [`Link::wait`] was called, and the session is not open.
-    fn waited(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+    fn wait_expired(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let _ = (link, shared, sink);
     }
 
@@ -111,7 +111,7 @@ pub trait Dialect: Sized {
     }
 }
 
-/// [`Dialect::belonging`] of protocols made of lines.
+/// [`Dialect::partial_bytes`] of protocols made of lines.
 pub fn up_to_line_end(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1)
 }

@@ -35,7 +35,7 @@ impl<D: Dialect> Session<D> {
     fn check_wait(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
         if self.link.waits_until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
             self.link.waits_until_ns = None;
-            self.dialect.waited(&mut self.link, shared, sink);
+            self.dialect.wait_expired(&mut self.link, shared, sink);
             self.flush(shared, sink);
         }
     }
@@ -77,11 +77,11 @@ impl<D: Dialect> Session<D> {
     /// its own; two missing ones in a row end the connection (AMQP 0-9-1 §4.2.7). Returns the next check; `None` at the end.
     fn beat(&mut self, shared: &mut Shared, now_ns: u64) -> Option<u64> {
         let link = &mut self.link;
-        let heard_within_ns = match link.heard_within_ns {
+        let idle_limit_ns = match link.idle_limit_ns {
             0 => link.keep_alive_ns.saturating_mul(2),
             within_ns => within_ns,
         };
-        let (half_ns, end_ns) = (link.keep_alive_ns / 2, link.received_at_ns.saturating_add(heard_within_ns));
+        let (half_ns, end_ns) = (link.keep_alive_ns / 2, link.received_at_ns.saturating_add(idle_limit_ns));
         if now_ns >= end_ns {
             return None;
         }

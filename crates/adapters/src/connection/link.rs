@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use pubmark_protocol::client_certificate::WANTED;
+use pubmark_protocol::client_certificate::CERTIFICATE_REQUESTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Event, Reason, Secured, Sink};
@@ -46,7 +46,7 @@ pub struct Shared {
 
 impl Shared {
     /// A silenced connection stays open until the end of the run: closing it earlier would notify the server.
-    pub(super) fn keep_if_silent(&mut self, stream: &mut Option<Stream>) {
+    pub(super) fn retain_if_silenced(&mut self, stream: &mut Option<Stream>) {
         if let Some(stream) = stream.take_if(|stream| stream.socket().is_silent()) {
             // A reset, so that nothing of it stays in the kernel; where that cannot be set it ends in its own time.
             let _ = stream.socket().close_by_reset();
@@ -139,7 +139,7 @@ pub struct Link {
     pub(super) sent_at_ns: u64,
     pub(super) received_at_ns: u64,
     /// Longest time without a packet from a server without ping responses; 0 for two keep-alives.
-    pub(super) heard_within_ns: u64,
+    pub(super) idle_limit_ns: u64,
     pub(super) pinged_at_ns: Option<u64>,
     /// The dialect waits for the server before it opens the session, until then.
     pub(super) waits_until_ns: Option<u64>,
@@ -179,7 +179,7 @@ impl Link {
             keep_alive_ns: 0,
             sent_at_ns: 0,
             received_at_ns: 0,
-            heard_within_ns: 0,
+            idle_limit_ns: 0,
             pinged_at_ns: None,
             waits_until_ns: None,
             renew_at_ns: 0,
@@ -283,7 +283,7 @@ impl Link {
         self.phase = Phase::Open;
         self.renew_at_ns = 0;
         self.keep_alive_ns = u64::from(keep_alive_s) * 1_000_000_000;
-        self.heard_within_ns = 0;
+        self.idle_limit_ns = 0;
         self.pinged_at_ns = None;
         if self.keep_alive_ns > 0 {
             self.check_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + self.keep_alive_ns);
@@ -291,12 +291,12 @@ impl Link {
     }
 
     /// The server has accepted the session, and each side gives signs of life unasked: the server gives up after a silence
-    /// of ours of `allowed_ms`, 0 for never, and has gone after one of its own of `heard_within_ms`, 0 for never.
-    pub fn opened_with_heartbeats(&mut self, shared: &mut Shared, allowed_ms: u64, heard_within_ms: u64) {
+    /// of ours of `allowed_ms`, 0 for never, and has gone after one of its own of `idle_limit_ms`, 0 for never.
+    pub fn opened_with_heartbeats(&mut self, shared: &mut Shared, allowed_ms: u64, idle_limit_ms: u64) {
         let ns = |ms: u64| if ms == 0 { u64::MAX / 4 } else { ms.saturating_mul(1_000_000).min(u64::MAX / 4) };
         self.opened(shared, 0);
-        (self.keep_alive_ns, self.heard_within_ns) = (ns(allowed_ms), ns(heard_within_ms));
-        let first_ns = (self.keep_alive_ns / 2).min(self.heard_within_ns);
+        (self.keep_alive_ns, self.idle_limit_ns) = (ns(allowed_ms), ns(idle_limit_ms));
+        let first_ns = (self.keep_alive_ns / 2).min(self.idle_limit_ns);
         self.check_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + first_ns);
     }
 
@@ -327,7 +327,8 @@ impl Link {
         self.outbox.append_nothing(&mut shared.pool, entry, clock::monotonic_ns());
     }
 
-    /// Lets the dialect know ([`super::Dialect::waited`]) if the session is not open at this time, or up to 250 ms later.
+    /// Lets the dialect know ([`super::Dialect::wait_expired`]) if the session is not open at this time, or up to 250
+    /// ms later.
     pub fn wait(&mut self, shared: &mut Shared, until_ns: u64) {
         self.waits_until_ns = Some(shared.wheel.set(self.id.0, until_ns));
     }
@@ -394,7 +395,7 @@ impl Link {
                 Cause::Dropped(format!("{error} during the WebSocket handshake"))
             }
             StreamError::Socket(error) if self.phase != Phase::Open && self.lacks_certificate(shared) => {
-                Cause::Tls(format!("{WANTED} ({error})"))
+                Cause::Tls(format!("{CERTIFICATE_REQUESTED} ({error})"))
             }
             StreamError::Socket(error) if self.stream.as_ref().is_some_and(Stream::is_handshaking) => {
                 Cause::Tls(error.to_string())

@@ -6,7 +6,7 @@
 use pubmark_wire::front::Front;
 use std::ops::ControlFlow;
 
-use pubmark_protocol::client_certificate::WANTED;
+use pubmark_protocol::client_certificate::CERTIFICATE_REQUESTED;
 use pubmark_protocol::events::{ANSWERED, Cause, Delivery, Sink};
 use pubmark_protocol::stream::{ReadBuffers, Stream};
 
@@ -146,7 +146,7 @@ impl<D: Dialect> Session<D> {
         }
         // In TLS 1.3 our side of the handshake is over before a server looks for the certificate (RFC 8446 §4.4.2.4).
         if self.link.phase != Phase::Open && self.link.lacks_certificate(shared) {
-            return Cause::Tls(format!("{WANTED} (it closed the connection)"));
+            return Cause::Tls(format!("{CERTIFICATE_REQUESTED} (it closed the connection)"));
         }
         if handshaking {
             return Cause::Tls("closed by the server during the handshake".to_owned());
@@ -173,7 +173,7 @@ impl<D: Dialect> Session<D> {
             bytes = self.complete_partial(shared, bytes, times, sink)?;
         }
         while !bytes.is_empty() && !self.link.at_work {
-            match D::measure(bytes, shared.config.connections.maximum_packet_bytes)? {
+            match D::next_packet(bytes, shared.config.connections.maximum_packet_bytes)? {
                 Front::Whole { packet, bytes: total } => {
                     bytes = &bytes[total..];
                     self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
@@ -200,7 +200,7 @@ impl<D: Dialect> Session<D> {
         let mut whole = std::mem::take(&mut self.link.partial);
         let most_bytes = shared.config.connections.maximum_packet_bytes;
         loop {
-            let partial = match D::measure(&whole, most_bytes)? {
+            let partial = match D::next_packet(&whole, most_bytes)? {
                 Front::Partial(total) => Some(total),
                 Front::Whole { packet, bytes: total } => {
                     debug_assert_eq!(total, whole.len(), "no more than what was missing was added");
@@ -219,7 +219,7 @@ impl<D: Dialect> Session<D> {
                 self.keep(&[], total);
                 return Ok(bytes);
             }
-            let missing = total.map_or_else(|| D::belonging(bytes), |total| total - whole.len());
+            let missing = total.map_or_else(|| D::partial_bytes(bytes), |total| total - whole.len());
             let (more, rest) = bytes.split_at(missing.min(bytes.len()));
             whole.extend_from_slice(more);
             bytes = rest;

@@ -117,7 +117,7 @@ impl<D: Dialect> Session<D> {
             return Ok(());
         }
         let id = link.id;
-        let wrote = stream.write(&mut link.outbox, &mut shared.pool, |message, write_start_ns, written_ns| {
+        let result = stream.write(&mut link.outbox, &mut shared.pool, |message, write_start_ns, written_ns| {
             if message.tag != 0 {
                 dialect.written(message.tag);
             }
@@ -126,10 +126,10 @@ impl<D: Dialect> Session<D> {
             }
             sink.event(id, Event::Written { token: message.token, write_start_ns, written_ns });
         });
-        match wrote {
-            Ok(wrote) => {
-                link.full = wrote.full;
-                link.sent_at_ns = wrote.at_ns.unwrap_or(link.sent_at_ns);
+        match result {
+            Ok(result) => {
+                link.full = result.full;
+                link.sent_at_ns = result.at_ns.unwrap_or(link.sent_at_ns);
                 Ok(())
             }
             // Packets that the server sent before it closed explain more than the failed write.
@@ -189,7 +189,7 @@ impl<D: Dialect> Session<D> {
     /// Ends the connection and reports the result of everything in it.
     pub(super) fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
         let Session { link, dialect } = self;
-        shared.keep_if_silent(&mut link.stream);
+        shared.retain_if_silenced(&mut link.stream);
         link.close();
         let id = link.id;
         link.outbox.abandon(&mut shared.pool, |message| {

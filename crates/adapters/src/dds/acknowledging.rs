@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn publications_are_acknowledged_apart() {
+    fn publications_are_acknowledged_separately() {
         let mut unacknowledged = Unacknowledged::default();
         for (publication, sequence) in [(0, 1), (1, 1), (0, 2), (0, 3), (1, 4)] {
             unacknowledged.add(Token { publication, sequence });

@@ -98,7 +98,7 @@ pub trait Discovering {
     fn take_signal(&self) -> bool;
 
     /// Next time to check, on the clock of [`pubmark_protocol::clock::monotonic_ns`]; `None` if the shard is woken.
-    fn look_at_ns(&self) -> Option<u64>;
+    fn next_check_ns(&self) -> Option<u64>;
 
     /// Passes on the topic and the type of writers, earlier ones perhaps again.
     fn take(&self, each: impl FnMut(&CStr, &CStr)) -> Result<(), String>;

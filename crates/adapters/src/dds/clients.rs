@@ -19,9 +19,9 @@ use super::settings::Settings;
 /// Time after which a full writer is tried again: the library does not report when it has space.
 const TRY_AGAIN_NS: u64 = 100_000;
 /// Time between two looks for acknowledgements.
-const LOOK_AGAIN_NS: u64 = 5_000_000;
+const RECHECK_NS: u64 = 5_000_000;
 /// Time between two looks at writers that meet their readers.
-const MEET_AGAIN_NS: u64 = 1_000_000;
+const RECHECK_MATCH_NS: u64 = 1_000_000;
 
 /// Sessions that wait until readers know their writers.
 struct Requesting<B: Binding> {
@@ -48,7 +48,7 @@ pub struct DdsClients<B: Binding> {
     full: Vec<u32>,
     awaiting: Vec<u32>,
     /// When acknowledgements are looked for next.
-    look_at_ns: u64,
+    next_check_ns: u64,
     /// The payload being made.
     scratch: Vec<u8>,
 }
@@ -130,7 +130,7 @@ impl<B: Binding> DdsClients<B> {
     }
 
     /// Opens sessions whose writers are known to their readers.
-    fn serve_asking(&mut self, now_ns: u64, sink: &mut impl Sink) {
+    fn serve_requesting(&mut self, now_ns: u64, sink: &mut impl Sink) {
         for mut requesting in std::mem::take(&mut self.requesting) {
             match requesting.presence.is_known(now_ns) {
                 Ok(known) if !known && now_ns < requesting.until_ns => self.requesting.push(requesting),
@@ -176,10 +176,10 @@ impl<B: Binding> DdsClients<B> {
     }
 
     fn serve_awaiting(&mut self, now_ns: u64, sink: &mut impl Sink) {
-        if self.awaiting.is_empty() || now_ns < self.look_at_ns {
+        if self.awaiting.is_empty() || now_ns < self.next_check_ns {
             return;
         }
-        self.look_at_ns = now_ns + LOOK_AGAIN_NS;
+        self.next_check_ns = now_ns + RECHECK_NS;
         // One that left and came back meanwhile is there twice.
         self.awaiting.sort_unstable();
         self.awaiting.dedup();
@@ -217,9 +217,9 @@ impl<B: Binding> DdsClients<B> {
     /// Next time of a check that the library does not trigger.
     fn next_ns(&self, now_ns: u64) -> Option<u64> {
         let full = (!self.full.is_empty()).then_some(now_ns + TRY_AGAIN_NS);
-        let awaiting = (!self.awaiting.is_empty()).then_some(self.look_at_ns);
+        let awaiting = (!self.awaiting.is_empty()).then_some(self.next_check_ns);
         let matching = !(self.matching.is_empty() && self.requesting.is_empty());
-        let matching = matching.then_some(now_ns + MEET_AGAIN_NS);
+        let matching = matching.then_some(now_ns + RECHECK_MATCH_NS);
         let discover = self.networks.iter().flatten().filter_map(Network::discover_at_ns);
         [full, awaiting, matching].into_iter().flatten().chain(discover).min()
     }
@@ -254,7 +254,7 @@ impl<B: Binding> Clients for DdsClients<B> {
             matching: vec![],
             full: vec![],
             awaiting: vec![],
-            look_at_ns: 0,
+            next_check_ns: 0,
             scratch: vec![],
             config,
         })
@@ -307,7 +307,7 @@ impl<B: Binding> Clients for DdsClients<B> {
         self.serve_discovered(sink);
         self.serve_readers(sink);
         self.serve_matching(now_ns, sink);
-        self.serve_asking(now_ns, sink);
+        self.serve_requesting(now_ns, sink);
         self.serve_full(sink);
         self.serve_awaiting(now_ns, sink);
     }

@@ -125,7 +125,7 @@ impl Discovering for DiscoveredWriters {
         DiscoveredWriters::take_signal(self)
     }
 
-    fn look_at_ns(&self) -> Option<u64> {
+    fn next_check_ns(&self) -> Option<u64> {
         None
     }
 

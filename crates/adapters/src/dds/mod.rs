@@ -12,7 +12,7 @@ pub mod binding;
 mod clients;
 #[cfg(feature = "dds-cyclone")]
 mod cyclone;
-mod leaving;
+mod deletion_queue;
 mod names;
 mod network;
 mod readers;
@@ -60,5 +60,5 @@ const CAPABILITIES: Capabilities = Capabilities {
     sent_means: SentMeans::HandedOver,
     maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
     check_topic: Some(names::check),
-    hears: None,
+    filter_matches: None,
 };

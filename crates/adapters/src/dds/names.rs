@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_topic_comes_back_from_its_name() {
+    fn every_topic_round_trips_through_its_name() {
         for topic in ["a", "a/b", "smart-city/camera/3", "a_b", "_", "//", "ä/µ", "a b", "_5f"] {
             let name = Topics::PerTopic.name(topic, None);
             let text = name.to_str().unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_refused() {
+    fn a_topic_without_a_name_is_refused() {
         assert_eq!(check("psmark/smart-city/camera/1"), Ok(()));
         assert!(check("a\0b").unwrap_err().contains("zero byte"));
         assert!(check(&"a-b".repeat(60)).unwrap_err().contains("at most 255"));

@@ -11,7 +11,7 @@ use pubmark_cyclone::sample::{KEYED_NAME, Kind, PLAIN_NAME};
 use pubmark_protocol::clock;
 
 use super::binding::{Binding, Discovering, Wake, Writing};
-use super::leaving::Leaving;
+use super::deletion_queue::DeletionQueue;
 use super::settings::Settings;
 
 /// Topic by which a shard learns that its writers are known where readers of pubmark's are. Readers elsewhere have none, and are
@@ -59,7 +59,7 @@ pub(super) struct Network<B: Binding> {
     pub(super) settings: Settings,
     wake: Wake,
     /// Writers that are being deleted; ended before their domain.
-    leaving: Leaving<B::Writer>,
+    deletion_queue: DeletionQueue<B::Writer>,
     // Each is joined when it is first needed.
     writing: Option<B::Domain>,
     /// Dropped before the domain that it is in.
@@ -76,7 +76,7 @@ impl<B: Binding> Network<B> {
         Network {
             settings,
             wake,
-            leaving: Leaving::default(),
+            deletion_queue: DeletionQueue::default(),
             writing: None,
             discovered: None,
             present: None,
@@ -108,7 +108,7 @@ impl<B: Binding> Network<B> {
 
     /// Takes writers out, without waiting for that.
     pub(super) fn delete(&mut self, writers: Vec<B::Writer>) {
-        self.leaving.delete(writers);
+        self.deletion_queue.delete(writers);
     }
 
     /// Starts to check whether the writers made until now are known.
@@ -129,7 +129,7 @@ impl<B: Binding> Network<B> {
 
     /// Next time to call [`Network::discover`], if the shard is not woken for it.
     pub(super) fn discover_at_ns(&self) -> Option<u64> {
-        self.discovered.as_ref().and_then(Discovering::look_at_ns)
+        self.discovered.as_ref().and_then(Discovering::next_check_ns)
     }
 
     /// Were topics found since the last time? They are among [`Network::known`] then.

@@ -95,14 +95,14 @@ impl<B: Binding> Readers<B> {
 
     /// Takes what has arrived; returns the session whose reader failed.
     pub(super) fn take(&mut self, sink: &mut impl Sink) -> Result<(), (SessionId, String)> {
-        let look_ns = clock::monotonic_ns();
+        let polled_ns = clock::monotonic_ns();
         self.unread = false;
         for subscribed in &mut self.subscribed {
             for listening in &mut subscribed.readers {
                 if listening.reader.take_signal() {
                     self.unread |= listening.take(subscribed.session, &subscribed.filter, sink)?;
                 } else {
-                    listening.empty_at_ns = look_ns;
+                    listening.empty_at_ns = polled_ns;
                 }
             }
         }

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_in_words() {
+    fn invalid_settings_are_refused_with_a_reason() {
         for (port, text, words) in [
             (7401, "", "port 7401 is no domain's"),
             (1883, "", "port 1883 is no domain's"),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn cyclone_is_kept_on_the_interface_and_told_the_domain() {
+    fn cyclone_uses_the_configured_interface_and_domain() {
         let text = read(7650, "?peer=127.0.0.2").unwrap().cyclone();
         for part in [
             "address=\"127.0.0.1\"/></Interfaces>",

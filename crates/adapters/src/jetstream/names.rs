@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_over_all_streams_cannot_be_said() {
+    fn filters_over_all_streams_cannot_be_expressed() {
         assert_eq!(check_topic("home/+/#"), Ok(()));
         for wrong in ["#", "+/a", "a.b", "$JS/API", "_INBOX/x"] {
             assert!(check_topic(wrong).is_err(), "{wrong}");

@@ -38,7 +38,7 @@ impl JetStream {
 
     /// All streams exist. Checks whether consumers of a persistent session still exist.
     pub(super) fn on_streams(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        if !self.is_kept || self.listeners.is_empty() {
+        if !self.is_retained || self.listeners.is_empty() {
             return self.open(link, shared, sink);
         }
         self.step = Step::Consumers(self.listeners.len());
@@ -55,14 +55,14 @@ impl JetStream {
         self.step = Step::Ready;
         let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
-        let session_present = self.is_kept;
+        let session_present = self.is_retained;
         sink.event(link.id, Event::Connected(Connected { session_present, ..self.opening.connected() }));
         if session_present {
             self.in_flight.hold_all();
         } else {
             self.forget(link.id, sink);
         }
-        self.is_kept = link.config.persistent && self.all_made();
+        self.is_retained = link.config.persistent && self.all_made();
         self.listen(link, shared, !session_present);
         self.send_held(link, shared, sink);
     }

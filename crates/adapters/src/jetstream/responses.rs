@@ -51,11 +51,11 @@ impl JetStream {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let answer = read(message)?.map_err(Cause::Refused)?;
-        let Some(kept) = usize::try_from(number).ok().and_then(|number| self.streams.values_mut().nth(number)) else {
+        let Some(stream) = usize::try_from(number).ok().and_then(|number| self.streams.values_mut().nth(number)) else {
             return Err(Cause::Protocol(format!("an answer about stream {number}, which does not exist")));
         };
-        self.is_kept &= kept.created == answer.created;
-        kept.created = answer.created;
+        self.is_retained &= stream.created == answer.created;
+        stream.created = answer.created;
         self.step = Step::Streams(left.saturating_sub(1));
         if left <= 1 {
             self.on_streams(link, shared, sink);
@@ -71,7 +71,7 @@ impl JetStream {
         left: usize,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        self.is_kept &= read(message)?.is_ok();
+        self.is_retained &= read(message)?.is_ok();
         self.step = Step::Consumers(left.saturating_sub(1));
         if left <= 1 {
             self.open(link, shared, sink);
@@ -93,7 +93,7 @@ impl JetStream {
         };
         let granted = answer.map(|_| listener.qos);
         self.made += usize::from(granted.is_ok());
-        self.is_kept = link.config.persistent && self.all_made();
+        self.is_retained = link.config.persistent && self.all_made();
         sink.event(link.id, Event::Subscribed { index, granted });
         Ok(())
     }

@@ -80,7 +80,7 @@ pub struct JetStream {
     pub(super) listeners: Vec<Listener>,
     pub(super) in_flight: InFlight,
     /// The server has all state of the session from its last connection, according to its responses.
-    pub(super) is_kept: bool,
+    pub(super) is_retained: bool,
     /// Consumers that were made.
     pub(super) made: usize,
     /// Exactly once: messages delivered whose acknowledgement was not confirmed, by listener and number in the stream.
@@ -118,7 +118,7 @@ impl Dialect for JetStream {
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(names::check_topic),
-        hears: None,
+        filter_matches: None,
     };
     const TLS_FIRST: bool = false;
     const WELCOME: &'static str = "its welcome";
@@ -151,7 +151,7 @@ impl Dialect for JetStream {
             streams: topics.chain(filters).map(of_stream).collect(),
             listeners,
             in_flight: InFlight::new(config.in_flight_window.max(1)),
-            is_kept: false,
+            is_retained: false,
             made: 0,
             unconfirmed: BTreeSet::new(),
         }
@@ -165,12 +165,12 @@ impl Dialect for JetStream {
         self.opening.begin()
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
-        opening::measure(bytes, most_bytes)
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
+        opening::next_packet(bytes, most_bytes)
     }
 
     /// Up to the end of the line.
-    fn belonging(bytes: &[u8]) -> usize {
+    fn partial_bytes(bytes: &[u8]) -> usize {
         up_to_line_end(bytes)
     }
 
@@ -250,7 +250,7 @@ impl Dialect for JetStream {
                 out.extend_from_slice(END);
             }
         });
-        self.is_kept = false;
+        self.is_retained = false;
     }
 
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
@@ -260,7 +260,7 @@ impl Dialect for JetStream {
             }
         }
         self.unconfirmed.clear();
-        (self.is_kept, self.made) = (false, 0);
+        (self.is_retained, self.made) = (false, 0);
     }
 }
 

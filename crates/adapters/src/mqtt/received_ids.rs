@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_identifier_is_a_repetition_until_it_is_released() {
+    fn a_stored_identifier_is_a_repetition_until_it_is_released() {
         let mut ids = ReceivedIds::default();
         assert!(ids.insert(9) && ids.insert(3));
         assert!(!ids.insert(9));

@@ -71,7 +71,7 @@ fn header_of<'a>(properties: &Properties<'a>) -> Option<&'a [u8]> {
 }
 
 /// The server ends the connection with words.
-pub fn said_goodbye(disconnect: &Disconnect<'_>) -> Cause {
+pub fn disconnect_cause(disconnect: &Disconnect<'_>) -> Cause {
     let code = disconnect.reason;
     if code == reason::NOT_AUTHORIZED {
         // Of a session that was accepted: a token has expired, or rights were taken away.

@@ -15,7 +15,7 @@ use pubmark_wire::mqtt::{
 
 use super::aliases::Aliases;
 use super::received_ids::ReceivedIds;
-use super::receiving::said_goodbye;
+use super::receiving::disconnect_cause;
 use super::version::ProtocolVersion;
 use crate::connection::{Dialect, InFlight, Link, Phase, Progress, Refusal, Shared, Times};
 
@@ -57,7 +57,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
         self.send_connect(link, shared)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Frame<'_>>, Cause> {
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Frame<'_>>, Cause> {
         Ok(match frame(bytes, most_bytes).map_err(broken)? {
             Some(found) => Front::Whole { packet: found, bytes: found.total_bytes },
             None => Front::Partial(announced_bytes(bytes)),
@@ -84,7 +84,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
                 Packet::Suback(suback) => self.on_suback(link, &suback, sink),
                 Packet::Pingresp => Ok(()),
                 Packet::Auth(auth) => self.on_auth(link, shared, &auth, sink),
-                Packet::Disconnect(disconnect) => Err(said_goodbye(&disconnect)),
+                Packet::Disconnect(disconnect) => Err(disconnect_cause(&disconnect)),
                 _ => Err(unexpected(packet, link.phase)),
             },
             _ => Err(unexpected(packet, link.phase)),

@@ -35,7 +35,7 @@ const MQTT_311: Capabilities = Capabilities {
     sent_means: SentMeans::Wire,
     maximum_payload_bytes: MAXIMUM_REMAINING_LENGTH as u32 - LARGEST_HEAD_BYTES,
     check_topic: None,
-    hears: None,
+    filter_matches: None,
 };
 
 /// A version of MQTT, as a type.

@@ -135,7 +135,7 @@ fn send_connect(link: &mut Link, shared: &mut Shared, encrypts: bool, key: Optio
 }
 
 /// The line at the front of some bytes.
-pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
+pub fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
     next(bytes, most_bytes).map_err(|error| Cause::Protocol(error.to_string()))
 }
 

@@ -77,7 +77,7 @@ impl Dialect for Nats {
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(|topic| subjects(topic).map(|_| ()).map_err(|error| error.to_string())),
-        hears: None,
+        filter_matches: None,
     };
     const TLS_FIRST: bool = false;
     const WELCOME: &'static str = "its welcome";
@@ -118,12 +118,12 @@ impl Dialect for Nats {
         self.opening.begin()
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
-        opening::measure(bytes, most_bytes)
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
+        opening::next_packet(bytes, most_bytes)
     }
 
     /// Up to the end of the line.
-    fn belonging(bytes: &[u8]) -> usize {
+    fn partial_bytes(bytes: &[u8]) -> usize {
         up_to_line_end(bytes)
     }
 

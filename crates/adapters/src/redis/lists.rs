@@ -71,7 +71,7 @@ impl Lists {
         }
         let fronts = config.publications.iter().enumerate().map(|(index, entry)| {
             let mut front = Vec::new();
-            let list = key(options.targets.get(index).map_or(&*entry.topic, |asked| &*asked.filter));
+            let list = key(options.targets.get(index).map_or(&*entry.topic, |target| &*target.filter));
             encode_command_front(&[RPUSH, list.as_bytes()], &mut front);
             front.into_boxed_slice()
         });

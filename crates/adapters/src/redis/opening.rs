@@ -37,7 +37,7 @@ pub fn wait_ms(shared: &Shared) -> u64 {
 }
 
 /// The value at the front of some bytes.
-pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
+pub fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
     next(bytes, most_bytes).map_err(|error| Cause::Protocol(error.to_string()))
 }
 

@@ -10,7 +10,9 @@ use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, Subscription};
 use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
 use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::front::Front;
-use pubmark_wire::resp::{END, Parts, Reply, append_bulk_front, encode_command, encode_command_front, hears, pattern};
+use pubmark_wire::resp::{
+    END, Parts, Reply, append_bulk_front, encode_command, encode_command_front, filter_matches, pattern,
+};
 
 use super::lists::Lists;
 use super::opening::{self, LARGEST_PAYLOAD_BYTES};
@@ -21,7 +23,7 @@ pub struct Redis {
     /// Of each publication: the command up to the payload's length.
     fronts: Vec<Box<[u8]>>,
     /// Subscriptions in the order in which they are requested.
-    asked: Vec<Asked>,
+    arguments: Vec<SubscribeArgument>,
     /// How many of them were acknowledged.
     answered: usize,
     /// The refusal of a subscription's first command, until its last has a response.
@@ -31,7 +33,7 @@ pub struct Redis {
 }
 
 /// One word of SUBSCRIBE or PSUBSCRIBE.
-struct Asked {
+struct SubscribeArgument {
     /// Index of the session's subscription.
     subscription: usize,
     /// It is the last command of its subscription.
@@ -40,7 +42,7 @@ struct Asked {
     word: Box<str>,
 }
 
-impl Asked {
+impl SubscribeArgument {
     /// Does a confirmation of this kind and word answer it?
     fn is(&self, kind: &[u8], word: &[u8]) -> bool {
         self.kind.begins().eq_ignore_ascii_case(kind) && self.word.as_bytes() == word
@@ -82,13 +84,13 @@ impl Dialect for Redis {
             requests: Some(
                 "lists: RPUSH to the responder's, BLPOP; a line names the list of the reply, another is the correlation",
             ),
-            only_responders_hear_requests: true,
+            only_responders_receive_requests: true,
             ..Features::NONE
         },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: None,
-        hears: Some(hears),
+        filter_matches: Some(filter_matches),
     };
     const WELCOME: &'static str = "its answer to HELLO";
 
@@ -98,15 +100,15 @@ impl Dialect for Redis {
         if let Some(lists) = Lists::new(config).map(Box::new) {
             return Redis { lists: Some(lists), ..Redis::of(vec![], vec![]) };
         }
-        let mut asked = vec![];
+        let mut arguments = vec![];
         for (subscription, Subscription { filter, .. }) in config.subscriptions.iter().enumerate() {
-            let word = |is_last, kind, word: &str| Asked { subscription, is_last, kind, word: word.into() };
+            let word = |is_last, kind, word: &str| SubscribeArgument { subscription, is_last, kind, word: word.into() };
             match pattern(filter) {
-                None => asked.push(word(true, Kind::Channel, filter)),
+                None => arguments.push(word(true, Kind::Channel, filter)),
                 Some((pattern, parent)) => {
                     // The second command first: the result is reported with the subscription's last one.
-                    asked.extend(parent.map(|parent| word(false, Kind::Channel, &parent)));
-                    asked.push(word(true, Kind::Pattern, &pattern));
+                    arguments.extend(parent.map(|parent| word(false, Kind::Channel, &parent)));
+                    arguments.push(word(true, Kind::Pattern, &pattern));
                 }
             }
         }
@@ -116,7 +118,7 @@ impl Dialect for Redis {
             out.into_boxed_slice()
         };
         let fronts = config.publications.iter().map(|publication| front(&publication.topic)).collect();
-        Redis::of(fronts, asked)
+        Redis::of(fronts, arguments)
     }
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
@@ -128,12 +130,12 @@ impl Dialect for Redis {
         Ok(())
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
-        opening::measure(bytes, most_bytes)
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
+        opening::next_packet(bytes, most_bytes)
     }
 
     /// Up to the end of the line: a string whose length is known is waited for as a whole.
-    fn belonging(bytes: &[u8]) -> usize {
+    fn partial_bytes(bytes: &[u8]) -> usize {
         up_to_line_end(bytes)
     }
 
@@ -201,8 +203,8 @@ impl Dialect for Redis {
 }
 
 impl Redis {
-    fn of(fronts: Vec<Box<[u8]>>, asked: Vec<Asked>) -> Redis {
-        Redis { fronts, asked, answered: 0, refused: None, lists: None }
+    fn of(fronts: Vec<Box<[u8]>>, arguments: Vec<SubscribeArgument>) -> Redis {
+        Redis { fronts, arguments, answered: 0, refused: None, lists: None }
     }
 
     /// Makes the connection the one of its session that pops.
@@ -219,10 +221,10 @@ impl Redis {
         if let Some(lists) = &mut self.lists {
             lists.opened(link, shared, sink);
         }
-        if !self.asked.is_empty() {
+        if !self.arguments.is_empty() {
             link.outbox.append(&mut shared.pool, |out| {
-                for asked in &self.asked {
-                    encode_command(&[asked.kind.begins(), asked.word.as_bytes()], out);
+                for argument in &self.arguments {
+                    encode_command(&[argument.kind.begins(), argument.word.as_bytes()], out);
                 }
             });
         }
@@ -236,7 +238,7 @@ impl Redis {
             }
             [kind @ (b"subscribe" | b"psubscribe"), word, _] => {
                 // A confirmation of something else confirms nothing.
-                if self.asked.get(self.answered).is_some_and(|asked| !asked.is(kind, word)) {
+                if self.arguments.get(self.answered).is_some_and(|argument| !argument.is(kind, word)) {
                     let (kind, word) = (String::from_utf8_lossy(kind), String::from_utf8_lossy(word));
                     return Err(Cause::Protocol(format!("a confirmation of `{kind} {word}`, which was not asked for")));
                 }
@@ -250,12 +252,12 @@ impl Redis {
 
     /// The response to the next command. A subscription of two commands is granted only if both are.
     fn on_subscribed(&mut self, link: &Link, granted: Result<Qos, Reason>, sink: &mut impl Sink) {
-        let Some(asked) = self.asked.get(self.answered) else { return };
+        let Some(argument) = self.arguments.get(self.answered) else { return };
         self.answered += 1;
-        if asked.is_last {
+        if argument.is_last {
             sink.event(
                 link.id,
-                Event::Subscribed { index: asked.subscription, granted: self.refused.take().map_or(granted, Err) },
+                Event::Subscribed { index: argument.subscription, granted: self.refused.take().map_or(granted, Err) },
             );
         } else {
             self.refused = granted.err();
@@ -266,7 +268,7 @@ impl Redis {
     /// that was not delivered.
     fn on_error(&mut self, link: &Link, words: &str, sink: &mut impl Sink) -> Result<(), Cause> {
         let reason = Reason::words(words.to_owned());
-        if self.answered < self.asked.len() {
+        if self.answered < self.arguments.len() {
             self.on_subscribed(link, Err(reason), sink);
             return Ok(());
         }

@@ -96,7 +96,7 @@ impl Dialect for RedisStreams {
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(check_topic),
-        hears: None,
+        filter_matches: None,
     };
     // What a consumer reads comes as a list.
     const ONE_MESSAGE_A_PACKET: bool = false;
@@ -143,12 +143,12 @@ impl Dialect for RedisStreams {
     }
 
     /// Several entries arrive in one response.
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
-        opening::measure(bytes, most_bytes.max(READ_BYTES))
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
+        opening::next_packet(bytes, most_bytes.max(READ_BYTES))
     }
 
     /// Up to the end of the line: a string whose length is known is waited for as a whole.
-    fn belonging(bytes: &[u8]) -> usize {
+    fn partial_bytes(bytes: &[u8]) -> usize {
         up_to_line_end(bytes)
     }
 

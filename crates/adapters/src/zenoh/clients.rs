@@ -21,7 +21,7 @@ use super::connection::Connection;
 use super::helpers::Helpers;
 use super::mailbox::{Arrival, Done, Key, Kind, Mailbox, Notice, Opened, Outcome, Post};
 use super::opening::Opening;
-use super::sender::{Job, Sender, To, What};
+use super::sender::{Job, JobContent, Sender, To};
 use super::session::{Phase, Session};
 use super::settings::{Role, Settings};
 use super::variant::{self, Variant};
@@ -36,7 +36,7 @@ const MOST_MESSAGES: usize = 1_000;
 /// beyond this the oldest is one without a reply.
 const MOST_REQUESTS: usize = 1 << 17;
 /// Longest time that results of messages wait until the shard reads them, while some are with the sender.
-const LOOK_EVERY_NS: u64 = 2_000_000;
+const POLL_INTERVAL_NS: u64 = 2_000_000;
 
 /// All sessions of a shard that use Zenoh in one way.
 pub struct ZenohClients<V> {
@@ -83,8 +83,8 @@ impl<V: Variant> ZenohClients<V> {
         let config = &session.config;
         let endpoint = &self.config.endpoints[usize::from(config.endpoint)];
         // Replies arrive at the requester without a subscription.
-        let asks = config.options.reply_topic.is_some();
-        let place = match (V::BETWEEN_PEERS, asks || config.subscriptions.is_empty()) {
+        let sends_requests = config.options.reply_topic.is_some();
+        let place = match (V::BETWEEN_PEERS, sends_requests || config.subscriptions.is_empty()) {
             (false, _) => Role::Router(endpoint.address),
             (true, false) => {
                 // Those that publish, too, have to reach the subscribers of other nodes: each connects to the places before its own.
@@ -111,7 +111,7 @@ impl<V: Variant> ZenohClients<V> {
             publications: config.publications.clone(),
             filters: config.subscriptions.iter().map(|subscription| subscription.filter.clone()).collect(),
             answers: config.options.replies_at.is_some(),
-            asks_for: asks.then(|| config.options.gives_up_after.unwrap_or_default()),
+            request_timeout: sends_requests.then(|| config.options.gives_up_after.unwrap_or_default()),
         }
     }
 
@@ -147,14 +147,14 @@ impl<V: Variant> ZenohClients<V> {
         connection: Arc<Connection>,
         token: Token,
         payload_bytes: usize,
-        what: What,
+        content: JobContent,
     ) {
         let session = &mut self.sessions[session.0 as usize];
         session.pending.push_back(token);
         let key = session.key();
         let to =
             if self.staged.last().is_some_and(|before| before.key == key) { To::Same } else { To::Over(connection) };
-        self.staged.push(Job { to, key, what });
+        self.staged.push(Job { to, key, content });
         self.messages += 1;
         self.bytes += payload_bytes;
     }
@@ -276,7 +276,7 @@ impl<V: Variant> ZenohClients<V> {
 
     /// Makes the sender drop requests without a reply: the library notifies the requester, which may block.
     fn forget(&mut self, key: Key, requests: Vec<Query>) {
-        self.sender.give(&mut vec![Job { to: To::Nowhere, key, what: What::Forget(requests) }]);
+        self.sender.give(&mut vec![Job { to: To::Nowhere, key, content: JobContent::Forget(requests) }]);
     }
 
     /// Replies that were too late are never delivered.
@@ -388,7 +388,7 @@ impl<V: Variant> Clients for ZenohClients<V> {
         let payload_bytes = message.payload_bytes as usize;
         match self.room_for(session, payload_bytes) {
             Ok(connection) => {
-                self.stage(session, connection, message.token(), payload_bytes, What::Message(message));
+                self.stage(session, connection, message.token(), payload_bytes, JobContent::Message(message));
                 SendOutcome::Accepted
             }
             Err(taken) => taken,
@@ -408,8 +408,8 @@ impl<V: Variant> Clients for ZenohClients<V> {
         };
         let &OutgoingReply { qos, number, publisher, sequence, due_ns, timing, payload_bytes: asked_bytes, .. } = reply;
         let to = ReplyTo { address: "", correlation: &[] };
-        let kept = OutgoingReply { to, qos, number, publisher, sequence, due_ns, timing, payload_bytes: asked_bytes };
-        self.stage(session, connection, reply.token(), payload_bytes, What::Reply(Box::new((request, kept))));
+        let stored = OutgoingReply { to, qos, number, publisher, sequence, due_ns, timing, payload_bytes: asked_bytes };
+        self.stage(session, connection, reply.token(), payload_bytes, JobContent::Reply(Box::new((request, stored))));
         SendOutcome::Accepted
     }
 
@@ -419,13 +419,13 @@ impl<V: Variant> Clients for ZenohClients<V> {
     }
 
     fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
-        let look_ns = clock::monotonic_ns() + LOOK_EVERY_NS;
+        let poll_ns = clock::monotonic_ns() + POLL_INTERVAL_NS;
         let until_ns = match until_ns {
             _ if !self.too_late.is_empty() => Some(0),
             // Arrivals need not wake a shard that polls soon: their times are recorded already.
-            Some(until_ns) if until_ns <= look_ns => Some(until_ns),
+            Some(until_ns) if until_ns <= poll_ns => Some(until_ns),
             _ if !self.mailbox.wait_for_arrivals() => Some(0),
-            _ if self.messages > 0 => Some(look_ns),
+            _ if self.messages > 0 => Some(poll_ns),
             until_ns => until_ns,
         };
         Ok(self.reactor.wait(until_ns, &mut self.ready)?.at_ns)

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_an_error_that_says_why() {
+    fn an_inexpressible_topic_is_an_error_with_a_reason() {
         for (topic, word) in [
             ("", "empty level"),
             ("/a", "empty level"),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_expression_hears_what_the_filter_hears() {
+    fn a_key_expression_matches_what_the_filter_matches() {
         let topics = ["a", "b", "a/b", "a/b/c", "b/b", "a/ü", "a/b c/d"];
         for filter in ["a", "+", "#", "a/+", "a/#", "+/b", "+/b/#", "a/b/#", "+/+/+"] {
             for topic in topics {

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn arrivals_beyond_the_buffer_are_counted() {
         let (mailbox, _) = mailbox();
         let large = ZBytes::from(vec![0; MOST_BYTES + 1]);
         mailbox.deliver(KEY, 1, &large, Kind::Plain);

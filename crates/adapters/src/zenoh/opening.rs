@@ -44,7 +44,7 @@ pub struct Opening {
     /// They receive requests, which are replied to.
     pub answers: bool,
     /// Its publications are requests, whose replies are awaited for so long.
-    pub asks_for: Option<Duration>,
+    pub request_timeout: Option<Duration>,
 }
 
 impl Opening {
@@ -60,7 +60,7 @@ pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
     let made = watch(&session, &place, opening.key, mailbox).and_then(|()| {
         let mut subscribers = Vec::new();
         let subscriptions = opening.filters.iter().map(|filter| {
-            match (opening.asks_for, opening.answers) {
+            match (opening.request_timeout, opening.answers) {
                 // Replies arrive at the requester without a subscription.
                 (Some(_), _) => Ok(()),
                 (None, true) => requesting::listen(&session, filter, opening.key, mailbox),
@@ -70,7 +70,7 @@ pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
             }
         });
         let subscriptions = subscriptions.collect();
-        if opening.asks_for.is_none() && !opening.filters.is_empty() && matches!(place, Role::Router(_)) {
+        if opening.request_timeout.is_none() && !opening.filters.is_empty() && matches!(place, Role::Router(_)) {
             await_router(&session).map_err(Cause::Refused)?;
         }
         let publications = opening.publications.into_iter().map(|publication| {
@@ -84,7 +84,8 @@ pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
     match made {
         Ok((publications, subscribers, subscriptions)) => {
             let (congestion, gate) = (opening.congestion, Gate::default());
-            let requesting = opening.asks_for.map(|patience| Arc::new(Requesting::new(patience, opening.key, mailbox)));
+            let requesting =
+                opening.request_timeout.map(|patience| Arc::new(Requesting::new(patience, opening.key, mailbox)));
             let connection =
                 Arc::new(Connection { session, publications, _subscribers: subscribers, congestion, requesting, gate });
             Ok(Opened { connection, subscriptions })

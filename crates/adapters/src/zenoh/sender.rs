@@ -20,7 +20,7 @@ use super::mailbox::{Done, Key, Mailbox, Outcome};
 use crate::payload;
 
 /// Most messages whose results are reported to the shard together: each time needs a lock that the library's threads use too.
-const TOLD_TOGETHER: usize = 64;
+const REPORTED_TOGETHER: usize = 64;
 /// A put that takes longer has waited, ns; others take some µs.
 const WAIT_NS: u64 = 100_000;
 
@@ -31,7 +31,7 @@ pub struct Job {
     /// The same by number.
     pub key: Key,
     /// What goes.
-    pub what: What,
+    pub content: JobContent,
 }
 
 /// Where a message goes.
@@ -46,7 +46,7 @@ pub enum To {
 }
 
 /// What goes.
-pub enum What {
+pub enum JobContent {
     /// A message, or a request.
     Message(Outgoing),
     /// A reply with its request; its address is not used.
@@ -121,7 +121,7 @@ impl Drop for Sender {
 
 fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
     let mut jobs = Vec::new();
-    let mut done = Vec::with_capacity(TOLD_TOGETHER);
+    let mut done = Vec::with_capacity(REPORTED_TOGETHER);
     let mut connection = None;
     loop {
         let mut queue = shared.lock();
@@ -135,18 +135,18 @@ fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
         drop(queue);
         let all = jobs.len();
         for (place, job) in jobs.drain(..).enumerate() {
-            let Job { to, key, what } = job;
+            let Job { to, key, content } = job;
             match to {
                 To::Over(other) => connection = Some(other),
                 To::Same => {}
                 To::Nowhere => connection = None,
             }
-            done.extend(hand_over(connection.as_deref(), key, what, config));
+            done.extend(hand_over(connection.as_deref(), key, content, config));
             // Half of the queue is done: there is space for as much again.
             let wakes = 2 * (place + 1) >= all
                 && shared.is_full.load(Ordering::Acquire)
                 && shared.is_full.swap(false, Ordering::AcqRel);
-            if wakes || place + 1 == all || done.len() == TOLD_TOGETHER || done.last().is_some_and(has_waited) {
+            if wakes || place + 1 == all || done.len() == REPORTED_TOGETHER || done.last().is_some_and(has_waited) {
                 mailbox.settle(&mut done, wakes);
             }
         }
@@ -166,16 +166,16 @@ fn has_waited(done: &Done) -> bool {
 
 /// Passes a message to the library, which may block until there is space in its queues. Its payload is made here: memory that
 /// one thread allocates and another frees costs more. `None` if its result is not awaited.
-fn hand_over(connection: Option<&Connection>, key: Key, what: What, config: &ShardConfig) -> Option<Done> {
-    let (payload_bytes, outcome) = match (what, connection) {
-        (What::Message(message), Some(to)) => (message.payload_bytes as usize, hand_message(to, message, config)),
-        (What::Reply(of), Some(to)) => (payload::reply_bytes(&of.1), hand_answer(to, of, config)),
-        (What::Forget(requests), _) => {
+fn hand_over(connection: Option<&Connection>, key: Key, content: JobContent, config: &ShardConfig) -> Option<Done> {
+    let (payload_bytes, outcome) = match (content, connection) {
+        (JobContent::Message(message), Some(to)) => (message.payload_bytes as usize, put_message(to, message, config)),
+        (JobContent::Reply(of), Some(to)) => (payload::reply_bytes(&of.1), send_reply(to, of, config)),
+        (JobContent::Forget(requests), _) => {
             forget(requests);
             return None;
         }
         // There is nothing that goes somewhere without a connection.
-        (What::Message(_) | What::Reply(_), None) => return None,
+        (JobContent::Message(_) | JobContent::Reply(_), None) => return None,
     };
     Some(Done { key, payload_bytes, outcome })
 }
@@ -185,7 +185,7 @@ fn forget<T>(dropped: T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(dropped)));
 }
 
-fn hand_message(connection: &Connection, message: Outgoing, config: &ShardConfig) -> Outcome {
+fn put_message(connection: &Connection, message: Outgoing, config: &ShardConfig) -> Outcome {
     let entry = connection.publications.get(usize::from(message.publication));
     let Some((topic, entry)) = entry.filter(|_| connection.gate.enter()) else { return Outcome::Skipped };
     let mut payload = Vec::with_capacity(message.payload_bytes as usize);
@@ -204,7 +204,7 @@ fn hand_message(connection: &Connection, message: Outgoing, config: &ShardConfig
     }
 }
 
-fn hand_answer(connection: &Connection, of: Box<(Query, OutgoingReply<'static>)>, config: &ShardConfig) -> Outcome {
+fn send_reply(connection: &Connection, of: Box<(Query, OutgoingReply<'static>)>, config: &ShardConfig) -> Outcome {
     let (request, answer) = &*of;
     if !connection.gate.enter() {
         forget(of);

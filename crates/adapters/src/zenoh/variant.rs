@@ -93,7 +93,7 @@ pub const fn capabilities<V: Variant>() -> Capabilities {
         ends_sessions: false,
         features: Features {
             requests: Some("get, to a complete queryable; the library knows which reply is to which get"),
-            only_responders_hear_requests: true,
+            only_responders_receive_requests: true,
             brokerless: V::BETWEEN_PEERS,
             log_in: !V::BETWEEN_PEERS,
             maximum_sessions: Some(MOST_SESSIONS),
@@ -102,6 +102,6 @@ pub const fn capabilities<V: Variant>() -> Capabilities {
         sent_means: SentMeans::HandedOver,
         maximum_payload_bytes: MOST_PAYLOAD_BYTES,
         check_topic: Some(keys::check),
-        hears: None,
+        filter_matches: None,
     }
 }

@@ -40,7 +40,7 @@ impl Chosen {
         let filter = |subscription: &Subscription| TopicFilter(subscription.filter.to_string());
         let filters = subscriptions.iter().map(filter).collect();
         let mut chosen = Chosen { filters, topic: Vec::new(), chosen: false, frames: 0 };
-        chosen.look(b"");
+        chosen.evaluate(b"");
         chosen
     }
 
@@ -57,7 +57,7 @@ impl Chosen {
     /// A frame of the peer's.
     pub fn on_frame<'a>(&mut self, more: bool, body: &'a [u8]) -> Arrival<'a> {
         if self.frames == 0 {
-            self.look(body);
+            self.evaluate(body);
         }
         self.frames = (self.frames + 1).min(3);
         if more {
@@ -71,7 +71,7 @@ impl Chosen {
     }
 
     /// Looks at a topic, unless it is the same again.
-    fn look(&mut self, topic: &[u8]) {
+    fn evaluate(&mut self, topic: &[u8]) {
         if topic == self.topic && !topic.is_empty() {
             return;
         }

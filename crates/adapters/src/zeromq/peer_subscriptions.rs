@@ -14,7 +14,7 @@ struct Topic {
     /// Where in it the topic begins.
     at: usize,
     /// Subscriptions of the peer's that it begins with.
-    asked: u32,
+    subscriptions: u32,
 }
 
 /// All topics of a session.
@@ -32,14 +32,14 @@ impl PeerSubscriptions {
             append_frame_front(true, publication.topic.len(), &mut frame);
             let at = frame.len();
             frame.extend_from_slice(publication.topic.as_bytes());
-            Topic { frame: frame.into(), at, asked: 0 }
+            Topic { frame: frame.into(), at, subscriptions: 0 }
         };
         PeerSubscriptions { topics: publications.iter().map(topic).collect(), inside: false }
     }
 
     /// A new connection: its peer has no subscription yet.
     pub fn forget(&mut self) {
-        self.topics.iter_mut().for_each(|topic| topic.asked = 0);
+        self.topics.iter_mut().for_each(|topic| topic.subscriptions = 0);
         self.inside = false;
     }
 
@@ -52,7 +52,8 @@ impl PeerSubscriptions {
     /// does not exist is not detected: a peer that cancels too many receives too few messages.
     pub fn change(&mut self, prefix: &[u8], targets: bool) {
         for topic in self.topics.iter_mut().filter(|topic| topic.frame[topic.at..].starts_with(prefix)) {
-            topic.asked = if targets { topic.asked.saturating_add(1) } else { topic.asked.saturating_sub(1) };
+            topic.subscriptions =
+                if targets { topic.subscriptions.saturating_add(1) } else { topic.subscriptions.saturating_sub(1) };
         }
     }
 
@@ -67,7 +68,7 @@ impl PeerSubscriptions {
 
     /// The topic's frame, if the peer subscribed to it.
     pub fn frame(&self, publication: u16) -> Option<&[u8]> {
-        self.topics.get(usize::from(publication)).filter(|topic| topic.asked > 0).map(|topic| &*topic.frame)
+        self.topics.get(usize::from(publication)).filter(|topic| topic.subscriptions > 0).map(|topic| &*topic.frame)
     }
 }
 
@@ -91,44 +92,44 @@ mod tests {
         PeerSubscriptions::new(&topics.iter().map(publication).collect::<Vec<_>>())
     }
 
-    fn asked(peer_subscriptions: &PeerSubscriptions) -> Vec<bool> {
+    fn subscriptions(peer_subscriptions: &PeerSubscriptions) -> Vec<bool> {
         (0..peer_subscriptions.topics.len() as u16).map(|index| peer_subscriptions.frame(index).is_some()).collect()
     }
 
     #[test]
     fn a_topic_is_wanted_while_a_subscription_that_it_begins_with_is_left() {
         let mut peer_subscriptions = peer_subscriptions(&["a/b", "a/c", "b"]);
-        assert_eq!(asked(&peer_subscriptions), [false, false, false]);
+        assert_eq!(subscriptions(&peer_subscriptions), [false, false, false]);
         peer_subscriptions.change(b"a", true);
         peer_subscriptions.change(b"a/b", true);
-        assert_eq!(asked(&peer_subscriptions), [true, true, false]);
+        assert_eq!(subscriptions(&peer_subscriptions), [true, true, false]);
         peer_subscriptions.change(b"a", false);
-        assert_eq!(asked(&peer_subscriptions), [true, false, false]);
+        assert_eq!(subscriptions(&peer_subscriptions), [true, false, false]);
         peer_subscriptions.change(b"a/b/c", true);
         peer_subscriptions.change(b"a/b", false);
-        assert_eq!(asked(&peer_subscriptions), [false, false, false], "a longer prefix is none of it");
+        assert_eq!(subscriptions(&peer_subscriptions), [false, false, false], "a longer prefix is none of it");
         peer_subscriptions.change(b"", true);
-        assert_eq!(asked(&peer_subscriptions), [true, true, true]);
+        assert_eq!(subscriptions(&peer_subscriptions), [true, true, true]);
         assert_eq!(peer_subscriptions.frame(2), Some(&b"\x01\x01b"[..]));
         peer_subscriptions.forget();
-        assert_eq!(asked(&peer_subscriptions), [false, false, false]);
+        assert_eq!(subscriptions(&peer_subscriptions), [false, false, false]);
     }
 
     #[test]
     fn subscriptions_come_as_messages_too_and_other_messages_are_dropped() {
         let mut peer_subscriptions = peer_subscriptions(&["a"]);
         assert!(peer_subscriptions.on_frame(false, b"\x01a"));
-        assert_eq!(asked(&peer_subscriptions), [true]);
+        assert_eq!(subscriptions(&peer_subscriptions), [true]);
         assert!(!peer_subscriptions.on_frame(false, b"\0a"));
-        assert_eq!(asked(&peer_subscriptions), [false]);
+        assert_eq!(subscriptions(&peer_subscriptions), [false]);
         // What is in a message of several frames is none, whatever its frames look like.
         for (more, body) in
             [(true, &b"\x01a"[..]), (true, b"\x01a"), (false, b"\x01a"), (false, b""), (false, b"\x02a")]
         {
             assert!(!peer_subscriptions.on_frame(more, body));
         }
-        assert_eq!(asked(&peer_subscriptions), [false]);
+        assert_eq!(subscriptions(&peer_subscriptions), [false]);
         assert!(peer_subscriptions.on_frame(false, b"\x01"));
-        assert_eq!(asked(&peer_subscriptions), [true]);
+        assert_eq!(subscriptions(&peer_subscriptions), [true]);
     }
 }

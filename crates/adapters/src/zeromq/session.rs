@@ -23,7 +23,7 @@ use crate::connection::{Blocked, Dialect, Link, Phase, Refusal, Sending, Shared,
 /// Largest payload that we send, bytes; ZMTP has sizes of 63 bits, libzmq no limit of its own.
 const LARGEST_PAYLOAD_BYTES: u32 = 1 << 30;
 /// How long a publisher waits for its peer's first subscription, ns. A peer without subscribers sends none.
-const TELLS_WITHIN_NS: u64 = 100_000_000;
+const SUBSCRIPTION_WAIT_NS: u64 = 100_000_000;
 /// Context of the PING after subscriptions, to distinguish its PONG from those of keep-alives.
 const BEHIND_SUBSCRIPTIONS: &[u8] = b"subscribed";
 /// Most PONGs that wait for a socket: a peer that sends more PINGs does not read.
@@ -77,7 +77,7 @@ impl Dialect for ZeroMq {
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: None,
-        hears: None,
+        filter_matches: None,
     };
     const WELCOME: &'static str = "its READY, as libzmq does to a socket of a type that it does not take";
 
@@ -104,7 +104,7 @@ impl Dialect for ZeroMq {
         opening::begin(link, shared, self.accepts)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, Cause> {
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, Cause> {
         next(bytes, most_bytes).map_err(broken)
     }
 
@@ -145,7 +145,7 @@ impl Dialect for ZeroMq {
     }
 
     /// The peer sent no subscription within its time: there may be no subscriber, which is no reason not to connect.
-    fn waited(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+    fn wait_expired(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         self.open(link, shared, sink);
     }
 
@@ -191,7 +191,7 @@ impl ZeroMq {
     fn on_up(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         match &self.side {
             Side::Publisher(peer_subscriptions) if !peer_subscriptions.is_empty() => {
-                link.wait(shared, clock::monotonic_ns() + TELLS_WITHIN_NS);
+                link.wait(shared, clock::monotonic_ns() + SUBSCRIPTION_WAIT_NS);
             }
             Side::Publisher(_) => self.open(link, shared, sink),
             Side::Subscriber { .. } => {

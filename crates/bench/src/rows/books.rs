@@ -1,4 +1,4 @@
-//! Cost of the books.
+//! Cost of the message accounting.
 
 use crate::child;
 use crate::row::{Reading, Row};
@@ -8,14 +8,14 @@ pub const ROW: Row =
         name: "books", measure: "ledger + histograms per delivery, 80,000 streams in random order", known: "—", run
     };
 
-/// Memory a stream is the difference between these numbers of streams, so that histograms are not in it.
+/// Memory per stream is computed from the difference between these numbers of streams, which excludes histograms.
 const STREAMS: (u32, u32) = (40_000, 80_000);
 
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let (mut cost, mut memory) = (vec![], vec![]);
     for _ in 0..repetitions {
-        let (_, few_bytes): (f64, f64) = child::ask("books", &STREAMS.0)?;
-        let (cost_ns, bytes): (f64, f64) = child::ask("books", &STREAMS.1)?;
+        let (_, few_bytes): (f64, f64) = child::run_child("books", &STREAMS.0)?;
+        let (cost_ns, bytes): (f64, f64) = child::run_child("books", &STREAMS.1)?;
         cost.push(cost_ns);
         memory.push((bytes - few_bytes) / f64::from(STREAMS.1 - STREAMS.0));
     }

@@ -1,9 +1,9 @@
 //! Cost of sending and receiving through a broker.
 
-use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
+use crate::test_system::TestSystem;
 
 pub const ROW: Row = Row {
     name: "flood-broker",
@@ -23,7 +23,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     for (case, qos, payload, bar) in cases {
         let mut values = vec![];
         for _ in 0..repetitions {
-            let broker = Bed::mosquitto(false)?;
+            let broker = TestSystem::mosquitto(false)?;
             let order = Order {
                 workload: "fan-in".to_owned(),
                 set: vec!["arrival=flood".to_owned(), "publishers=1".to_owned(), format!("payload={payload}")],
@@ -38,7 +38,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
                 publish_only: false,
                 in_flight_window: None,
             };
-            let found: Finding = child::ask("generator", &order)?;
+            let found: Finding = child::run_child("generator", &order)?;
             values.push(found.cpu_s / (found.delivered as f64 / 1e6));
         }
         readings.push(Reading::new(case, values, "s", Some(bar)));

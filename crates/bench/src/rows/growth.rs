@@ -1,9 +1,9 @@
 //! Memory does not grow with messages.
 
-use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row, fewer};
+use crate::test_system::TestSystem;
 
 pub const ROW: Row = Row {
     name: "growth",
@@ -16,7 +16,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut values = vec![];
     let mut messages = 0;
     for _ in 0..fewer(repetitions) {
-        let broker = Bed::mosquitto(false)?;
+        let broker = TestSystem::mosquitto(false)?;
         let order = Order {
             workload: "fan-in".to_owned(),
             set: vec!["arrival=flood".to_owned(), "publishers=10".to_owned(), "payload=16B".to_owned()],
@@ -31,7 +31,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             publish_only: false,
             in_flight_window: None,
         };
-        let found: Finding = child::ask("generator", &order)?;
+        let found: Finding = child::run_child("generator", &order)?;
         messages = found.delivered;
         let growth = found.rss_bytes.1 as f64 - found.rss_bytes.0 as f64;
         values.push(growth / 1e6 / (found.delivered as f64 / 1e7));

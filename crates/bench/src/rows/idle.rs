@@ -1,7 +1,7 @@
 //! Memory of an idle connection.
 
-use crate::bed::Bed;
 use crate::row::{Reading, Row};
+use crate::test_system::TestSystem;
 use crate::{child, idle};
 
 pub const ROW: Row = Row {
@@ -16,14 +16,14 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     for (case, tls, bar) in [("TCP", false, 2.5), ("TLS", true, 30.0)] {
         let mut values = vec![];
         for _ in 0..repetitions {
-            let broker = Bed::mosquitto(tls)?;
+            let broker = TestSystem::mosquitto(tls)?;
             let order = idle::Order {
                 protocol: "mqtt5".to_owned(),
                 address: broker.address.to_string(),
                 sessions: 5_000,
                 authority: broker.authority.clone(),
             };
-            let found: idle::Finding = child::ask("idle", &order)?;
+            let found: idle::Finding = child::run_child("idle", &order)?;
             values.push(found.bytes_per_session / 1e3);
         }
         readings.push(Reading::new(case, values, "KB", Some(bar)));

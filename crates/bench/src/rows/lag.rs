@@ -32,7 +32,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
         };
         let (mut p50, mut p99, mut obtained) = (vec![], vec![], true);
         for _ in 0..repetitions {
-            let found: Finding = child::ask("generator", &order)?;
+            let found: Finding = child::run_child("generator", &order)?;
             obtained &= found.realtime;
             let (middle, tail) = found.lag_us.ok_or("too few samples")?;
             p50.push(middle);

@@ -1,10 +1,10 @@
-//! Protocols that a library speaks: what our adapter adds to it, beside a minimal loop over the same library.
+//! Protocols over a client library: the cost that our adapter adds, compared with a minimal loop over the same library.
 
 use super::protocols::{Case, order};
-use crate::bed::Bed;
 use crate::generator::{Finding, Order};
 use crate::native;
 use crate::row::{Reading, Row};
+use crate::test_system::TestSystem;
 use crate::{child, dds_loop, rustdds_loop, zenoh_loop};
 
 pub const ZENOH: Row = Row {
@@ -28,10 +28,10 @@ pub const RUSTDDS: Row = Row {
     run: rustdds,
 };
 
-/// Samples a second over RustDDS: below the 5,000 that a run is refused above.
+/// Samples per second over RustDDS: below 5,000, the limit above which a run is refused.
 const RUSTDDS_RATE: u32 = 4_000;
 
-/// Fewest messages a second over DDS, thousands, without a loss.
+/// Lowest rate over DDS without a loss, thousands of messages per second.
 const DDS_THOUSANDS: f64 = 100.0;
 
 fn rustdds(repetitions: usize) -> Result<Vec<Reading>, String> {
@@ -39,22 +39,22 @@ fn rustdds(repetitions: usize) -> Result<Vec<Reading>, String> {
     let (mut ours, mut theirs, mut ratios) = (vec![], vec![], vec![]);
     let mut lost = [vec![], vec![]];
     for _ in 0..repetitions {
-        let bed = Bed::start(case.system, case.protocol, false)?;
+        let test_system = TestSystem::start(case.system, case.protocol, false)?;
         let rate = format!("rate={RUSTDDS_RATE}/s");
         let order = Order {
             client: Some("rustdds".to_owned()),
-            ..order(&case, &bed, &["publishers=1", "payload=100B", &rate])
+            ..order(&case, &test_system, &["publishers=1", "payload=100B", &rate])
         };
-        let found: Finding = child::ask("generator", &order)?;
+        let found: Finding = child::run_child("generator", &order)?;
         let order = rustdds_loop::Order { payload_bytes: 100, rate: RUSTDDS_RATE };
-        let other: rustdds_loop::Finding = child::ask("rustdds", &order)?;
+        let other: rustdds_loop::Finding = child::run_child("rustdds", &order)?;
         let own = found.cpu_s / (found.delivered as f64 / 1e6);
         let least = other.cpu_s / (other.delivered as f64 / 1e6);
         ours.push(own);
         theirs.push(least);
         ratios.push(own / least);
         lost[0].push(found.lost as f64);
-        // What was under way when the loop began to count comes on top, so this may be below zero.
+        // Messages in flight at the start of the count are added, so this may be negative.
         lost[1].push(other.sent as f64 - other.delivered as f64);
     }
     let [own_lost, other_lost] = lost;
@@ -68,10 +68,10 @@ fn rustdds(repetitions: usize) -> Result<Vec<Reading>, String> {
 }
 
 fn flood(case: &Case, payload: &str) -> Result<Finding, String> {
-    let bed = Bed::start(case.system, case.protocol, false)?;
+    let test_system = TestSystem::start(case.system, case.protocol, false)?;
     let set = ["arrival=flood", "publishers=1", &format!("payload={payload}")];
-    let order: Order = order(case, &bed, &set);
-    child::ask("generator", &order)
+    let order: Order = order(case, &test_system, &set);
+    child::run_child("generator", &order)
 }
 
 fn zenoh(repetitions: usize) -> Result<Vec<Reading>, String> {
@@ -80,8 +80,8 @@ fn zenoh(repetitions: usize) -> Result<Vec<Reading>, String> {
     for _ in 0..repetitions {
         let found = flood(&case, "16B")?;
         let own = found.cpu_s / (found.delivered as f64 / 1e6);
-        let address = Bed::start(case.system, case.protocol, false)?.address.to_string();
-        let other: zenoh_loop::Finding = child::ask("zenoh", &zenoh_loop::Order { address, payload_bytes: 16 })?;
+        let address = TestSystem::start(case.system, case.protocol, false)?.address.to_string();
+        let other: zenoh_loop::Finding = child::run_child("zenoh", &zenoh_loop::Order { address, payload_bytes: 16 })?;
         let other = other.cpu_s / (other.delivered as f64 / 1e6);
         ours.push(own);
         theirs.push(other);
@@ -103,7 +103,7 @@ fn dds(repetitions: usize) -> Result<Vec<Reading>, String> {
         let found = flood(&case, "100B")?;
         let rate = found.delivered as f64 / found.window_s / 1e3;
         let own = found.cpu_s / (found.delivered as f64 / 1e6);
-        let other: dds_loop::Finding = child::ask("dds", &dds_loop::Order { payload_bytes: 100 })?;
+        let other: dds_loop::Finding = child::run_child("dds", &dds_loop::Order { payload_bytes: 100 })?;
         let other = other.cpu_s / (other.delivered as f64 / 1e6);
         ours.push(own);
         theirs.push(other);

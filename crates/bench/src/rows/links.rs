@@ -1,4 +1,4 @@
-//! What emulated links cost where they impair nothing.
+//! Cost of emulated links without impairment.
 
 use crate::child;
 use crate::links_loop::LinkCost;
@@ -13,7 +13,7 @@ pub const ROW: Row = Row {
 };
 
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
-    let found: Vec<LinkCost> = (0..repetitions).map(|_| child::ask("links", &())).collect::<Result<_, _>>()?;
+    let found: Vec<LinkCost> = (0..repetitions).map(|_| child::run_child("links", &())).collect::<Result<_, _>>()?;
     let values = |of: fn(&LinkCost) -> f64| found.iter().map(of).collect::<Vec<f64>>();
     let note = match (found.iter().all(|cost| cost.realtime), usage::load()) {
         (false, _) => "SCHED_FIFO refused".to_owned(),
@@ -23,7 +23,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
         note: note.clone(),
         ..Reading::new(case, values, unit, bar)
     };
-    // A rate of 100,000 a second is 10 µs a packet.
+    // A rate of 100,000 per second is 10 µs per packet.
     let spacing = values(|cost| if cost.packets_per_s > 0.0 { 1e6 / cost.packets_per_s } else { f64::INFINITY });
     Ok(vec![
         reading("loopback, round trip by TCP, p50", values(|cost| cost.loopback_us[0]), "µs", None),

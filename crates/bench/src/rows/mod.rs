@@ -1,4 +1,4 @@
-//! The table's rows, in the order of the README. Adding a measure is a file and a row here.
+//! The rows of the table, in the order of the README. To add a measurement, add a file and a row here.
 
 use crate::row::Row;
 

@@ -1,11 +1,11 @@
-//! What a message costs beside the tool that a system comes with, or is measured with by its makers; both in the same call.
+//! Cost of a message compared with the load tool of the system or of its vendor, measured in the same call.
 
 use std::net::SocketAddr;
 
 use super::protocols::{Case, order};
-use crate::bed::Bed;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
+use crate::test_system::TestSystem;
 use crate::{child, native, out};
 
 pub const ROW: Row = Row {
@@ -15,19 +15,19 @@ pub const ROW: Row = Row {
     run,
 };
 
-/// What a tool does.
+/// Role of a tool.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Does {
-    /// Publishes to nobody: a million sent.
+enum Role {
+    /// Publishes without subscribers: cost per million sent.
     Publish,
-    /// Publishes and subscribes: a million delivered.
+    /// Publishes and subscribes: cost per million delivered.
     Carry,
 }
 
-/// A protocol and the tool that its system comes with.
+/// A protocol and the load tool of its system.
 struct Native {
     case: Case,
-    does: Does,
+    role: Role,
     tool: &'static str,
     measure: fn(SocketAddr) -> Result<f64, String>,
 }
@@ -35,26 +35,27 @@ struct Native {
 const NATIVE: [Native; 4] = [
     Native {
         case: Case { protocol: "redis", system: "redis", qos: 0 },
-        does: Does::Publish,
+        role: Role::Publish,
         tool: "redis-benchmark -P 16",
         measure: native::redis_benchmark,
     },
     Native {
         case: Case { protocol: "mqtt5", system: "mosquitto", qos: 0 },
-        does: Does::Publish,
+        role: Role::Publish,
         tool: "mosquitto_pub -l",
         measure: native::mosquitto_pub,
     },
     Native {
         case: Case { protocol: "mqtt5", system: "mosquitto", qos: 0 },
-        does: Does::Carry,
+        role: Role::Carry,
         tool: "mosquitto_pub -l and mosquitto_sub",
         measure: native::mosquitto_pub_sub,
     },
     Native {
-        // With confirms: without them a flood fills the sockets with what RabbitMQ carries long after the window.
+        // With confirms: without them a flood fills the sockets with messages that RabbitMQ forwards long after the
+        // window.
         case: Case { protocol: "amqp091", system: "rabbitmq", qos: 1 },
-        does: Does::Carry,
+        role: Role::Carry,
         tool: "perf-test with confirms (its JVM's start included)",
         measure: native::perf_test,
     },
@@ -62,27 +63,27 @@ const NATIVE: [Native; 4] = [
 
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut readings = vec![];
-    for Native { case, does, tool, measure } in NATIVE {
+    for Native { case, role, tool, measure } in NATIVE {
         let (mut ours, mut theirs, mut ratios, mut note) = (vec![], vec![], vec![], String::new());
         for _ in 0..repetitions {
-            let bed = Bed::start(case.system, case.protocol, false)?;
-            let other = match measure(bed.address) {
+            let test_system = TestSystem::start(case.system, case.protocol, false)?;
+            let other = match measure(test_system.address) {
                 Ok(other) => other,
                 Err(why) => {
-                    // The others are measured all the same.
+                    // The other cases are still measured.
                     out::note(&format!("left out: {tool}: {why}"));
                     note = format!("left out: {why}");
                     break;
                 }
             };
-            let own = cost(&case, does, &bed)?;
+            let own = cost(&case, role, &test_system)?;
             ours.push(own);
             theirs.push(other);
             ratios.push(own / other);
         }
-        let doing = match does {
-            Does::Publish => "publish alone",
-            Does::Carry => "1 → 1",
+        let doing = match role {
+            Role::Publish => "publish alone",
+            Role::Carry => "1 → 1",
         };
         readings.push(Reading::new(&format!("{doing}: pubmark, {} QoS {}", case.protocol, case.qos), ours, "s", None));
         readings.push(Reading { note, ..Reading::new(&format!("{doing}: {tool}"), theirs, "s", None) });
@@ -91,11 +92,11 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     Ok(readings)
 }
 
-fn cost(case: &Case, does: Does, bed: &Bed) -> Result<f64, String> {
+fn cost(case: &Case, role: Role, test_system: &TestSystem) -> Result<f64, String> {
     let set = ["arrival=flood", "publishers=1", "payload=16B"];
-    let order = Order { publish_only: does == Does::Publish, ..order(case, bed, &set) };
-    let found: Finding = child::ask("generator", &order)?;
-    let messages = if does == Does::Publish { found.sent } else { found.delivered };
+    let order = Order { publish_only: role == Role::Publish, ..order(case, test_system, &set) };
+    let found: Finding = child::run_child("generator", &order)?;
+    let messages = if role == Role::Publish { found.sent } else { found.delivered };
     if messages == 0 {
         return Err(format!("{} QoS {}: nothing came through", case.protocol, case.qos));
     }

@@ -1,10 +1,10 @@
 //! Paced sending against a client library, in the same call.
 
-use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
 use crate::rumqttc_client;
+use crate::test_system::TestSystem;
 
 pub const ROW: Row = Row {
     name: "paced",
@@ -38,7 +38,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
 }
 
 fn own_cost() -> Result<f64, String> {
-    let broker = Bed::mosquitto(false)?;
+    let broker = TestSystem::mosquitto(false)?;
     let order = Order {
         workload: "fan-in".to_owned(),
         set: vec!["publishers=100".to_owned(), "rate=200/s".to_owned(), "payload=1KB".to_owned()],
@@ -53,12 +53,12 @@ fn own_cost() -> Result<f64, String> {
         publish_only: false,
         in_flight_window: None,
     };
-    let found: Finding = child::ask("generator", &order)?;
+    let found: Finding = child::run_child("generator", &order)?;
     Ok(found.cpu_s / (found.delivered as f64 / 1e6))
 }
 
 fn rumqttc_cost(exact: bool) -> Result<f64, String> {
-    let broker = Bed::mosquitto(false)?;
+    let broker = TestSystem::mosquitto(false)?;
     let order = rumqttc_client::Order {
         port: broker.address.port(),
         publishers: 100,
@@ -67,6 +67,6 @@ fn rumqttc_cost(exact: bool) -> Result<f64, String> {
         duration_s: SECONDS,
         exact,
     };
-    let found: rumqttc_client::Finding = child::ask("rumqttc", &order)?;
+    let found: rumqttc_client::Finding = child::run_child("rumqttc", &order)?;
     Ok(found.cpu_s / (found.delivered as f64 / 1e6))
 }

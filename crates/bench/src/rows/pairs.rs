@@ -1,9 +1,9 @@
 //! Many slow pairs.
 
-use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
+use crate::test_system::TestSystem;
 
 pub const ROW: Row =
     Row { name: "pairs", measure: "5,000 pairs × 1 msg/s by mosquitto", known: "mq-bench 365 MB, still ramping", run };
@@ -11,7 +11,7 @@ pub const ROW: Row =
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let (mut memory, mut lost, mut lag, mut lateness) = (vec![], vec![], vec![], vec![]);
     for _ in 0..repetitions {
-        let broker = Bed::mosquitto(false)?;
+        let broker = TestSystem::mosquitto(false)?;
         let order = Order {
             workload: "pairs".to_owned(),
             set: vec!["pairs=5000".to_owned(), "rate=1/s".to_owned(), "payload=1KB".to_owned()],
@@ -26,7 +26,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             publish_only: false,
             in_flight_window: None,
         };
-        let found: Finding = child::ask("generator", &order)?;
+        let found: Finding = child::run_child("generator", &order)?;
         memory.push(found.peak_rss_bytes as f64 / 1e6);
         lost.push((found.offered - found.delivered) as f64);
         let latency = found.latency_us.map_or(0.0, |(_, p99)| p99);

@@ -1,8 +1,8 @@
-//! What each protocol costs the generator, over its own server.
+//! Cost of each protocol for the generator, over its own server.
 
-use crate::bed::Bed;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row, fewer};
+use crate::test_system::TestSystem;
 use crate::{child, idle, out};
 
 pub const FLOOD: Row = Row {
@@ -26,10 +26,10 @@ pub const IDLE: Row = Row {
     run: idle_sessions,
 };
 
-/// Protocols at wire level whose idle sessions are measured here; the tests measure those of the others.
+/// Wire-level protocols whose idle sessions are measured here; the tests measure those of the other protocols.
 const IDLE_BARS: [&str; 7] = ["mqtt5", "nats", "jetstream", "redis", "redis-streams", "coap", "zeromq"];
 
-/// A protocol, the system it is measured on, the level.
+/// A protocol, its system, and the QoS level.
 pub struct Case {
     pub protocol: &'static str,
     pub system: &'static str,
@@ -42,7 +42,8 @@ const CASES: [Case; 13] = [
     Case { protocol: "jetstream", system: "nats", qos: 1 },
     Case { protocol: "redis", system: "redis", qos: 0 },
     Case { protocol: "redis-streams", system: "redis", qos: 1 },
-    // Over our own broker, as no package has one. Not at QoS 1: one notification at a time is on its way to an observer.
+    // Over our own broker, because no package has one. Not at QoS 1, where only one notification at a time is in flight
+    // to an observer.
     Case { protocol: "coap", system: "coap", qos: 0 },
     Case { protocol: "zeromq", system: "zeromq", qos: 0 },
     Case { protocol: "amqp091", system: "rabbitmq", qos: 0 },
@@ -54,12 +55,12 @@ const CASES: [Case; 13] = [
     Case { protocol: "dds", system: "dds", qos: 1 },
 ];
 
-pub fn order(case: &Case, bed: &Bed, set: &[&str]) -> Order {
+pub fn order(case: &Case, test_system: &TestSystem, set: &[&str]) -> Order {
     Order {
         workload: "fan-in".to_owned(),
         set: set.iter().map(|pair| (*pair).to_owned()).collect(),
-        address: bed.address.to_string(),
-        subscribers: bed.subscribers.map(|address| address.to_string()),
+        address: test_system.address.to_string(),
+        subscribers: test_system.subscribers.map(|address| address.to_string()),
         qos: case.qos,
         protocol: case.protocol.to_owned(),
         client: None,
@@ -71,14 +72,14 @@ pub fn order(case: &Case, bed: &Bed, set: &[&str]) -> Order {
     }
 }
 
-/// One value a repetition.
+/// One value per repetition.
 #[derive(Default)]
 struct Measured {
     /// CPU seconds per million delivered.
     costs: Vec<f64>,
-    /// Thousands delivered a second.
+    /// Thousands of deliveries per second.
     rates: Vec<f64>,
-    /// What a reader must know of them.
+    /// A note for the reader.
     note: String,
 }
 
@@ -86,8 +87,8 @@ fn measure(case: &Case, set: &[&str], repetitions: usize) -> Result<Measured, St
     let mut measured = Measured::default();
     let (mut sent, mut delivered) = (0, 0);
     for _ in 0..repetitions {
-        let bed = Bed::start(case.system, case.protocol, false)?;
-        let found: Finding = child::ask("generator", &order(case, &bed, set))?;
+        let test_system = TestSystem::start(case.system, case.protocol, false)?;
+        let found: Finding = child::run_child("generator", &order(case, &test_system, set))?;
         if found.delivered == 0 {
             return Err(nothing(&found));
         }
@@ -102,7 +103,7 @@ fn measure(case: &Case, set: &[&str], repetitions: usize) -> Result<Measured, St
     Ok(measured)
 }
 
-/// Why there is nothing to divide by.
+/// The reason why nothing was delivered.
 fn nothing(found: &Finding) -> String {
     let words = format!("none of {} messages sent in the window arrived", found.sent);
     match found.unsent_bytes {
@@ -114,7 +115,7 @@ fn nothing(found: &Finding) -> String {
     }
 }
 
-/// The same; nothing where a case cannot be measured, which is said: the others are.
+/// The same for all cases. A case that cannot be measured is reported and left out.
 fn measured(case: &Case, set: &[&str], repetitions: usize) -> Measured {
     measure(case, set, repetitions).unwrap_or_else(|why| {
         out::note(&format!("left out: {} QoS {} with {}: {why}", case.protocol, case.qos, set.join(" ")));
@@ -127,7 +128,7 @@ fn flood(repetitions: usize) -> Result<Vec<Reading>, String> {
     for case in CASES {
         for (publishers, payload) in [(1, "16B"), (1, "1KB"), (100, "16B")] {
             let set = ["arrival=flood", &format!("publishers={publishers}"), &format!("payload={payload}")];
-            // What the native tool takes (peers that no package has are measured elsewhere).
+            // What the native tool takes (peers without a package are measured elsewhere).
             let bar = (case.protocol == "nats" && payload == "16B").then_some(0.78);
             let repetitions = if bar.is_some() { repetitions } else { fewer(repetitions) };
             let Measured { costs, rates, note } = measured(&case, &set, repetitions);
@@ -155,14 +156,14 @@ fn idle_sessions(repetitions: usize) -> Result<Vec<Reading>, String> {
     for case in CASES.into_iter().filter(|case| IDLE_BARS.contains(&case.protocol)) {
         let mut values = vec![];
         for _ in 0..repetitions {
-            let bed = Bed::start(case.system, case.protocol, false)?;
+            let test_system = TestSystem::start(case.system, case.protocol, false)?;
             let order = idle::Order {
                 protocol: case.protocol.to_owned(),
-                address: bed.subscribers.unwrap_or(bed.address).to_string(),
+                address: test_system.subscribers.unwrap_or(test_system.address).to_string(),
                 sessions: 2_000,
                 authority: None,
             };
-            let found: idle::Finding = child::ask("idle", &order)?;
+            let found: idle::Finding = child::run_child("idle", &order)?;
             values.push(found.bytes_per_session / 1e3);
         }
         readings.push(Reading::new(case.protocol, values, "KB", Some(8.0)));

@@ -8,7 +8,7 @@ pub const ROW: Row = Row { name: "report", measure: "report.html of a 10-minute,
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let (mut size, mut time) = (vec![], vec![]);
     for _ in 0..repetitions {
-        let (bytes, seconds): (usize, f64) = child::ask("report", &())?;
+        let (bytes, seconds): (usize, f64) = child::run_child("report", &())?;
         size.push(bytes as f64 / 1e6);
         time.push(seconds);
     }

@@ -23,8 +23,8 @@ pub fn wrong_password(target: &mut Target) {
     let level = target.acknowledged_level();
     let with_login = |config| SessionConfig { credentials: credentials(LOGIN.0, LOGIN.1), ..config };
     peer.join(with_login(subscriber("password-in", "password", level)));
-    let says = peer.join(with_login(publisher("password-right", "password", level)));
-    peer.send(says, 16);
+    let sender = peer.join(with_login(publisher("password-right", "password", level)));
+    peer.send(sender, 16);
     target.settle(&mut peer, 1);
     peer.wait("arrived", |record| record.arrived.len() == 1);
     // The endpoint's log-in serves sessions that have none.

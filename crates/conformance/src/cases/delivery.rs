@@ -18,17 +18,17 @@ const SURE_SIZES: usize = 8;
 pub fn every_size_at_every_level(target: &mut Target) {
     for qos in target.capabilities.qos() {
         let mut peer = target.peer();
-        let hears = peer.join(subscriber("sizes-in", "sizes", qos));
-        let says = peer.join(publisher("sizes-out", "sizes", qos));
+        let receiver = peer.join(subscriber("sizes-in", "sizes", qos));
+        let sender = peer.join(publisher("sizes-out", "sizes", qos));
         // Datagrams are not retransmitted: the first may be sent too early, and a thousand at once are too many.
-        let unsure = qos == Qos::BestEffort && target.server.meets_late();
+        let unsure = qos == Qos::BestEffort && target.server.discovers_late();
         if unsure {
-            peer.meet(says);
+            peer.discover(sender);
         }
         let most = target.capabilities.maximum_payload_bytes;
         let sizes = if unsure { &SIZES[..SURE_SIZES] } else { &SIZES };
         let sizes: Vec<u32> = sizes.iter().copied().filter(|size| *size <= most).collect();
-        sizes.iter().for_each(|size| peer.send(says, *size));
+        sizes.iter().for_each(|size| peer.send(sender, *size));
         peer.wait("all sizes", |record| record.arrived.len() == sizes.len());
         if qos != Qos::BestEffort {
             peer.wait("all acknowledged", |record| record.acknowledged() == sizes.len());
@@ -36,10 +36,10 @@ pub fn every_size_at_every_level(target: &mut Target) {
         let arrived: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
         assert_count_eq!(arrived, sizes, "{qos:?}");
         assert_count!(peer.record.arrived.iter().all(|one| one.intact && !one.retained && one.header.publisher == 7));
-        assert_count_eq!(peer.record.sequences(hears), (1..=sizes.len() as u32).collect::<Vec<_>>());
+        assert_count_eq!(peer.record.sequences(receiver), (1..=sizes.len() as u32).collect::<Vec<_>>());
         // A client library that sends by itself may report the write after the message has arrived.
         peer.wait("all written", |record| record.written() == sizes.len());
-        assert_granted(&peer.record, hears, qos);
+        assert_granted(&peer.record, receiver, qos);
         peer.linger(50);
         assert_count_eq!((peer.record.arrived.len(), peer.record.foreign), (sizes.len(), 0), "no copies at {qos:?}");
         peer.wait_sent();
@@ -54,18 +54,18 @@ pub fn a_header_beside_the_payload(target: &mut Target) {
     const SIZES: [u32; 5] = [1, 15, 24, 1_000, 300_000];
     for qos in target.capabilities.qos() {
         let mut peer = target.peer();
-        let hears = peer.join(subscriber("beside-in", "beside", qos));
+        let receiver = peer.join(subscriber("beside-in", "beside", qos));
         let mut config = publisher("beside-out", "beside", qos);
         config.publications[0].header = HeaderPlace::UserProperty;
         config.publications[0].properties =
             [("site".to_owned(), "hall 3".to_owned()), ("empty".to_owned(), String::new())].into();
-        let says = peer.join(config);
-        SIZES.iter().for_each(|size| peer.send(says, *size));
+        let sender = peer.join(config);
+        SIZES.iter().for_each(|size| peer.send(sender, *size));
         peer.wait("all sizes", |record| record.arrived.len() == SIZES.len());
         target.settle_at(&mut peer, qos, SIZES.len());
         let arrived: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
         assert_count_eq!(arrived, SIZES, "{qos:?}");
-        assert_count_eq!(peer.record.sequences(hears), (1..=SIZES.len() as u32).collect::<Vec<_>>());
+        assert_count_eq!(peer.record.sequences(receiver), (1..=SIZES.len() as u32).collect::<Vec<_>>());
         for one in &peer.record.arrived {
             assert!(one.intact && one.header.publisher == 7, "{one:?}");
             let written_us = one.header.write_start_us.expect("a full header");
@@ -83,12 +83,12 @@ pub fn bare_payloads(target: &mut Target) {
     for qos in target.capabilities.qos() {
         let mut peer = target.peer();
         peer.join(subscriber("bare-in", "bare", qos));
-        let says = peer.join(publisher("bare-out", "bare", qos));
-        if qos == Qos::BestEffort && target.server.meets_late() {
-            peer.meet(says);
+        let sender = peer.join(publisher("bare-out", "bare", qos));
+        if qos == Qos::BestEffort && target.server.discovers_late() {
+            peer.discover(sender);
         }
         for size in BARE_SIZES {
-            peer.send(says, size);
+            peer.send(sender, size);
         }
         peer.wait("all sizes", |record| record.bare.len() == BARE_SIZES.len());
         target.settle_at(&mut peer, qos, BARE_SIZES.len());
@@ -113,22 +113,22 @@ pub fn a_flood_in_order(target: &mut Target) {
         }
         let count = if qos == Qos::BestEffort { COUNT } else { COUNT / 10 };
         let mut peer = target.peer();
-        let hears = peer.join(subscriber("flood-in", "flood", qos));
-        let says = peer.join(publisher("flood-out", "flood", qos));
-        peer.send(says, 1_000);
+        let receiver = peer.join(subscriber("flood-in", "flood", qos));
+        let sender = peer.join(publisher("flood-out", "flood", qos));
+        peer.send(sender, 1_000);
         let mut sent = 1;
         while sent < count {
-            let before = peer.record.count(|event| *event == Event::Writable(says));
-            while sent < count && peer.offer(says, 1_000) == SendOutcome::Accepted {
+            let before = peer.record.count(|event| *event == Event::Writable(sender));
+            while sent < count && peer.offer(sender, 1_000) == SendOutcome::Accepted {
                 sent += 1;
             }
-            peer.flush(says);
+            peer.flush(sender);
             if sent < count {
-                peer.wait("room", |record| record.count(|event| *event == Event::Writable(says)) > before);
+                peer.wait("room", |record| record.count(|event| *event == Event::Writable(sender)) > before);
             }
         }
         peer.wait("the flood", |record| record.arrived.len() == count as usize);
-        assert_count_eq!(peer.record.sequences(hears), (1..=count).collect::<Vec<_>>(), "{qos:?}");
+        assert_count_eq!(peer.record.sequences(receiver), (1..=count).collect::<Vec<_>>(), "{qos:?}");
         assert_count!(peer.record.arrived.iter().all(|one| one.intact));
         assert_count_eq!(peer.record.written(), count as usize);
     }
@@ -154,16 +154,17 @@ pub fn filters_choose(target: &mut Target) {
         header: HeaderPlace::Payload,
         properties: [].into(),
     };
-    let says = peer.join(pubmark_protocol::clients::SessionConfig {
+    let sender = peer.join(pubmark_protocol::clients::SessionConfig {
         publications: topics.iter().map(publication).collect(),
         ..session("filter-out")
     });
     for index in 0..topics.len() {
-        peer.send_to(says, index as u16, 16);
+        peer.send_to(sender, index as u16, 16);
     }
     let expected = filters.iter().map(|filter| {
-        let matches =
-            |(index, topic): (usize, &&str)| target.capabilities.hears(filter, topic).then_some(index as u32 + 1);
+        let matches = |(index, topic): (usize, &&str)| {
+            target.capabilities.filter_matches(filter, topic).then_some(index as u32 + 1)
+        };
         topics.iter().enumerate().filter_map(matches).collect::<Vec<_>>()
     });
     let expected: Vec<Vec<u32>> = expected.collect();
@@ -184,8 +185,8 @@ pub fn retained_is_marked(target: &mut Target) {
     let present = peer.join(subscriber("retained-present", &topic, Qos::AtLeastOnce));
     let mut config = publisher("retained-out", &topic, Qos::AtLeastOnce);
     config.publications[0].retain = true;
-    let says = peer.join(config);
-    peer.send(says, 100);
+    let sender = peer.join(config);
+    peer.send(sender, 100);
     peer.wait("the live copy", |record| record.arrived.len() == 1 && record.acknowledged() == 1);
     let later = peer.join(subscriber("retained-later", &topic, Qos::AtLeastOnce));
     peer.wait("the replay", |record| record.arrived.len() == 2);
@@ -193,7 +194,7 @@ pub fn retained_is_marked(target: &mut Target) {
     assert_eq!(marks, [(present, false), (later, true)]);
 }
 
-pub fn the_window_is_kept(target: &mut Target) {
+pub fn the_window_is_respected(target: &mut Target) {
     const WINDOW: u16 = 3;
     if target.has_no_acknowledgements() {
         return;
@@ -202,18 +203,18 @@ pub fn the_window_is_kept(target: &mut Target) {
         let mut peer = target.peer();
         let mut config = publisher("window-out", "window", qos);
         config.in_flight_window = WINDOW;
-        let says = peer.join(config);
+        let sender = peer.join(config);
         for round in 1..=5 {
             let mut taken = 0;
-            while peer.offer(says, 16) == SendOutcome::Accepted {
+            while peer.offer(sender, 16) == SendOutcome::Accepted {
                 taken += 1;
             }
             assert_eq!(taken, WINDOW, "{qos:?}");
-            peer.flush(says);
+            peer.flush(sender);
             let all = usize::from(WINDOW) * round;
             // Writable is reported with the first free slot of the window; the window is empty when a poll finds nothing more to do.
             peer.wait("acknowledged", |record| record.acknowledged() == all);
-            peer.wait("writable", |record| record.count(|event| *event == Event::Writable(says)) >= round);
+            peer.wait("writable", |record| record.count(|event| *event == Event::Writable(sender)) >= round);
             peer.linger(20);
         }
         assert_count_eq!(peer.record.written(), 5 * usize::from(WINDOW));
@@ -222,8 +223,8 @@ pub fn the_window_is_kept(target: &mut Target) {
     let mut config = publisher("window-wide", "window", Qos::AtLeastOnce);
     // So many that all of them together have fewer bytes than the limit of bytes that wait for a socket.
     config.in_flight_window = 500;
-    let says = peer.join(config);
-    let allowed = peer.record.connects(says)[0].receive_maximum.unwrap_or(u16::MAX).min(500);
-    let taken = (0..2_000).take_while(|_| peer.offer(says, 16) == SendOutcome::Accepted).count();
+    let sender = peer.join(config);
+    let allowed = peer.record.connects(sender)[0].receive_maximum.unwrap_or(u16::MAX).min(500);
+    let taken = (0..2_000).take_while(|_| peer.offer(sender, 16) == SendOutcome::Accepted).count();
     assert_eq!(taken, usize::from(allowed), "what the server allows counts too");
 }

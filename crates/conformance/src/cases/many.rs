@@ -26,8 +26,8 @@ pub fn many_to_many(target: &mut Target) {
     let before = sockets_to(address.port());
     let hearers: Vec<SessionId> =
         (0..subscribers).map(|index| peer.join(subscriber(&format!("many-in-{index}"), "many", level))).collect();
-    let says = |index| publisher(&format!("many-out-{index}"), "many", level);
-    let sayers = connect_all(&mut peer, (0..publishers).map(says));
+    let sender = |index| publisher(&format!("many-out-{index}"), "many", level);
+    let sayers = connect_all(&mut peer, (0..publishers).map(sender));
     for sayer in &sayers {
         peer.send(*sayer, 100);
     }

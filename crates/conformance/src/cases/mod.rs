@@ -41,7 +41,7 @@ impl Target {
 
     /// The lowest level at which the first message of a session arrives.
     pub fn first_sure_level(&self) -> Qos {
-        if self.server.meets_late() { self.acknowledged_level() } else { self.capabilities.levels[0].qos }
+        if self.server.discovers_late() { self.acknowledged_level() } else { self.capabilities.levels[0].qos }
     }
 
     /// Are messages acknowledged at all?
@@ -81,8 +81,8 @@ impl Target {
 
     /// Clients for the server, pinging after so much silence.
     pub fn peer_with_keep_alive(&self, keep_alive_s: u16) -> Peer {
-        let hears = self.server.subscribers_endpoint(self.listener).expect("it was there when the case began");
-        Peer::of_two(self.open, [self.endpoint(), hears], keep_alive_s)
+        let subscriber = self.server.subscribers_endpoint(self.listener).expect("it was there when the case began");
+        Peer::of_two(self.open, [self.endpoint(), subscriber], keep_alive_s)
     }
 
     /// Waits until the server has N messages of a level.
@@ -123,7 +123,7 @@ pub fn all() -> Vec<Case> {
         large("a flood through a full socket arrives whole and in order", delivery::a_flood_in_order),
         large("filters choose as the standard says", delivery::filters_choose),
         large("a retained message is replayed and marked", delivery::retained_is_marked),
-        large("the in-flight window is kept", delivery::the_window_is_kept),
+        large("the in-flight window is kept", delivery::the_window_is_respected),
         large("many clients hear many, and leave no socket", many::many_to_many),
         large("stamps are in order", stamps::stamps_are_in_order),
         large("a reader held up shows in its stamps", stamps::a_reader_held_up),
@@ -135,9 +135,12 @@ pub fn all() -> Vec<Case> {
         large("each message goes to one member of a shared group", sharing::each_message_goes_to_one_member),
         large("a subscriber at work is given nothing more", working::one_at_a_time),
         large("a subscriber long at work is not cut off", working::a_long_time),
-        large("answers name their requests", requests::answers_name_their_requests),
-        large("who only listens hears a request as a message", requests::who_only_listens_hears_a_request_as_a_message),
-        large("a request that nobody hears has no answer", requests::a_request_that_nobody_hears_has_no_answer),
+        large("answers name their requests", requests::replies_name_their_requests),
+        large(
+            "who only listens hears a request as a message",
+            requests::a_plain_subscriber_receives_a_request_as_a_message,
+        ),
+        large("a request that nobody hears has no answer", requests::a_request_without_a_responder_has_no_reply),
         large("a wrong password is reported as one", connecting::wrong_password),
         large("a port without listener is unreachable", connecting::unreachable),
         large("another authority's certificate is refused", connecting::wrong_authority),

@@ -10,7 +10,7 @@ use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
 use crate::peer::{Peer, publisher, subscriber};
-use crate::recorder::{Asked, Event, Recorder};
+use crate::recorder::{Event, ReceivedRequest, Recorder};
 
 /// Sizes of requests and replies.
 const SIZES: [u32; 4] = [24, 100, 5_000, 200_000];
@@ -41,7 +41,7 @@ fn has_no_requests(target: &Target) -> bool {
 }
 
 /// Replies to a request with as many bytes as it had; waits while sending would block.
-fn answer(peer: &mut Peer, asked: &Asked, qos: Qos, number: u32) {
+fn answer(peer: &mut Peer, asked: &ReceivedRequest, qos: Qos, number: u32) {
     let answer = OutgoingReply {
         to: ReplyTo { address: &asked.address, correlation: &asked.correlation },
         qos,
@@ -65,7 +65,7 @@ fn answer(peer: &mut Peer, asked: &Asked, qos: Qos, number: u32) {
     }
 }
 
-pub fn answers_name_their_requests(target: &mut Target) {
+pub fn replies_name_their_requests(target: &mut Target) {
     if has_no_requests(target) {
         return;
     }
@@ -79,20 +79,20 @@ pub fn answers_name_their_requests(target: &mut Target) {
             askers.iter().for_each(|asker| peer.send(*asker, size));
         }
         let count = SIZES.len() * askers.len();
-        peer.wait("all requests", |record| record.asked.len() == count);
-        let asked = std::mem::take(&mut peer.record.asked);
+        peer.wait("all requests", |record| record.received_requests.len() == count);
+        let asked = std::mem::take(&mut peer.record.received_requests);
         assert!(asked.iter().all(|one| one.session == responder && !one.address.is_empty()), "{asked:?}");
         // In reverse order: a reply belongs to the request that its correlation names, whatever the order.
         for (number, one) in (0..).zip(asked.iter().rev()) {
             answer(&mut peer, one, qos, number);
         }
-        peer.wait("all answers", |record| record.answers.len() == count);
+        peer.wait("all answers", |record| record.replies.len() == count);
         let answers_sent =
             peer.record.count(|event| matches!(event, Event::Written(session, ..) if *session == responder));
         assert_eq!(answers_sent, count, "{qos:?}");
         peer.linger(50);
-        assert_count_eq!((peer.record.answers.len(), peer.record.asked.len()), (count, 0), "{qos:?}");
-        for one in &peer.record.answers {
+        assert_count_eq!((peer.record.replies.len(), peer.record.received_requests.len()), (count, 0), "{qos:?}");
+        for one in &peer.record.replies {
             let request = asked.iter().find(|asked| asked.header.sequence == one.header.sequence).unwrap();
             let token = Token { publication: 0, sequence: request.header.sequence };
             assert_eq!((one.request, one.payload_bytes, one.intact), (Some(token), request.payload_bytes, true));
@@ -100,12 +100,12 @@ pub fn answers_name_their_requests(target: &mut Target) {
             assert!(one.header.write_start_us.is_some_and(|held_us| held_us < 60_000_000), "{one:?}");
         }
         for asker in &askers {
-            assert_count_eq!(peer.record.answers.iter().filter(|one| one.session == *asker).count(), SIZES.len());
+            assert_count_eq!(peer.record.replies.iter().filter(|one| one.session == *asker).count(), SIZES.len());
         }
     }
 }
 
-pub fn who_only_listens_hears_a_request_as_a_message(target: &mut Target) {
+pub fn a_plain_subscriber_receives_a_request_as_a_message(target: &mut Target) {
     if has_no_requests(target) {
         return;
     }
@@ -120,18 +120,18 @@ pub fn who_only_listens_hears_a_request_as_a_message(target: &mut Target) {
     let listens = peer.join(subscriber("listens", "requests/heard", level));
     let asks = peer.join(requester("asks", "requests/heard", level));
     peer.send(asks, header::FULL as u32);
-    if target.capabilities.features.only_responders_hear_requests {
+    if target.capabilities.features.only_responders_receive_requests {
         peer.linger(200);
-        assert_count!(peer.record.asked.is_empty() && peer.record.sequences(listens).is_empty());
+        assert_count!(peer.record.received_requests.is_empty() && peer.record.sequences(listens).is_empty());
         return;
     }
-    peer.wait("the request", |record| record.asked.len() == 1);
+    peer.wait("the request", |record| record.received_requests.len() == 1);
     assert_count_eq!(peer.record.sequences(listens).len(), 1);
     peer.linger(100);
-    assert_count_eq!(peer.record.answers, []);
+    assert_count_eq!(peer.record.replies, []);
 }
 
-pub fn a_request_that_nobody_hears_has_no_answer(target: &mut Target) {
+pub fn a_request_without_a_responder_has_no_reply(target: &mut Target) {
     if has_no_requests(target) {
         return;
     }
@@ -144,7 +144,7 @@ pub fn a_request_that_nobody_hears_has_no_answer(target: &mut Target) {
     let asks = peer.join(requester("asks-in-vain", "requests/unheard", level));
     peer.send(asks, header::FULL as u32);
     peer.linger(200);
-    assert_count_eq!(peer.record.answers, []);
+    assert_count_eq!(peer.record.replies, []);
     let refusals = peer.record.all(|event| match event {
         Event::Acknowledged(session, token, Err(_)) => Some((*session, *token)),
         _ => None,

@@ -29,28 +29,28 @@ pub fn persistent_gets_what_it_missed(target: &mut Target) {
     for (goodbye, client_id) in [(Goodbye::Graceful, "missed-graceful"), (Goodbye::Cut, "missed-cut")] {
         let mut peer = target.peer();
         let config = subscriber(client_id, client_id, Qos::AtLeastOnce);
-        let hears = peer.join(keeping(config, target.listener, target.capabilities.name));
-        assert!(!peer.record.connects(hears)[0].session_present);
-        let says = peer.join(publisher("missed-out", client_id, Qos::AtLeastOnce));
-        peer.leave(hears, goodbye);
-        assert_eq!(peer.record.causes(hears), [Cause::Ours]);
+        let receiver = peer.join(keeping(config, target.listener, target.capabilities.name));
+        assert!(!peer.record.connects(receiver)[0].session_present);
+        let sender = peer.join(publisher("missed-out", client_id, Qos::AtLeastOnce));
+        peer.leave(receiver, goodbye);
+        assert_eq!(peer.record.causes(receiver), [Cause::Ours]);
         for _ in 0..MISSED {
-            peer.send(says, 100);
+            peer.send(sender, 100);
         }
         peer.wait("acknowledged", |record| record.acknowledged() == MISSED as usize);
         assert_count!(peer.record.arrived.is_empty());
-        peer.connect(hears);
-        assert!(peer.record.connects(hears)[1].session_present);
+        peer.connect(receiver);
+        assert!(peer.record.connects(receiver)[1].session_present);
         peer.wait("what it missed", |record| record.arrived.len() >= MISSED as usize);
-        let mut sequences = peer.record.sequences(hears);
+        let mut sequences = peer.record.sequences(receiver);
         if target.capabilities.features.redelivers_behind {
             // The server may have noticed the end of the connection only after the first of them.
             sequences.sort_unstable();
         }
         assert_count_eq!(sequences, (1..=MISSED).collect::<Vec<_>>());
         assert_count!(peer.record.arrived.iter().all(|one| !one.retained));
-        let answers = peer.record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == hears));
-        assert_eq!(answers, 1, "a session that is there is not asked for its subscriptions again");
+        let replies = peer.record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == receiver));
+        assert_eq!(replies, 1, "a session that is there is not asked for its subscriptions again");
     }
 }
 
@@ -64,29 +64,29 @@ pub fn final_goodbye_leaves_nothing(target: &mut Target) {
     }
     let mut peer = target.peer();
     let config = subscriber("final", "final", Qos::AtLeastOnce);
-    let hears = peer.join(keeping(config, target.listener, target.capabilities.name));
-    peer.leave(hears, Goodbye::Final);
-    peer.connect(hears);
-    assert!(!peer.record.connects(hears)[1].session_present, "the session is still there");
+    let receiver = peer.join(keeping(config, target.listener, target.capabilities.name));
+    peer.leave(receiver, Goodbye::Final);
+    peer.connect(receiver);
+    assert!(!peer.record.connects(receiver)[1].session_present, "the session is still there");
 }
 
 pub fn clean_forgets(target: &mut Target) {
     let mut peer = target.peer();
     let qos = target.acknowledged_level();
-    let hears = peer.join(subscriber("clean-in", "clean", qos));
+    let receiver = peer.join(subscriber("clean-in", "clean", qos));
     let witness = peer.join(subscriber("clean-witness", "clean", qos));
-    let says = peer.join(publisher("clean-out", "clean", qos));
-    peer.leave(hears, Goodbye::Cut);
-    peer.send(says, 100);
+    let sender = peer.join(publisher("clean-out", "clean", qos));
+    peer.leave(receiver, Goodbye::Cut);
+    peer.send(sender, 100);
     peer.wait("the witness", |record| record.sequences(witness) == [1]);
-    peer.connect(hears);
+    peer.connect(receiver);
     peer.wait("subscribed again", |record| {
-        record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == hears)) == 2
+        record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == receiver)) == 2
     });
-    peer.send(says, 100);
-    peer.wait("the second", |record| record.sequences(hears).last() == Some(&2));
-    assert!(!peer.record.connects(hears)[1].session_present);
-    assert_count_eq!(peer.record.sequences(hears), [2]);
+    peer.send(sender, 100);
+    peer.wait("the second", |record| record.sequences(receiver).last() == Some(&2));
+    assert!(!peer.record.connects(receiver)[1].session_present);
+    assert_count_eq!(peer.record.sequences(receiver), [2]);
 }
 
 pub fn sent_again(target: &mut Target) {
@@ -97,27 +97,27 @@ pub fn sent_again(target: &mut Target) {
     let levels = [(Qos::AtLeastOnce, "again-1"), (Qos::ExactlyOnce, "again-2")];
     for (qos, client_id) in levels.into_iter().filter(|(qos, _)| target.capabilities.offers(*qos)) {
         let mut peer = target.peer();
-        let hears = peer.join(subscriber("again-in", client_id, qos));
+        let receiver = peer.join(subscriber("again-in", client_id, qos));
         let config = publisher(client_id, client_id, qos);
-        let says = peer.join(keeping(config, target.listener, target.capabilities.name));
+        let sender = peer.join(keeping(config, target.listener, target.capabilities.name));
         for _ in 0..COUNT {
             // The acknowledgements are not read before the connection is cut.
-            assert_eq!(peer.offer(says, 70_000), pubmark_protocol::clients::SendOutcome::Accepted);
-            peer.flush(says);
+            assert_eq!(peer.offer(sender, 70_000), pubmark_protocol::clients::SendOutcome::Accepted);
+            peer.flush(sender);
         }
-        peer.leave(says, Goodbye::Cut);
+        peer.leave(sender, Goodbye::Cut);
         let written = peer.record.written();
         let abandoned = peer.record.count(|event| matches!(event, Event::Abandoned(..)));
         assert_count_eq!((written + abandoned, peer.record.acknowledged()), (COUNT, 0));
         assert_count!(written > 0 && peer.record.unanswered() == 0, "{written} written");
-        peer.connect(says);
-        assert!(peer.record.connects(says)[1].session_present);
+        peer.connect(sender);
+        assert!(peer.record.connects(sender)[1].session_present);
         assert_count_eq!(peer.record.count(|event| matches!(event, Event::Resent(..))), written);
         peer.wait("acknowledged", |record| record.acknowledged() == written);
-        peer.send(says, 70_000);
+        peer.send(sender, 70_000);
         peer.wait("the one behind", |record| record.acknowledged() == written + 1);
-        peer.wait("its arrival", |record| record.sequences(hears).contains(&(COUNT as u32 + 1)));
-        let mut first_copies = peer.record.sequences(hears);
+        peer.wait("its arrival", |record| record.sequences(receiver).contains(&(COUNT as u32 + 1)));
+        let mut first_copies = peer.record.sequences(receiver);
         let copies = first_copies.len();
         first_copies.sort_unstable();
         first_copies.dedup();

@@ -24,8 +24,8 @@ pub fn each_message_goes_to_one_member(target: &mut Target) {
             .map(|config| peer.join(SessionConfig { options: options.clone(), ..config }))
             .collect();
         let alone = peer.join(subscriber("no-member", "jobs/#", qos));
-        let says = peer.join(publisher("jobs", "jobs/a", qos));
-        (0..COUNT).for_each(|_| peer.send(says, 100));
+        let sender = peer.join(publisher("jobs", "jobs/a", qos));
+        (0..COUNT).for_each(|_| peer.send(sender, 100));
         peer.wait("all messages, twice", |record| record.arrived.len() >= 2 * COUNT as usize);
         peer.linger(100);
         let mut all: Vec<u32> = members.iter().flat_map(|member| peer.record.sequences(*member)).collect();

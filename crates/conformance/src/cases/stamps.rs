@@ -15,10 +15,10 @@ pub fn stamps_are_in_order(target: &mut Target) {
     let level = target.first_sure_level();
     let mut peer = target.peer();
     peer.join(subscriber("stamps-in", "stamps", level));
-    let says = peer.join(publisher("stamps-out", "stamps", level));
+    let sender = peer.join(publisher("stamps-out", "stamps", level));
     let begin = clock::monotonic_ns();
     for sent in 1..=COUNT {
-        peer.send(says, 100);
+        peer.send(sender, 100);
         peer.wait("one message", |record| record.arrived.len() == sent);
     }
     let written = peer.record.all(|event| match event {
@@ -57,11 +57,11 @@ pub fn a_reader_held_up(target: &mut Target) {
     let mut reader = target.peer();
     reader.join(subscriber("held-up-in", "held-up", level));
     let mut writer = target.peer();
-    let says = writer.join(publisher("held-up-out", "held-up", level));
+    let sender = writer.join(publisher("held-up-out", "held-up", level));
     reader.linger(10);
     let due_ns = clock::monotonic_ns();
     for _ in 0..COUNT {
-        writer.send(says, 100);
+        writer.send(sender, 100);
     }
     while clock::monotonic_ns() < due_ns + HELD_UP_NS {
         std::hint::spin_loop();

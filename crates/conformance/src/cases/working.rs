@@ -20,9 +20,9 @@ pub fn one_at_a_time(target: &mut Target) {
         let topic = format!("work-{}", qos.level());
         let slow = peer.join(subscriber(&format!("{topic}-slow"), &topic, qos));
         let quick = peer.join(subscriber(&format!("{topic}-quick"), &topic, qos));
-        let says = peer.join(publisher(&format!("{topic}-says"), &topic, qos));
+        let sender = peer.join(publisher(&format!("{topic}-says"), &topic, qos));
         peer.record.works = Some(slow);
-        (0..COUNT).for_each(|_| peer.send(says, PAYLOAD_BYTES));
+        (0..COUNT).for_each(|_| peer.send(sender, PAYLOAD_BYTES));
         peer.wait("the quick one", |record| record.sequences(quick).len() >= COUNT as usize);
         peer.linger(100);
         assert_count_eq!(peer.record.sequences(slow).len(), 1, "{qos:?}: it was handed more than one");
@@ -54,10 +54,10 @@ pub fn a_long_time(target: &mut Target) {
     let qos = target.first_sure_level();
     let mut peer = target.peer_with_keep_alive(1);
     let slow = peer.join(subscriber("long-slow", "long-work", qos));
-    let says = peer.join(publisher("long-says", "long-work", qos));
+    let sender = peer.join(publisher("long-says", "long-work", qos));
     peer.record.works = Some(slow);
-    peer.send(says, PAYLOAD_BYTES);
-    peer.send(says, PAYLOAD_BYTES);
+    peer.send(sender, PAYLOAD_BYTES);
+    peer.send(sender, PAYLOAD_BYTES);
     peer.wait("the first message", |record| record.sequences(slow).len() == 1);
     // Longer than two keep-alive intervals, after which a silent server counts as gone.
     peer.linger(3_500);

@@ -1,18 +1,18 @@
-//! Frames where none belong.
+//! Frames at the wrong stage.
 
 use pubmark_conformance::peer::{publisher, session, subscriber};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::Cause;
 use pubmark_testing::assert_count_eq;
 
-use crate::script::{Meeting, answer, body, content_header, deliver, frame, message, method, payload, short};
+use crate::script::{Harness, answer, body, content_header, deliver, frame, message, method, payload, short};
 
-/// The words of the protocol error with which a consumer's connection ends after this.
+/// The text of the protocol error with which a consumer's connection ends after these bytes.
 fn ends_with(bytes: &[u8]) -> String {
-    let mut meeting = Meeting::new();
-    let (id, mut script) = meeting.consuming(subscriber("hostile", "a", Qos::AtLeastOnce));
-    script.say(bytes);
-    let cause = meeting.end_of(id);
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.consuming(subscriber("hostile", "a", Qos::AtLeastOnce));
+    script.send_bytes(bytes);
+    let cause = harness.end_of(id);
     let Cause::Protocol(words) = cause else { panic!("{cause:?} after {}", bytes.escape_ascii()) };
     script.expect_end();
     words
@@ -66,7 +66,7 @@ fn frames_that_are_none_end_the_connection() {
 }
 
 #[test]
-fn answers_to_nothing_end_the_connection() {
+fn unexpected_responses_end_the_connection() {
     let returned = [&[1, 56][..], &short("NO_ROUTE"), &short("amq.topic"), &short("a")].concat();
     for (bytes, words) in [
         (method(1, 50, 21, b""), "queue.bind-ok on channel 1 in an open session"),
@@ -85,40 +85,40 @@ fn answers_to_nothing_end_the_connection() {
 }
 
 #[test]
-fn a_message_before_its_consumer_or_for_nobody_is_refused() {
-    let mut meeting = Meeting::new();
-    let (id, mut script) = meeting.log_in(subscriber("early", "a", Qos::BestEffort));
-    script.open_plain(&mut meeting.peer);
-    script.say(&message(1, 1));
-    assert!(matches!(meeting.end_of(id), Cause::Protocol(words) if words.contains("a consumer that does not exist")));
-    let (id, mut script) = meeting.log_in(session("deaf"));
-    script.open_plain(&mut meeting.peer);
-    script.say(&message(1, 1));
-    assert!(matches!(meeting.end_of(id), Cause::Protocol(_)));
+fn a_message_without_a_consumer_is_refused() {
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.log_in(subscriber("early", "a", Qos::BestEffort));
+    script.open_plain(&mut harness.peer);
+    script.send_bytes(&message(1, 1));
+    assert!(matches!(harness.end_of(id), Cause::Protocol(words) if words.contains("a consumer that does not exist")));
+    let (id, mut script) = harness.log_in(session("deaf"));
+    script.open_plain(&mut harness.peer);
+    script.send_bytes(&message(1, 1));
+    assert!(matches!(harness.end_of(id), Cause::Protocol(_)));
 }
 
 #[test]
-fn confirms_of_what_was_never_sent_end_the_connection() {
+fn confirms_of_unsent_messages_end_the_connection() {
     for (number, tag, multiple) in
         [(80, 1, false), (120, 1, false), (80, 0, true), (80, 0, false), (80, u64::MAX, true)]
     {
-        let mut meeting = Meeting::new();
-        let (id, mut script) = meeting.confirmed(publisher("none", "a", Qos::AtLeastOnce));
-        script.say(&answer(number, tag, multiple));
-        assert!(matches!(meeting.end_of(id), Cause::Protocol(words) if words.contains("does not await it")));
+        let mut harness = Harness::new();
+        let (id, mut script) = harness.confirmed(publisher("none", "a", Qos::AtLeastOnce));
+        script.send_bytes(&answer(number, tag, multiple));
+        assert!(matches!(harness.end_of(id), Cause::Protocol(words) if words.contains("does not await it")));
     }
     // Twice.
-    let mut meeting = Meeting::new();
-    let (id, mut script) = meeting.confirmed(publisher("twice", "a", Qos::AtLeastOnce));
-    meeting.peer.send(id, 16);
-    script.expect_message(&mut meeting.peer);
-    script.say(&[answer(80, 1, false), answer(80, 1, false)].concat());
-    assert!(matches!(meeting.end_of(id), Cause::Protocol(_)));
-    assert_count_eq!(meeting.peer.record.acknowledged(), 1);
-    // Handed over, but not written.
-    let mut meeting = Meeting::new();
-    let (id, mut script) = meeting.confirmed(publisher("unwritten", "a", Qos::AtLeastOnce));
-    assert_eq!(meeting.peer.offer(id, 16), pubmark_protocol::clients::SendOutcome::Accepted);
-    script.say(&answer(80, 1, false));
-    assert!(matches!(meeting.end_of(id), Cause::Protocol(_)));
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.confirmed(publisher("twice", "a", Qos::AtLeastOnce));
+    harness.peer.send(id, 16);
+    script.expect_message(&mut harness.peer);
+    script.send_bytes(&[answer(80, 1, false), answer(80, 1, false)].concat());
+    assert!(matches!(harness.end_of(id), Cause::Protocol(_)));
+    assert_count_eq!(harness.peer.record.acknowledged(), 1);
+    // Submitted, but not written.
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.confirmed(publisher("unwritten", "a", Qos::AtLeastOnce));
+    assert_eq!(harness.peer.offer(id, 16), pubmark_protocol::clients::SendOutcome::Accepted);
+    script.send_bytes(&answer(80, 1, false));
+    assert!(matches!(harness.end_of(id), Cause::Protocol(_)));
 }

@@ -1,4 +1,4 @@
-//! AMQP 0-9-1 clients against a server that does what real ones do rarely or never.
+//! AMQP 0-9-1 clients against a server with behaviour that is rare or impossible in real ones.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,19 +1,19 @@
-//! From the first words to an open session.
+//! From the protocol header to an open session.
 
 use pubmark_conformance::peer::{credentials, publisher, session, subscriber};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, SessionConfig};
 use pubmark_protocol::events::Cause;
 
-use crate::script::{Meeting, Script, channel_ok, close, method, open_ok, start, tune};
+use crate::script::{Harness, Script, channel_ok, close, method, open_ok, start, tune};
 
 fn refused(cause: &Cause, words: &str) -> bool {
     matches!(cause, Cause::Refused(reason) if reason.text.contains(words))
 }
 
 #[test]
-fn what_a_server_says_first_is_told_apart() {
-    let end = |words: &[u8]| Meeting::new().end_after(session("ends"), words);
+fn first_packets_of_a_server_are_distinguished() {
+    let end = |words: &[u8]| Harness::new().end_after(session("ends"), words);
     for wrong in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"\x16\x03\x01", b"\x20\x02\x00\x00", b"AMX"] {
         assert!(matches!(end(wrong), Cause::Protocol(_)), "{}", wrong.escape_ascii());
     }
@@ -22,40 +22,40 @@ fn what_a_server_says_first_is_told_apart() {
     assert!(refused(&end(&start(8, "PLAIN")), "AMQP 0-8"));
     let certificates = end(&start(9, "EXTERNAL AMQPLAIN"));
     assert!(refused(&certificates, "`EXTERNAL AMQPLAIN`"), "{certificates:?}");
-    // Out of turn, or where it does not belong.
+    // At the wrong stage, or on the wrong channel.
     for wrong in [tune(0, 0, 0), open_ok(), channel_ok(1), method(0, 20, 11, &[0; 4]), method(1, 60, 60, &[])] {
         assert!(matches!(end(&wrong), Cause::Protocol(_)), "{}", wrong.escape_ascii());
     }
 }
 
-/// The steps of a server up to the open session of a subscriber, and the client's words that each awaits.
-type Step = (fn(&mut Meeting, &mut Script), fn() -> Vec<u8>);
+/// The steps of a server up to the open session of a subscriber, and the client's method that each awaits.
+type Step = (fn(&mut Harness, &mut Script), fn() -> Vec<u8>);
 const STEPS: [Step; 4] = [
     (|_, _| {}, || start(9, "PLAIN AMQPLAIN")),
-    (|meeting, script| drop(script.expect(&mut meeting.peer, 0, 10, 11)), || tune(2_047, 131_072, 60)),
+    (|harness, script| drop(script.expect(&mut harness.peer, 0, 10, 11)), || tune(2_047, 131_072, 60)),
     (
-        |meeting, script| {
-            script.expect(&mut meeting.peer, 0, 10, 31);
-            script.expect(&mut meeting.peer, 0, 10, 40);
+        |harness, script| {
+            script.expect(&mut harness.peer, 0, 10, 31);
+            script.expect(&mut harness.peer, 0, 10, 40);
         },
         open_ok,
     ),
-    (|meeting, script| drop(script.expect(&mut meeting.peer, 1, 20, 10)), || channel_ok(1)),
+    (|harness, script| drop(script.expect(&mut harness.peer, 1, 20, 10)), || channel_ok(1)),
 ];
 
-/// Says N of the steps, then these words.
+/// Executes N of the steps, then sends these bytes.
 fn end_at(steps: usize, words: Option<&[u8]>) -> Cause {
-    let mut meeting = Meeting::new();
-    let (id, mut script) = meeting.accept(subscriber("steps", "a", Qos::BestEffort));
-    for (await_client, says) in &STEPS[..steps] {
-        await_client(&mut meeting, &mut script);
-        script.say(&says());
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.accept(subscriber("steps", "a", Qos::BestEffort));
+    for (await_client, sender) in &STEPS[..steps] {
+        await_client(&mut harness, &mut script);
+        script.send_bytes(&sender());
     }
     match words {
-        Some(words) => script.say(words),
+        Some(words) => script.send_bytes(words),
         None => drop(script),
     }
-    meeting.end_of(id)
+    harness.end_of(id)
 }
 
 #[test]
@@ -81,21 +81,21 @@ fn a_server_that_closes_at_any_step_is_understood() {
 }
 
 #[test]
-fn a_session_opens_however_its_words_are_cut() {
-    let all: Vec<Vec<u8>> = STEPS.iter().map(|(_, says)| says()).collect();
+fn a_session_opens_however_its_packets_are_split() {
+    let all: Vec<Vec<u8>> = STEPS.iter().map(|(_, sender)| sender()).collect();
     let longest = all.iter().map(Vec::len).max().unwrap();
     for cut in 1..longest {
-        let mut meeting = Meeting::new();
-        let (id, mut script) = meeting.accept(subscriber("cut", "a", Qos::BestEffort));
-        for (await_client, says) in STEPS {
-            await_client(&mut meeting, &mut script);
-            let words = says();
+        let mut harness = Harness::new();
+        let (id, mut script) = harness.accept(subscriber("cut", "a", Qos::BestEffort));
+        for (await_client, sender) in STEPS {
+            await_client(&mut harness, &mut script);
+            let words = sender();
             let (first, rest) = words.split_at(cut.min(words.len()));
-            script.say(first);
-            meeting.peer.linger(1);
-            script.say(rest);
+            script.send_bytes(first);
+            harness.peer.linger(1);
+            script.send_bytes(rest);
         }
-        meeting.peer.wait("connected", |record| record.connects(id).len() == 1);
+        harness.peer.wait("connected", |record| record.connects(id).len() == 1);
     }
 }
 
@@ -104,23 +104,23 @@ fn the_smaller_limits_hold() {
     for (theirs, ours) in
         [((2_047, 4_096, 10), (2, 4_096, 10)), ((0, 0, 0), (2, 131_072, 60)), ((2, 1 << 20, 600), (2, 131_072, 60))]
     {
-        let mut meeting = Meeting::new();
-        let (_, mut script) = meeting.accept(publisher("limits", "a", Qos::AtLeastOnce));
-        script.say(&start(9, "PLAIN"));
-        script.expect(&mut meeting.peer, 0, 10, 11);
-        script.say(&tune(theirs.0, theirs.1, theirs.2));
-        let agreed = script.expect(&mut meeting.peer, 0, 10, 31);
+        let mut harness = Harness::new();
+        let (_, mut script) = harness.accept(publisher("limits", "a", Qos::AtLeastOnce));
+        script.send_bytes(&start(9, "PLAIN"));
+        script.expect(&mut harness.peer, 0, 10, 11);
+        script.send_bytes(&tune(theirs.0, theirs.1, theirs.2));
+        let agreed = script.expect(&mut harness.peer, 0, 10, 31);
         let (channels, frames, heartbeat): (u16, u32, u16) = ours;
         assert_eq!(agreed, [&channels.to_be_bytes()[..], &frames.to_be_bytes(), &heartbeat.to_be_bytes()].concat());
-        assert_eq!(script.expect(&mut meeting.peer, 0, 10, 40), b"\x01/\x00\x00");
+        assert_eq!(script.expect(&mut harness.peer, 0, 10, 40), b"\x01/\x00\x00");
     }
     let end = |limits: Vec<u8>| {
-        let mut meeting = Meeting::new();
-        let (id, mut script) = meeting.accept(publisher("limits", "a", Qos::AtLeastOnce));
-        script.say(&start(9, "PLAIN"));
-        script.expect(&mut meeting.peer, 0, 10, 11);
-        script.say(&limits);
-        meeting.end_of(id)
+        let mut harness = Harness::new();
+        let (id, mut script) = harness.accept(publisher("limits", "a", Qos::AtLeastOnce));
+        script.send_bytes(&start(9, "PLAIN"));
+        script.expect(&mut harness.peer, 0, 10, 11);
+        script.send_bytes(&limits);
+        harness.end_of(id)
     };
     assert!(matches!(end(tune(0, 4_095, 0)), Cause::Protocol(words) if words.contains("4095 B")));
     let channels = end(tune(1, 0, 0));
@@ -134,10 +134,10 @@ fn the_log_in_is_the_sessions_or_rabbitmqs_own() {
     for (login, expected) in
         [(credentials("me", "two words"), &b"\x00me\x00two words"[..]), (None, b"\x00guest\x00guest")]
     {
-        let mut meeting = Meeting::new();
-        let (_, mut script) = meeting.accept(SessionConfig { credentials: login, ..session("a name") });
-        script.say(&start(9, "PLAIN"));
-        let reason = script.expect(&mut meeting.peer, 0, 10, 11);
+        let mut harness = Harness::new();
+        let (_, mut script) = harness.accept(SessionConfig { credentials: login, ..session("a name") });
+        script.send_bytes(&start(9, "PLAIN"));
+        let reason = script.expect(&mut harness.peer, 0, 10, 11);
         let response = [&b"\x05PLAIN"[..], &(expected.len() as u32).to_be_bytes(), expected, b"\x05en_US"].concat();
         assert!(reason.ends_with(&response), "{}", reason.escape_ascii());
         for word in [&b"\x0fconnection_nameS\x00\x00\x00\x06a name"[..], b"\x12connection.blockedt\x01"] {
@@ -147,8 +147,8 @@ fn the_log_in_is_the_sessions_or_rabbitmqs_own() {
 }
 
 #[test]
-fn what_cannot_be_said_is_never_sent() {
-    let mut meeting = Meeting::new();
+fn an_inexpressible_topic_is_never_sent() {
+    let mut harness = Harness::new();
     let long = "l".repeat(256);
     let kept = SessionConfig { persistent: true, ..subscriber(&long, "a", Qos::BestEffort) };
     let dots = publisher("dots", "a.b", Qos::BestEffort);
@@ -160,9 +160,9 @@ fn what_cannot_be_said_is_never_sent() {
         (endless, "256 B"),
         (kept, "too long for the name of a queue"),
     ] {
-        let id = meeting.peer.clients.add_session(config);
-        meeting.peer.clients.connect(id, &mut meeting.peer.record);
-        let cause = meeting.end_of(id);
+        let id = harness.peer.clients.add_session(config);
+        harness.peer.clients.connect(id, &mut harness.peer.record);
+        let cause = harness.end_of(id);
         assert!(matches!(&cause, Cause::Dropped(reason) if reason.contains(words)), "{cause:?}");
     }
 }

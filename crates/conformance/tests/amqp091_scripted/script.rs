@@ -1,4 +1,4 @@
-//! A server whose every byte the test decides; it lives in the test's thread and turns with the client's loop.
+//! A scripted server. It runs on the thread of the test, in turn with the client's loop.
 
 use pubmark_wire::front::Front;
 use std::io::{ErrorKind, Read, Write};
@@ -16,7 +16,7 @@ use pubmark_wire::amqp091::{Item, Kind, next};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Clients and the listener that they connect to.
-pub struct Meeting {
+pub struct Harness {
     pub peer: Peer<Amqp091Clients>,
     listener: TcpListener,
 }
@@ -27,9 +27,9 @@ pub struct Script {
     received: Vec<u8>,
 }
 
-/// A frame of the client's.
+/// A frame of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ClientFrame {
     pub kind: Kind,
     pub channel: u16,
     pub payload: Vec<u8>,
@@ -132,13 +132,13 @@ pub fn message(tag: u64, sequence: u32) -> Vec<u8> {
     [deliver(1, tag), content_header(24), body(&payload(sequence, 24))].concat()
 }
 
-/// `basic.ack` or `basic.nack` of the server's.
+/// `basic.ack` or `basic.nack` of the server.
 pub fn answer(number: u16, tag: u64, multiple: bool) -> Vec<u8> {
     method(2, 60, number, &[&tag.to_be_bytes()[..], &[u8::from(multiple)]].concat())
 }
 
-impl Meeting {
-    pub fn new() -> Meeting {
+impl Harness {
+    pub fn new() -> Harness {
         let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
         let endpoint = Endpoint {
@@ -149,16 +149,16 @@ impl Meeting {
             upgrade: None,
             settings: None,
         };
-        Meeting { peer: Peer::open(endpoint), listener }
+        Harness { peer: Peer::open(endpoint), listener }
     }
 
-    /// Lets a session connect; nothing is said yet.
+    /// Lets a session connect; nothing has been sent yet.
     pub fn accept(&mut self, config: SessionConfig) -> (SessionId, Script) {
         let session = self.peer.clients.add_session(config);
         (session, self.accept_again(session))
     }
 
-    /// Lets a session connect that did before.
+    /// Lets a session connect again.
     pub fn accept_again(&mut self, session: SessionId) -> Script {
         self.peer.clients.connect(session, &mut self.peer.record);
         let (stream, _) = self.listener.accept().unwrap();
@@ -170,7 +170,7 @@ impl Meeting {
         script
     }
 
-    /// Lets a session connect and says words up to the open connection: channels are asked for.
+    /// Lets a session connect, up to the open connection: the client then opens channels.
     pub fn log_in(&mut self, config: SessionConfig) -> (SessionId, Script) {
         let (session, mut script) = self.accept(config);
         script.log_in(&mut self.peer);
@@ -185,20 +185,20 @@ impl Meeting {
         (session, script)
     }
 
-    /// A session with one subscription that is answered.
+    /// A session with one granted subscription.
     pub fn consuming(&mut self, config: SessionConfig) -> (SessionId, Script) {
         let acknowledges = config.subscriptions[0].qos.level() > 0;
         let (session, mut script) = self.log_in(config);
         script.open_plain(&mut self.peer);
         script.expect(&mut self.peer, 1, 50, 10);
-        script.say(&declare_ok("made-up"));
+        script.send_bytes(&declare_ok("made-up"));
         script.expect(&mut self.peer, 1, 50, 20);
         if acknowledges {
             script.expect(&mut self.peer, 1, 60, 10);
         }
         script.expect(&mut self.peer, 1, 60, 20);
         let qos = if acknowledges { qos_ok() } else { vec![] };
-        script.say(&[bind_ok(), qos, consume_ok()].concat());
+        script.send_bytes(&[bind_ok(), qos, consume_ok()].concat());
         self.peer.wait("subscribed", |record| {
             record.count(|event| matches!(event, pubmark_conformance::recorder::Event::Subscribed(..))) == 1
         });
@@ -211,21 +211,21 @@ impl Meeting {
         self.peer.record.causes(session).pop().unwrap()
     }
 
-    /// Lets a session connect, says this at once, and gives the cause with which the connection ends.
+    /// Lets a session connect, sends these bytes at once, and returns the cause with which the connection ends.
     pub fn end_after(&mut self, config: SessionConfig, words: &[u8]) -> Cause {
         let (session, mut script) = self.accept(config);
-        script.say(words);
+        script.send_bytes(words);
         self.end_of(session)
     }
 }
 
 impl Script {
-    /// Says bytes.
-    pub fn say(&mut self, bytes: &[u8]) {
+    /// Sends bytes.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Waits for N bytes of the client's.
+    /// Waits for N bytes of the client.
     fn wait_for(&mut self, peer: &mut Peer<Amqp091Clients>, bytes: usize) {
         let deadline = Instant::now() + PATIENCE;
         while self.received.len() < bytes {
@@ -241,11 +241,12 @@ impl Script {
     }
 
     /// The client's next frame.
-    pub fn next(&mut self, peer: &mut Peer<Amqp091Clients>) -> Said {
+    pub fn next(&mut self, peer: &mut Peer<Amqp091Clients>) -> ClientFrame {
         loop {
             match next(&self.received, usize::MAX) {
                 Ok(Front::Whole { packet: Item::Frame(frame), bytes }) => {
-                    let said = Said { kind: frame.kind, channel: frame.channel, payload: frame.payload.to_vec() };
+                    let said =
+                        ClientFrame { kind: frame.kind, channel: frame.channel, payload: frame.payload.to_vec() };
                     self.received.drain(..bytes);
                     return said;
                 }
@@ -255,7 +256,7 @@ impl Script {
         }
     }
 
-    /// The arguments of the client's next frame, which has to be this method.
+    /// The arguments of the client's next frame, which must be this method.
     pub fn expect(&mut self, peer: &mut Peer<Amqp091Clients>, channel: u16, class: u16, number: u16) -> Vec<u8> {
         let said = self.next(peer);
         let (id, arguments) = said.payload.split_at(4);
@@ -264,7 +265,7 @@ impl Script {
         arguments.to_vec()
     }
 
-    /// A message of the client's: channel and body.
+    /// A message of the client: channel and body.
     pub fn expect_message(&mut self, peer: &mut Peer<Amqp091Clients>) -> (u16, Vec<u8>) {
         let publish = self.next(peer);
         assert_eq!((publish.kind, &publish.payload[..4]), (Kind::Method, &[0, 60, 0, 40][..]));
@@ -280,7 +281,7 @@ impl Script {
         (publish.channel, body)
     }
 
-    /// Nothing comes of the client for a moment.
+    /// The client sends nothing for a moment.
     pub fn expect_silence(&mut self, peer: &mut Peer<Amqp091Clients>) {
         peer.linger(30);
         let mut buffer = [0; 1_024];
@@ -293,30 +294,30 @@ impl Script {
         self.stream.set_nonblocking(false).unwrap();
         self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut rest = Vec::new();
-        // A reset says so, too.
+        // A reset is an end, too.
         let _ = self.stream.read_to_end(&mut rest);
     }
 
     /// Up to the open connection.
     pub fn log_in(&mut self, peer: &mut Peer<Amqp091Clients>) {
-        self.say(&start(9, "PLAIN"));
+        self.send_bytes(&start(9, "PLAIN"));
         self.expect(peer, 0, 10, 11);
-        self.say(&tune(2_047, 131_072, 60));
+        self.send_bytes(&tune(2_047, 131_072, 60));
         self.expect(peer, 0, 10, 31);
         self.expect(peer, 0, 10, 40);
-        self.say(&open_ok());
+        self.send_bytes(&open_ok());
     }
 
     /// Opens the channel of a session without confirmed messages.
     pub fn open_plain(&mut self, peer: &mut Peer<Amqp091Clients>) {
         self.expect(peer, 1, 20, 10);
-        self.say(&channel_ok(1));
+        self.send_bytes(&channel_ok(1));
     }
 
-    /// Opens the channel of a session with nothing but confirmed messages.
+    /// Opens the channel of a session with confirmed messages only.
     pub fn open_confirmed(&mut self, peer: &mut Peer<Amqp091Clients>) {
         self.expect(peer, 2, 20, 10);
         self.expect(peer, 2, 85, 10);
-        self.say(&[channel_ok(2), method(2, 85, 11, &[])].concat());
+        self.send_bytes(&[channel_ok(2), method(2, 85, 11, &[])].concat());
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes that no server should send: the connection ends, nothing else.
+//! Bytes that no server should send: they only end the connection.
 
 use std::io::Write as _;
 
@@ -12,13 +12,13 @@ use pubmark_wire::amqp10::{Flow, FrameKind, Role, SenderSettles, composite, enco
 use crate::script::{CHANNEL, Script, Until, attach, delivery, flow, message};
 
 impl Script {
-    /// Says bytes that the socket may not take at once, until the client ends the connection.
+    /// Sends bytes that may exceed the socket buffer, until the client ends the connection.
     pub fn pour(&mut self, id: SessionId, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.peer.record.causes(id).is_empty() {
             match self.stream().write(&bytes[..bytes.len().min(10_000)]) {
                 Ok(taken) => bytes = &bytes[taken..],
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => self.peer.linger(1),
-                // The client has gone.
+                // The client has closed the connection.
                 Err(_) => return,
             }
         }
@@ -38,7 +38,7 @@ fn performative(code: u8, write: impl FnOnce(&mut pubmark_wire::amqp10::FieldWri
 }
 
 #[test]
-fn what_is_no_frame_of_a_server_ends_the_connection() {
+fn bytes_that_are_no_frame_end_the_connection() {
     let attached = |handle, name: &str, role| {
         let mut out = Vec::new();
         attach(name, handle, role).encode(CHANNEL, &mut out);
@@ -75,8 +75,8 @@ fn what_is_no_frame_of_a_server_ends_the_connection() {
     ];
     for (what, bytes) in cases {
         let mut script = Script::new();
-        let id = script.meet(subscriber("hostile", "a", Qos::BestEffort), Until::All);
-        script.say(&bytes);
+        let id = script.connect_client(subscriber("hostile", "a", Qos::BestEffort), Until::All);
+        script.send_bytes(&bytes);
         let cause = script.end_of(id);
         assert!(matches!(cause, Cause::Protocol(_)), "{what}: {cause:?}");
     }
@@ -86,7 +86,7 @@ fn what_is_no_frame_of_a_server_ends_the_connection() {
 fn an_attach_with_a_handle_that_it_may_not_give_ends_the_connection() {
     for handle in [256, u32::MAX] {
         let mut script = Script::new();
-        let id = script.meet(subscriber("handle", "a", Qos::BestEffort), Until::Receivers);
+        let id = script.connect_client(subscriber("handle", "a", Qos::BestEffort), Until::Receivers);
         script.answer_receiver("r0", handle, SenderSettles::Settled);
         assert!(matches!(script.end_of(id), Cause::Protocol(_)));
     }
@@ -102,7 +102,7 @@ fn random_bytes_never_do_more_than_end_the_connection() {
         random.bits(drawn) % below
     };
     let mut script = Script::new();
-    let id = script.meet(subscriber("random", "a", Qos::AtLeastOnce), Until::All);
+    let id = script.connect_client(subscriber("random", "a", Qos::AtLeastOnce), Until::All);
     for round in 0..300 {
         let mut bytes = match next(3) {
             0 => (0..next(200) + 1).map(|_| next(256) as u8).collect(),
@@ -119,6 +119,6 @@ fn random_bytes_never_do_more_than_end_the_connection() {
         script.close();
         script.peer.wait("closed", |record| record.causes(id).len() > round);
         script.peer.leave(id, Goodbye::Cut);
-        script.meet_again(id, Until::All);
+        script.reconnect_client(id, Until::All);
     }
 }

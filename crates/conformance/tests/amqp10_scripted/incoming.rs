@@ -1,4 +1,4 @@
-//! Messages of the server's: whole, cut, in parts, interleaved, too many.
+//! Messages of the server: whole, split, in parts, interleaved, too many.
 
 use pubmark_conformance::peer::{session, subscriber};
 use pubmark_model::qos::Qos;
@@ -11,7 +11,7 @@ use crate::script::{CHANNEL, Script, Until, delivery, message};
 
 fn opened(qos: Qos) -> (Script, SessionId) {
     let mut script = Script::new();
-    let id = script.meet(subscriber("in", "a", qos), Until::All);
+    let id = script.connect_client(subscriber("in", "a", qos), Until::All);
     (script, id)
 }
 
@@ -20,7 +20,7 @@ fn with_two() -> (Script, SessionId) {
     let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::AtLeastOnce };
     let mut script = Script::new();
     let config = SessionConfig { subscriptions: vec![filter("a"), filter("b")], ..session("two") };
-    let id = script.meet(config, Until::All);
+    let id = script.connect_client(config, Until::All);
     (script, id)
 }
 
@@ -51,9 +51,9 @@ fn a_message_arrives_once_wherever_it_is_cut() {
     let bytes = encoded(&[delivery(0, true, &whole), part(0, 1, true), part(1, 1, true), part(1, 65, false)]);
     for cut in 1..bytes.len() {
         let before = script.peer.record.sequences(id).len();
-        script.say(&bytes[..cut]);
+        script.send_bytes(&bytes[..cut]);
         script.peer.linger(1);
-        script.say(&bytes[cut..]);
+        script.send_bytes(&bytes[cut..]);
         script.peer.wait("both", |record| record.sequences(id).len() == before + 2);
     }
     assert_count_eq!(script.peer.record.foreign, 0);
@@ -61,21 +61,21 @@ fn a_message_arrives_once_wherever_it_is_cut() {
 }
 
 #[test]
-fn what_is_not_settled_is_accepted_in_ranges() {
+fn unsettled_deliveries_are_accepted_in_ranges() {
     let (mut script, id) = opened(Qos::AtLeastOnce);
     let payloads: Vec<Vec<u8>> = (0..6).map(|sequence| message(sequence, 16)).collect();
-    // Numbers of a session need not be those of one link alone.
+    // Delivery numbers belong to the session, not to one link.
     let numbers = [(0, false), (1, false), (2, true), (3, false), (9, false), (10, false)];
     let transfers: Vec<_> =
         numbers.iter().zip(&payloads).map(|((id, settled), payload)| delivery(*id, *settled, payload)).collect();
-    script.say(&encoded(&transfers));
+    script.send_bytes(&encoded(&transfers));
     script.peer.wait("all", |record| record.sequences(id).len() == 6);
     assert_eq!(
         [script.expect_accepted(), script.expect_accepted(), script.expect_accepted()],
         [(0, 1), (3, 3), (9, 10)]
     );
-    // As soon as it has come, whatever follows.
-    script.say(&encoded(&[delivery(11, false, &payloads[0])]));
+    // As soon as it has arrived, whatever follows.
+    script.send_bytes(&encoded(&[delivery(11, false, &payloads[0])]));
     assert_eq!(script.expect_accepted(), (11, 11));
 }
 
@@ -85,7 +85,7 @@ fn credit_is_given_again_before_it_runs_out() {
     let payload = message(1, 16);
     let mut flows = 0;
     for number in 0..2_000 {
-        script.say(&encoded(&[delivery(number, true, &payload)]));
+        script.send_bytes(&encoded(&[delivery(number, true, &payload)]));
         if (number + 1) % 500 == 0 {
             let flow = script.expect_flow();
             assert_eq!((flow.delivery_count, flow.link_credit), (Some(number + 1), Some(1_000)));
@@ -105,7 +105,7 @@ fn links_may_interleave_their_parts_and_give_up_on_them() {
     let of = |handle, id, more, payload| Transfer { handle, more, ..delivery(id, false, payload) };
     let nameless =
         |handle, more, payload| Transfer { delivery_id: None, delivery_tag: None, ..of(handle, 0, more, payload) };
-    script.say(&encoded(&[
+    script.send_bytes(&encoded(&[
         of(0, 0, true, &first[..50]),
         of(1, 1, true, &second[..10]),
         nameless(0, false, &first[50..]),
@@ -118,7 +118,7 @@ fn links_may_interleave_their_parts_and_give_up_on_them() {
     assert_count_eq!(script.peer.record.foreign, 0);
     assert_eq!(script.expect_accepted(), (0, 1));
     let third = message(3, 16);
-    script.say(&encoded(&[of(0, 3, false, &third)]));
+    script.send_bytes(&encoded(&[of(0, 3, false, &third)]));
     assert_eq!(script.expect_accepted(), (3, 3));
 }
 
@@ -127,9 +127,9 @@ fn settled_by_any_part_is_settled() {
     let (mut script, id) = opened(Qos::AtLeastOnce);
     let payload = message(1, 50);
     let part = |settled, more, payload| Transfer { settled, more, ..delivery(0, false, payload) };
-    script.say(&encoded(&[part(None, true, &payload[..9]), part(Some(true), false, &payload[9..])]));
+    script.send_bytes(&encoded(&[part(None, true, &payload[..9]), part(Some(true), false, &payload[9..])]));
     script.peer.wait("it", |record| record.sequences(id) == [1]);
-    script.say(&encoded(&[delivery(1, false, &payload)]));
+    script.send_bytes(&encoded(&[delivery(1, false, &payload)]));
     assert_eq!(script.expect_accepted(), (1, 1));
 }
 
@@ -144,15 +144,15 @@ fn bodies_of_every_form_arrive() {
     dressed.extend_from_slice(&[0, 0x53, 0x78, 0xc1, 1, 0]);
     let mut value = plain.clone();
     value[2] = 0x77;
-    // The body of two data sections is both.
+    // A body of two data sections is their concatenation.
     let payload = &plain[5..];
     let halves = [&b"\0\x53\x75\xa0\x11"[..], &payload[..17], b"\0\x53\x75\xb0\0\0\0\x17", &payload[17..]].concat();
     for (number, message) in [dressed, value, halves].iter().enumerate() {
-        script.say(&encoded(&[delivery(number as u32, true, message)]));
+        script.send_bytes(&encoded(&[delivery(number as u32, true, message)]));
     }
     script.peer.wait("all", |record| record.sequences(id) == [1, 1, 1]);
     assert_count!(script.peer.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 40));
-    script.say(&encoded(&[delivery(9, true, b"")]));
+    script.send_bytes(&encoded(&[delivery(9, true, b"")]));
     script.peer.wait("nothing", |record| record.foreign == 1);
     assert_eq!(script.peer.record.causes(id), []);
 }
@@ -180,7 +180,8 @@ fn a_server_that_breaks_the_rules_of_delivery_is_left() {
         assert!(matches!(cause, Cause::Protocol(_)), "{what}: {cause:?}");
         assert_count!(script.peer.record.arrived.len() <= 1, "{what}");
     }
-    // More than its credit: what it had credit for arrives, as the client cannot give more while it reads.
+    // More than its credit: only messages within the credit arrive, because the client cannot grant more while it
+    // reads.
     let (mut script, id) = opened(Qos::BestEffort);
     script.pour(id, &encoded(&many));
     script.peer.wait("all", |record| record.sequences(id).len() == 1_001 || !record.causes(id).is_empty());

@@ -1,4 +1,4 @@
-//! AMQP 1.0 against servers that do what they rarely do, or lie on purpose.
+//! AMQP 1.0 against servers with rare behaviour, or that violate the protocol on purpose.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -1,4 +1,4 @@
-//! From TCP to an open session, and what a server may say instead.
+//! From TCP to an open session, and other responses of a server.
 
 use pubmark_conformance::peer::{credentials, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
@@ -18,11 +18,11 @@ fn header(header: ProtocolHeader) -> Vec<u8> {
     out
 }
 
-/// The cause after a session has come so far and the server says this.
+/// The cause of the end if the server sends these bytes at this stage.
 fn end(config: SessionConfig, until: Until, words: &[u8]) -> Cause {
     let mut script = Script::new();
-    let id = script.meet(config, until);
-    script.say(words);
+    let id = script.connect_client(config, until);
+    script.send_bytes(words);
     script.end_of(id)
 }
 
@@ -33,7 +33,7 @@ fn refused(words: &'static str) -> Cause {
 const ERROR: Option<Condition<'static>> = Some(Condition { name: "amqp:not-allowed", description: Some("go away") });
 
 #[test]
-fn what_a_server_says_instead_of_a_log_in_is_told_apart() {
+fn packets_instead_of_a_log_in_are_distinguished() {
     let sasl = header(ProtocolHeader::SASL);
     let at_first = |words: &[u8]| end(session("ends"), Until::Accepted, words);
     assert_eq!(at_first(b"AMQP\0\0\x09\x01"), refused("it speaks AMQP 0-9-1"));
@@ -62,9 +62,9 @@ fn every_outcome_of_a_log_in_has_a_cause() {
     encode_frame(FrameKind::Sasl, 0, &mut challenge, |out| composite(0x42, out, |fields| fields.binary(b"?")));
     assert!(matches!(after(&challenge), Cause::Protocol(_)));
     assert!(matches!(after(&mechanisms(&["PLAIN"])), Cause::Protocol(_)), "mechanisms twice");
-    // What RabbitMQ says to who has logged in without a name where none is taken.
-    let asked = end(session("asked"), Until::Open, &header(ProtocolHeader::SASL));
-    assert_eq!(asked, Cause::NotAuthorized(Reason::words("it asks for a log-in")));
+    // The response of RabbitMQ to an anonymous log-in that it does not accept.
+    let cause = end(session("asked"), Until::Open, &header(ProtocolHeader::SASL));
+    assert_eq!(cause, Cause::NotAuthorized(Reason::words("it asks for a log-in")));
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn a_log_in_goes_in_plain_and_only_if_there_is_one() {
         [(known, &b"\xa3\x05PLAIN\xa0\x0d\0me\0two words"[..]), (session("nobody"), b"\xa3\x09ANONYMOUS\xa0\0")]
     {
         let mut script = Script::new();
-        script.meet(config, Until::Accepted);
-        script.say(&header(ProtocolHeader::SASL));
-        script.say(&mechanisms(&["PLAIN", "ANONYMOUS"]));
-        // Behind the client's own header, which the script has taken.
+        script.connect_client(config, Until::Accepted);
+        script.send_bytes(&header(ProtocolHeader::SASL));
+        script.send_bytes(&mechanisms(&["PLAIN", "ANONYMOUS"]));
+        // After the client's own header, which the script has read.
         let (kind, body) = script.frame();
         assert_eq!(kind, FrameKind::Sasl);
         assert!(body.windows(expected.len()).any(|part| part == expected), "{}", body.escape_ascii());
@@ -85,36 +85,36 @@ fn a_log_in_goes_in_plain_and_only_if_there_is_one() {
 }
 
 #[test]
-fn a_server_whose_addresses_nobody_knows_is_refused() {
+fn a_server_with_an_unknown_address_syntax_is_refused() {
     for (product, shown) in [(Some("qpid-cpp"), "`qpid-cpp`"), (None, "`no name`")] {
         let mut script = Script::new();
         script.open.product = product;
-        let id = script.meet(publisher("stranger", "a", Qos::BestEffort), Until::Begin);
+        let id = script.connect_client(publisher("stranger", "a", Qos::BestEffort), Until::Begin);
         let begin = script.begin;
-        script.say_with(|out| begin.encode(CHANNEL, out));
+        script.send_with(|out| begin.encode(CHANNEL, out));
         let cause = script.end_of(id);
         assert!(matches!(&cause, Cause::Refused(reason) if reason.text.contains(shown)), "{cause:?}");
     }
 }
 
 #[test]
-fn a_virtual_host_is_named_to_who_has_such_and_refused_elsewhere() {
+fn a_virtual_host_is_sent_to_servers_with_virtual_hosts_and_refused_elsewhere() {
     let mut script = Script::with_settings("/a%2Fb");
-    script.meet(session("hosted"), Until::Receivers);
+    script.connect_client(session("hosted"), Until::Receivers);
     assert_eq!(script.hostname.as_deref(), Some("vhost:a/b"));
-    // What RabbitMQ says to who names one that it does not have.
+    // The response of RabbitMQ to an unknown virtual host.
     let mut script = Script::with_settings("/none");
-    let id = script.meet(session("wrong"), Until::Begin);
-    script.say_with(|out| {
+    let id = script.connect_client(session("wrong"), Until::Begin);
+    script.send_with(|out| {
         encode_close(Some(Condition { name: "amqp:unauthorized-access", description: Some("no") }), out);
     });
     let reason = Reason::words("amqp:unauthorized-access: no (virtual host `none`)");
     assert_eq!(script.end_of(id), Cause::NotAuthorized(reason));
     let mut script = Script::with_settings("/a%2Fb");
     script.open.product = Some("apache-activemq-artemis");
-    let id = script.meet(session("lost"), Until::Begin);
+    let id = script.connect_client(session("lost"), Until::Begin);
     let begin = script.begin;
-    script.say_with(|out| begin.encode(CHANNEL, out));
+    script.send_with(|out| begin.encode(CHANNEL, out));
     assert_eq!(script.end_of(id), refused("it has no virtual hosts that a client chooses from"));
 }
 
@@ -133,14 +133,17 @@ fn a_group_has_one_name_at_servers_that_share_and_is_refused_elsewhere() {
     };
     let mut script = Script::new();
     script.open.product = Some("apache-activemq-artemis");
-    script.meet(member(), Until::All);
+    script.connect_client(member(), Until::All);
     script.peer.wait("both", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 2);
-    assert_eq!(script.asked.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["workers.r0", "workers.r1"]);
+    assert_eq!(
+        script.attached_receivers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["workers.r0", "workers.r1"]
+    );
     assert_eq!(script.ends, [(Some("a.*".to_owned()), false), (Some("b".to_owned()), false)]);
     assert_eq!(granted(&script), [(0, true), (1, true)]);
     let mut script = Script::new();
     let id = script.peer.clients.add_session(member());
-    script.meet_again(id, Until::Receivers);
+    script.reconnect_client(id, Until::Receivers);
     assert_eq!(granted(&script), [(0, false), (1, false)], "RabbitMQ has none");
     assert_eq!(script.peer.record.causes(id), []);
 }
@@ -152,15 +155,15 @@ fn a_content_filter_that_the_server_does_not_name_is_not_accepted() {
         let mut script = Script::new();
         let options = SessionOptions { selector: Some(SELECTOR.into()), ..SessionOptions::default() };
         let config = SessionConfig { options, ..subscriber("filtered", "a", Qos::AtLeastOnce) };
-        let id = script.meet(config, Until::Senders);
-        let asked = script.expect("attach", |performative| match performative {
+        let id = script.connect_client(config, Until::Senders);
+        let filter = script.expect("attach", |performative| match performative {
             Performative::Attach(attach) => attach.source?.selector.map(str::to_owned),
             _ => None,
         });
-        assert_eq!(asked, SELECTOR);
+        assert_eq!(filter, SELECTOR);
         let source = Some(Terminus { selector: applied, ..Terminus::at(Some("there")) });
         let response = Attach { source, initial_delivery_count: Some(0), ..attach("r0", 4, Role::Sender) };
-        script.say_with(|out| response.encode(CHANNEL, out));
+        script.send_with(|out| response.encode(CHANNEL, out));
         let granted = |script: &Script| {
             script.peer.record.all(|event| match event {
                 Event::Subscribed(_, 0, granted) => Some(granted.clone()),
@@ -179,7 +182,7 @@ fn a_content_filter_that_the_server_does_not_name_is_not_accepted() {
         });
         assert_eq!(ours, (0, true), "no credit, and the link ends");
         let detach = Detach { handle: 4, closed: true, error: None };
-        script.say_with(|out| detach.encode(CHANNEL, out));
+        script.send_with(|out| detach.encode(CHANNEL, out));
         script.peer.linger(50);
         let reason = Reason::words("it did not accept the content filter (`at: client` needs none)");
         assert_eq!(granted(&script), [Err(reason)]);
@@ -191,9 +194,9 @@ fn a_content_filter_that_the_server_does_not_name_is_not_accepted() {
 fn limits_of_the_server_are_checked_before_anything_is_sent() {
     let mut script = Script::new();
     script.open.max_frame_bytes = 511;
-    let id = script.meet(session("small"), Until::Open);
+    let id = script.connect_client(session("small"), Until::Open);
     let open = script.open;
-    script.say_with(|out| {
+    script.send_with(|out| {
         ProtocolHeader::AMQP.encode(out);
         open.encode(out);
     });
@@ -202,15 +205,15 @@ fn limits_of_the_server_are_checked_before_anything_is_sent() {
     script.begin.handle_max = 0;
     let subscription = Subscription { filter: "b".into(), qos: Qos::BestEffort };
     let config = SessionConfig { subscriptions: vec![subscription], ..publisher("many", "a", Qos::BestEffort) };
-    let id = script.meet(config, Until::Begin);
+    let id = script.connect_client(config, Until::Begin);
     let begin = script.begin;
-    script.say_with(|out| begin.encode(CHANNEL, out));
+    script.send_with(|out| begin.encode(CHANNEL, out));
     let cause = script.end_of(id);
     assert_eq!(cause, refused("it takes 1 links in a session, 2 are needed"));
 }
 
 #[test]
-fn a_close_or_an_end_at_every_stage_gives_its_words() {
+fn a_close_at_every_stage_is_reported_with_its_text() {
     let both = || {
         let subscription = Subscription { filter: "b".into(), qos: Qos::BestEffort };
         SessionConfig { subscriptions: vec![subscription], ..publisher("both", "a", Qos::BestEffort) }
@@ -246,13 +249,13 @@ fn a_close_or_an_end_at_every_stage_gives_its_words() {
 }
 
 #[test]
-fn a_sender_that_is_refused_gives_the_servers_words() {
+fn a_refused_sender_is_reported_with_the_servers_text() {
     let mut script = Script::new();
-    let id = script.meet(publisher("refused", "a", Qos::AtLeastOnce), Until::Senders);
+    let id = script.connect_client(publisher("refused", "a", Qos::AtLeastOnce), Until::Senders);
     let none = Attach { target: None, ..attach("s0", 3, Role::Receiver) };
-    script.say_with(|out| none.encode(CHANNEL, out));
+    script.send_with(|out| none.encode(CHANNEL, out));
     let detach = Detach { handle: 3, closed: true, error: ERROR };
-    script.say_with(|out| detach.encode(CHANNEL, out));
+    script.send_with(|out| detach.encode(CHANNEL, out));
     assert_eq!(script.end_of(id), refused("amqp:not-allowed: go away"));
     assert_eq!(script.peer.record.connects(id), []);
 }
@@ -263,25 +266,25 @@ fn a_refused_subscription_leaves_the_rest() {
     let subscriptions =
         vec![filter("open/#", Qos::AtLeastOnce), filter("secret", Qos::BestEffort), filter("also/+", Qos::AtLeastOnce)];
     let mut script = Script::new();
-    let id = script.meet(SessionConfig { subscriptions, ..session("some") }, Until::Receivers);
-    assert_eq!(script.asked, [("r0".to_owned(), 0), ("r1".to_owned(), 1), ("r2".to_owned(), 2)]);
-    // In another order than they were asked for, and with handles of the server's own.
+    let id = script.connect_client(SessionConfig { subscriptions, ..session("some") }, Until::Receivers);
+    assert_eq!(script.attached_receivers, [("r0".to_owned(), 0), ("r1".to_owned(), 1), ("r2".to_owned(), 2)]);
+    // In another order than the requests, and with handles of the server's own.
     script.answer_receiver("r2", 0, SenderSettles::Settled);
     let none = Attach { source: None, ..attach("r1", 9, Role::Sender) };
     let detach = Detach { handle: 9, closed: true, error: ERROR };
-    script.say_with(|out| {
+    script.send_with(|out| {
         none.encode(CHANNEL, out);
         detach.encode(CHANNEL, out);
     });
     script.answer_receiver("r0", 1, SenderSettles::Unsettled);
     script.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
-    let answers = script.peer.record.all(|event| match event {
+    let replies = script.peer.record.all(|event| match event {
         Event::Subscribed(of, index, granted) if *of == id => Some((*index, granted.clone())),
         _ => None,
     });
-    // Who settles before sending gives best effort, whatever was asked for.
+    // A sender that settles before sending grants best effort, whatever was requested.
     let reason = Reason::words("amqp:not-allowed: go away");
-    assert_eq!(answers, [(2, Ok(Qos::BestEffort)), (1, Err(reason)), (0, Ok(Qos::AtLeastOnce))]);
+    assert_eq!(replies, [(2, Ok(Qos::BestEffort)), (1, Err(reason)), (0, Ok(Qos::AtLeastOnce))]);
     assert_eq!(script.expect_flow().handle, Some(2));
     let ours = script.expect("detach", |performative| match performative {
         Performative::Detach(detach) => Some((detach.handle, detach.closed)),
@@ -300,14 +303,14 @@ fn a_session_opens_with_the_first_credit_and_a_lost_receiver_ends_it() {
         subscriptions: vec![Subscription { filter: "b".into(), qos: Qos::BestEffort }],
         ..publisher("credit", "a", Qos::BestEffort)
     };
-    let id = script.meet(config, Until::Senders);
+    let id = script.connect_client(config, Until::Senders);
     script.answer_sender("s0", 0);
     script.peer.linger(50);
     assert_eq!(script.peer.record.connects(id), []);
     assert_eq!(script.peer.offer(id, 16), SendOutcome::WouldBlock);
     let credit =
         pubmark_wire::amqp10::Flow { handle: Some(0), link_credit: Some(1), ..crate::script::flow(&script.begin) };
-    script.say_with(|out| credit.encode(CHANNEL, out));
+    script.send_with(|out| credit.encode(CHANNEL, out));
     script.peer.wait("connected", |record| !record.connects(id).is_empty());
     assert_eq!(script.peer.offer(id, 16), SendOutcome::Accepted);
     script.expect_attach(Role::Receiver);
@@ -315,7 +318,7 @@ fn a_session_opens_with_the_first_credit_and_a_lost_receiver_ends_it() {
     script.answer_receiver("r0", 1, SenderSettles::Settled);
     script.expect_flow();
     let detach = Detach { handle: 1, closed: true, error: None };
-    script.say_with(|out| detach.encode(CHANNEL, out));
+    script.send_with(|out| detach.encode(CHANNEL, out));
     let reason = Reason::words("it has no messages from `b`");
     assert_eq!(script.end_of(id), Cause::Server { reason, too_large: false });
 }
@@ -332,9 +335,9 @@ fn each_server_is_given_its_own_addresses() {
             subscriptions: vec![Subscription { filter: "home/+/#".into(), qos: Qos::BestEffort }],
             ..publisher("addresses", "home/kitchen", Qos::BestEffort)
         };
-        script.meet(config, Until::Begin);
+        script.connect_client(config, Until::Begin);
         let begin = script.begin;
-        script.say_with(|out| begin.encode(CHANNEL, out));
+        script.send_with(|out| begin.encode(CHANNEL, out));
         let target = script.expect("attach", |performative| match performative {
             Performative::Attach(attach) => Some(attach.target?.address?.to_owned()),
             _ => None,
@@ -363,10 +366,10 @@ fn a_topic_without_an_address_is_never_sent() {
 }
 
 #[test]
-fn what_we_say_of_ourselves_is_what_we_do() {
+fn our_announced_capabilities_are_what_we_do() {
     let mut script = Script::with_keep_alive(30);
-    script.meet(session("ourselves"), Until::LogIn);
-    script.say(&outcome(0));
+    script.connect_client(session("ourselves"), Until::LogIn);
+    script.send_bytes(&outcome(0));
     script.expect_header(ProtocolHeader::AMQP);
     let open = script.expect("open", |performative| match performative {
         Performative::Open(Open { container_id, max_frame_bytes, channel_max, idle_time_out_ms, .. }) => {

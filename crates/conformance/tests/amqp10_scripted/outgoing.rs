@@ -1,4 +1,4 @@
-//! Messages of ours: credit, windows, parts, outcomes.
+//! Outgoing messages: credit, windows, parts, outcomes.
 
 use pubmark_conformance::peer::publisher;
 use pubmark_conformance::recorder::{Event, Recorder};
@@ -12,7 +12,7 @@ use pubmark_wire::amqp10::{Condition, Detach, Disposition, Flow, Performative, R
 
 use crate::script::{CHANNEL, Script, Until, flow};
 
-/// A transfer of ours.
+/// A transfer of the client.
 struct Sent {
     delivery: Option<u32>,
     settled: Option<bool>,
@@ -35,10 +35,10 @@ impl Script {
 
     fn dispose(&mut self, first: u32, last: u32, settled: bool, state: Option<State<'_>>) {
         let disposition = Disposition { role: Role::Receiver, first, last, settled, state };
-        self.say_with(|out| disposition.encode(CHANNEL, out));
+        self.send_with(|out| disposition.encode(CHANNEL, out));
     }
 
-    /// Sends N messages and sees them come.
+    /// Sends N messages and waits for their transfers.
     fn send_all(&mut self, id: SessionId, count: u32) {
         for _ in 0..count {
             self.peer.send(id, 16);
@@ -60,7 +60,7 @@ fn acknowledged(record: &Recorder) -> Vec<(u32, Result<(), Reason>)> {
 fn opened(qos: Qos) -> (Script, SessionId) {
     let mut script = Script::new();
     let config = SessionConfig { in_flight_window: 10, ..publisher("out", "a", qos) };
-    let id = script.meet(config, Until::All);
+    let id = script.connect_client(config, Until::All);
     (script, id)
 }
 
@@ -83,7 +83,7 @@ fn fields_that_selectors_name_go_beside_the_payload_with_their_types() {
     let document = br#"{"n": 2, "at": {"door": true}, "room": "lab", "other": 3}"#;
     config.publications[0].body = Some(Body::Document((&document[..]).into()));
     config.options.selector_fields = Some(SelectorFields::of([&predicate].into_iter()).into());
-    let id = script.meet(config, Until::All);
+    let id = script.connect_client(config, Until::All);
     script.peer.send(id, 100);
     let sent = script.expect_transfer();
     let front = b"\0\x53\x74\xd1\0\0\0\x3d\0\0\0\x06";
@@ -96,18 +96,18 @@ fn fields_that_selectors_name_go_beside_the_payload_with_their_types() {
     assert!(sent.payload.starts_with(&expected), "{}", sent.payload.escape_ascii());
     let payload = body(&sent.payload).unwrap();
     assert_eq!((payload.len(), &payload[24..24 + document.len()]), (100, &document[..]));
-    // A message in several parts, whose payload is too large for a frame, has them in the first.
+    // A message in several parts, whose payload is too large for a frame, has them in the first part.
     script.peer.send(id, 1_500);
     let first = script.expect_transfer();
     assert!(first.more && first.payload.starts_with(&[&front[..], &pairs.concat()].concat()));
 }
 
 #[test]
-fn a_message_is_acknowledged_by_the_peers_word_alone() {
+fn only_the_peers_acknowledgement_acknowledges_a_message() {
     let (mut script, id) = opened(Qos::AtLeastOnce);
     script.send_all(id, 9);
     let error = Some(Condition { name: "amqp:resource-limit-exceeded", description: Some("full") });
-    // Nothing is said of delivery 0; 1 is on its way; a range in which one was said of already; older numbers again.
+    // No outcome for delivery 0; 1 is not complete; a range with an already settled delivery; older numbers again.
     script.dispose(1, 1, false, Some(State::Received));
     script.dispose(3, 3, true, Some(State::Rejected(error)));
     script.dispose(2, 5, true, Some(State::Accepted));
@@ -129,7 +129,7 @@ fn a_message_is_acknowledged_by_the_peers_word_alone() {
             (9, refused("settled without an outcome")),
         ]
     );
-    // One that is accepted and not settled waits for us.
+    // A delivery that is accepted and not settled waits for the client.
     script.dispose(0, 1, false, Some(State::Accepted));
     let settled = script.expect("disposition", |performative| match performative {
         Performative::Disposition(ours) => Some((ours.role, ours.first, ours.last, ours.settled)),
@@ -141,7 +141,7 @@ fn a_message_is_acknowledged_by_the_peers_word_alone() {
 }
 
 #[test]
-fn outcomes_of_what_was_never_sent_end_the_connection() {
+fn outcomes_of_unsent_messages_end_the_connection() {
     for (first, last) in [(0, 2), (2, 2), (0, u32::MAX), (5, 1), (0x8000_0000, 0x8000_0001)] {
         let (mut script, id) = opened(Qos::AtLeastOnce);
         script.send_all(id, 2);
@@ -157,7 +157,7 @@ fn outcomes_of_what_was_never_sent_end_the_connection() {
 fn no_credit_is_back_pressure() {
     let mut script = Script::new();
     script.credit = 3;
-    let id = script.meet(publisher("credit", "a", Qos::BestEffort), Until::All);
+    let id = script.connect_client(publisher("credit", "a", Qos::BestEffort), Until::All);
     let offer_all = |script: &mut Script| {
         let mut taken = 0;
         while script.peer.offer(id, 16) == SendOutcome::Accepted {
@@ -169,7 +169,7 @@ fn no_credit_is_back_pressure() {
     assert_eq!(offer_all(&mut script), 3);
     (0..3).for_each(|_| drop(script.expect_transfer()));
     let writable = |record: &Recorder| record.count(|event| *event == Event::Writable(id));
-    let say = |script: &mut Script, delivery_count, credit, drain| {
+    let send_bytes = |script: &mut Script, delivery_count, credit, drain| {
         let begin = script.begin;
         let flow = Flow {
             next_incoming_id: Some(delivery_count),
@@ -179,17 +179,17 @@ fn no_credit_is_back_pressure() {
             drain,
             ..flow(&begin)
         };
-        script.say_with(|out| flow.encode(CHANNEL, out));
+        script.send_with(|out| flow.encode(CHANNEL, out));
     };
     script.peer.linger(20);
     assert_eq!(writable(&script.peer.record), 0);
-    // The server has seen two of the three: its five are four more than it knows of.
-    say(&mut script, 2, 5, false);
+    // The server has received two of the three: its credit of five allows four more.
+    send_bytes(&mut script, 2, 5, false);
     script.peer.wait("writable", |record| writable(record) == 1);
     assert_eq!(offer_all(&mut script), 4);
     (0..4).for_each(|_| drop(script.expect_transfer()));
-    // Credit that is to be used up is, and says so.
-    say(&mut script, 7, 2, true);
+    // Credit is drained on request, and the client reports it.
+    send_bytes(&mut script, 7, 2, true);
     let drained = script.expect_flow();
     assert_eq!((drained.delivery_count, drained.link_credit, drained.drain), (Some(9), Some(0), true));
     assert_eq!(offer_all(&mut script), 0);
@@ -197,11 +197,11 @@ fn no_credit_is_back_pressure() {
 }
 
 #[test]
-fn the_sessions_window_is_kept() {
+fn the_sessions_window_is_respected() {
     let mut script = Script::new();
     (script.credit, script.begin.incoming_window) = (1_000, 4);
-    let id = script.meet(publisher("window", "a", Qos::BestEffort), Until::All);
-    // Three transfers, and then there is room for one more and not for two.
+    let id = script.connect_client(publisher("window", "a", Qos::BestEffort), Until::All);
+    // After three transfers the window allows one more but not two.
     assert_eq!(script.peer.offer(id, 2_500), SendOutcome::Accepted);
     assert_eq!(script.peer.offer(id, 1_500), SendOutcome::WouldBlock);
     assert_eq!(script.peer.offer(id, 100), SendOutcome::Accepted);
@@ -210,11 +210,11 @@ fn the_sessions_window_is_kept() {
     script.peer.flush(id);
     (0..4).for_each(|_| drop(script.expect_transfer()));
     let begin = script.begin;
-    script.say_with(|out| Flow { next_incoming_id: Some(4), ..flow(&begin) }.encode(CHANNEL, out));
+    script.send_with(|out| Flow { next_incoming_id: Some(4), ..flow(&begin) }.encode(CHANNEL, out));
     script.peer.wait("writable", |record| record.count(|event| *event == Event::Writable(id)) == 1);
     assert_eq!(script.peer.offer(id, 2_500), SendOutcome::Accepted);
-    // A server that expects what was not sent does not count as we do.
-    script.say_with(|out| Flow { next_incoming_id: Some(40), ..flow(&begin) }.encode(CHANNEL, out));
+    // A server that expects a transfer that was not sent counts wrong.
+    script.send_with(|out| Flow { next_incoming_id: Some(40), ..flow(&begin) }.encode(CHANNEL, out));
     assert!(matches!(script.end_of(id), Cause::Protocol(_)));
 }
 
@@ -245,18 +245,18 @@ fn a_large_message_goes_in_frames_that_the_server_takes() {
 fn a_message_above_the_links_limit_is_refused_before_it_is_sent() {
     let mut script = Script::new();
     script.max_message_bytes = Some(105);
-    let id = script.meet(publisher("limit", "a", Qos::AtLeastOnce), Until::All);
+    let id = script.connect_client(publisher("limit", "a", Qos::AtLeastOnce), Until::All);
     assert_eq!(script.peer.record.connects(id)[0].maximum_packet_bytes, Some(105));
     assert_eq!(script.peer.offer(id, 101), SendOutcome::TooLarge(105));
     assert_eq!(script.peer.offer(id, 100), SendOutcome::Accepted);
     let error = Some(Condition { name: "amqp:link:message-size-exceeded", description: None });
-    script.say_with(|out| Detach { handle: 0, closed: true, error }.encode(CHANNEL, out));
+    script.send_with(|out| Detach { handle: 0, closed: true, error }.encode(CHANNEL, out));
     let reason = Reason::words("amqp:link:message-size-exceeded");
     assert_eq!(script.end_of(id), Cause::Server { reason, too_large: true });
 }
 
 #[test]
-fn after_a_cut_nobody_knows_and_the_next_connection_begins_anew() {
+fn after_a_cut_delivery_is_unknown_and_the_next_connection_starts_fresh() {
     let (mut script, id) = opened(Qos::AtLeastOnce);
     script.send_all(id, 3);
     script.dispose(1, 1, true, Some(State::Accepted));
@@ -271,7 +271,7 @@ fn after_a_cut_nobody_knows_and_the_next_connection_begins_anew() {
     });
     let abandoned = record.count(|event| matches!(event, Event::Abandoned(..)));
     assert_eq!((unknown, abandoned), (vec![1, 3], 1));
-    script.meet_again(id, Until::All);
+    script.reconnect_client(id, Until::All);
     script.peer.send(id, 16);
     assert_eq!(script.expect_transfer().delivery, Some(0));
     script.dispose(0, 0, true, Some(State::Accepted));
@@ -281,16 +281,16 @@ fn after_a_cut_nobody_knows_and_the_next_connection_begins_anew() {
 }
 
 #[test]
-fn signs_of_life_come_in_the_servers_time_and_a_silent_server_is_given_up() {
+fn heartbeats_have_the_servers_interval_and_a_silent_server_is_given_up() {
     let mut script = Script::with_keep_alive(1);
     script.open.idle_time_out_ms = Some(900);
-    let id = script.meet(publisher("life", "a", Qos::BestEffort), Until::All);
+    let id = script.connect_client(publisher("life", "a", Qos::BestEffort), Until::All);
     for _ in 0..3 {
         let began = std::time::Instant::now();
         let (_, body) = script.frame();
         assert_eq!(body, b"");
         assert!(began.elapsed().as_millis() < 900);
-        script.say(b"\0\0\0\x08\x02\0\0\0");
+        script.send_bytes(b"\0\0\0\x08\x02\0\0\0");
     }
     assert_eq!(script.end_of(id), Cause::Silent);
 }

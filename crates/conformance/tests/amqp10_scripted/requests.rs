@@ -1,4 +1,4 @@
-//! Requests and answers: where answers come in, on which links they go out, and what a server says of those.
+//! Requests and replies: the node where replies arrive, the links on which they are sent, and refusals of these links.
 
 use pubmark_conformance::peer::{RUN, publisher, subscriber};
 use pubmark_conformance::recorder::{Event, Recorder};
@@ -47,7 +47,7 @@ fn text(text: &str) -> Vec<u8> {
     out
 }
 
-/// An answer to a request of the suite, with these properties.
+/// A reply to a request of the suite, with these properties.
 fn answer_with(properties: Properties<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     properties.encode(&mut out);
@@ -57,14 +57,14 @@ fn answer_with(properties: Properties<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn a_request_says_where_its_answer_goes_and_which_it_is() {
+fn a_request_has_a_reply_address_and_a_correlation() {
     let queue = (Some("/queue/answers.asks".to_owned()), false);
     for (product, source, reply_to) in
         [(Some("RabbitMQ"), queue, "/amq/queue/answers.asks"), (ARTEMIS, (None, true), "there")]
     {
         let mut script = Script::new();
         script.open.product = product;
-        let id = script.meet(requester(), Until::All);
+        let id = script.connect_client(requester(), Until::All);
         assert_eq!(script.ends[1], source);
         for (sequence, payload_bytes) in [(1, 100), (2, 16), (3, 500)] {
             script.peer.send(id, payload_bytes);
@@ -88,11 +88,11 @@ fn a_node_without_an_address_of_reasonable_length_ends_the_connection() {
     for address in [None, Some(""), Some(long.as_str())] {
         let mut script = Script::new();
         script.open.product = ARTEMIS;
-        let id = script.meet(requester(), Until::Receivers);
-        let (name, handle) = script.asked[0].clone();
+        let id = script.connect_client(requester(), Until::Receivers);
+        let (name, handle) = script.attached_receivers[0].clone();
         let source = Some(Terminus { dynamic: true, ..Terminus::at(address) });
         let answer = Attach { source, initial_delivery_count: Some(0), ..attach(&name, handle, Role::Sender) };
-        script.say_with(|out| answer.encode(CHANNEL, out));
+        script.send_with(|out| answer.encode(CHANNEL, out));
         let cause = script.end_of(id);
         assert!(matches!(&cause, Cause::Protocol(words) if words.contains("node")), "{cause:?}");
         let granted = script.peer.record.count(|event| matches!(event, Event::Subscribed(_, _, Ok(_))));
@@ -101,10 +101,10 @@ fn a_node_without_an_address_of_reasonable_length_ends_the_connection() {
 }
 
 #[test]
-fn an_answer_is_known_by_its_correlation_alone() {
+fn a_reply_is_matched_by_its_correlation_alone() {
     let mut script = Script::new();
-    let id = script.meet(requester(), Until::All);
-    let handle = script.asked[0].1;
+    let id = script.connect_client(requester(), Until::All);
+    let handle = script.attached_receivers[0].1;
     let (ours, other) = (text("0-1"), text("a stranger's"));
     let named = Token { publication: 0, sequence: 1 };
     let identifiers: [(&[u8], Option<Token>); 5] =
@@ -112,38 +112,38 @@ fn an_answer_is_known_by_its_correlation_alone() {
     for (number, (correlation_id, expected)) in (0..).zip(identifiers) {
         let bytes = answer_with(Properties { correlation_id, ..Properties::default() });
         let transfer = pubmark_wire::amqp10::Transfer { handle, ..delivery(number, true, &bytes) };
-        script.say_with(|out| transfer.encode(CHANNEL, out));
-        script.peer.wait("the answer", |record| record.answers.len() == number as usize + 1);
-        let last = script.peer.record.answers.last().unwrap();
+        script.send_with(|out| transfer.encode(CHANNEL, out));
+        script.peer.wait("the answer", |record| record.replies.len() == number as usize + 1);
+        let last = script.peer.record.replies.last().unwrap();
         assert_eq!((last.session, last.request, last.header.sequence), (id, expected, 1));
     }
-    // Properties that are none of the standard's make a message neither.
+    // Properties that are not in the standard make a message neither a request nor a reply.
     let mut bytes = b"\0\x53\x73\xc0\x07\x06\x40\x40\x40\x40\x40\x45".to_vec();
     encode_data_front(header::FULL, &mut bytes);
     header::write_reply(&mut bytes, RUN, 7, 1, 0);
     let transfer = pubmark_wire::amqp10::Transfer { handle, ..delivery(5, true, &bytes) };
-    script.say_with(|out| transfer.encode(CHANNEL, out));
-    script.peer.wait("the last", |record| record.answers.len() == 6);
-    assert_eq!(script.peer.record.answers[5].request, None);
+    script.send_with(|out| transfer.encode(CHANNEL, out));
+    script.peer.wait("the last", |record| record.replies.len() == 6);
+    assert_eq!(script.peer.record.replies[5].request, None);
     assert_eq!(script.peer.record.causes(id), []);
 }
 
 #[test]
-fn a_request_comes_with_its_address_and_its_mark_whatever_its_type() {
+fn a_request_has_its_address_and_its_correlation_of_any_type() {
     let mut script = Script::new();
-    let id = script.meet(responder(Qos::BestEffort), Until::All);
+    let id = script.connect_client(responder(Qos::BestEffort), Until::All);
     for (number, correlation) in (0..).zip([text("0-1"), vec![0x44], [&[0x98][..], &[7; 16]].concat(), vec![]]) {
         let mut bytes = Vec::new();
         Properties { to: None, reply_to: Some("back"), correlation_id: &correlation }.encode(&mut bytes);
         bytes.extend_from_slice(&crate::script::message(number, 24));
-        script.say_with(|out| delivery(number, true, &bytes).encode(CHANNEL, out));
-        script.peer.wait("the request", |record| record.asked.len() == number as usize + 1);
-        let asked = script.peer.record.asked.last().unwrap();
+        script.send_with(|out| delivery(number, true, &bytes).encode(CHANNEL, out));
+        script.peer.wait("the request", |record| record.received_requests.len() == number as usize + 1);
+        let asked = script.peer.record.received_requests.last().unwrap();
         assert_count_eq!((asked.session, asked.address.as_str(), &asked.correlation), (id, "back", &correlation));
     }
 }
 
-/// Hands over an answer to this address and writes it.
+/// Passes a reply to this address to the adapter and writes it.
 fn offer(script: &mut Script, id: SessionId, address: &str, correlation: &[u8], number: u32, qos: Qos) -> SendOutcome {
     let answer = OutgoingReply {
         to: ReplyTo { address, correlation },
@@ -161,11 +161,11 @@ fn offer(script: &mut Script, id: SessionId, address: &str, correlation: &[u8], 
 }
 
 #[test]
-fn answers_go_out_on_one_link_with_their_address_where_the_server_offers_it() {
+fn replies_share_one_link_where_the_server_offers_it() {
     for qos in [Qos::BestEffort, Qos::AtLeastOnce] {
         let mut script = Script::new();
         (script.open.product, script.open.anonymous_relay) = (ARTEMIS, true);
-        let id = script.meet(responder(qos), Until::All);
+        let id = script.connect_client(responder(qos), Until::All);
         assert_eq!(script.ends[0], (None, false));
         for (number, address) in (0..).zip(["one", "another"]) {
             assert_eq!(offer(&mut script, id, address, &text("0-1"), number, qos), SendOutcome::Accepted);
@@ -176,12 +176,12 @@ fn answers_go_out_on_one_link_with_their_address_where_the_server_offers_it() {
             assert_eq!((handle, message.body.len()), (0, 100));
             assert!(header::read_reply(&message.body, RUN, 0).is_some());
         }
-        let answers = |record: &Recorder| record.count(|event| matches!(event, Event::Written(..)));
-        assert_eq!(answers(&script.peer.record), 2);
+        let replies = |record: &Recorder| record.count(|event| matches!(event, Event::Written(..)));
+        assert_eq!(replies(&script.peer.record), 2);
     }
 }
 
-/// Waits for a sender that is asked for: its name, its handle, its address.
+/// Waits for the attach of a sender: its name, its handle, its address.
 fn expect_sender(script: &mut Script) -> (String, u32, String) {
     let (name, handle) = script.expect_attach(Role::Sender);
     (name, handle, script.ends.last().unwrap().0.clone().unwrap())
@@ -191,7 +191,7 @@ fn writable(script: &mut Script, id: SessionId, times: usize) {
     script.peer.wait("writable", |record| record.count(|event| *event == Event::Writable(id)) == times);
 }
 
-/// Answers acknowledged or refused, by number.
+/// Replies that were acknowledged or refused, by number.
 fn outcomes(record: &Recorder) -> Vec<(u32, Result<(), Reason>)> {
     record.all(|event| match event {
         Event::Acknowledged(_, token, outcome) if token.publication == REPLY => Some((token.sequence, outcome.clone())),
@@ -200,11 +200,11 @@ fn outcomes(record: &Recorder) -> Vec<(u32, Result<(), Reason>)> {
 }
 
 #[test]
-fn otherwise_each_address_has_a_link_that_is_asked_for_once() {
+fn otherwise_each_address_has_a_link_that_is_attached_once() {
     let mut script = Script::new();
     script.open.anonymous_relay = false;
     let qos = Qos::AtLeastOnce;
-    let id = script.meet(responder(qos), Until::All);
+    let id = script.connect_client(responder(qos), Until::All);
     assert_eq!(offer(&mut script, id, "back", &text("0-1"), 0, qos), SendOutcome::WouldBlock);
     let (name, handle, address) = expect_sender(&mut script);
     assert_count_eq!((handle, address.as_str()), (1, "back"), "behind the receiver");
@@ -218,11 +218,11 @@ fn otherwise_each_address_has_a_link_that_is_asked_for_once() {
         assert_eq!((handle, Message::decode(&bytes).unwrap().properties()), (1, Ok(properties)));
     }
     let accepted = Disposition { role: Role::Receiver, first: 0, last: 1, settled: true, state: Some(State::Accepted) };
-    script.say_with(|out| accepted.encode(CHANNEL, out));
+    script.send_with(|out| accepted.encode(CHANNEL, out));
     script.peer.wait("two", |record| outcomes(record).len() == 2);
-    // The third was not spoken of when the server ends the link: it never will be.
+    // The third has no outcome when the server detaches the link, and never gets one.
     let error = Some(Condition { name: "amqp:resource-deleted", description: Some("the queue went") });
-    script.say_with(|out| Detach { handle, closed: true, error }.encode(CHANNEL, out));
+    script.send_with(|out| Detach { handle, closed: true, error }.encode(CHANNEL, out));
     script.peer.wait("the third", |record| outcomes(record).len() == 3);
     let refused = Err(Reason::words("amqp:resource-deleted: the queue went"));
     assert_eq!(outcomes(&script.peer.record), [(0, Ok(())), (1, Ok(())), (2, refused)]);
@@ -232,7 +232,7 @@ fn otherwise_each_address_has_a_link_that_is_asked_for_once() {
         _ => None,
     });
     assert_eq!(ended, (1, true));
-    // It is known that there is nothing; the answer after that asks again, on the same handle.
+    // The node is known to be missing; the next reply attaches again, on the same handle.
     assert_eq!(offer(&mut script, id, "back", &text("0-1"), 3, qos), SendOutcome::TooLarge(0));
     assert_eq!(offer(&mut script, id, "back", &text("0-1"), 4, qos), SendOutcome::WouldBlock);
     assert_eq!(expect_sender(&mut script).1, 1);
@@ -243,12 +243,12 @@ fn otherwise_each_address_has_a_link_that_is_asked_for_once() {
 fn an_address_that_the_server_refuses_holds_up_nothing() {
     let mut script = Script::new();
     let qos = Qos::BestEffort;
-    let id = script.meet(responder(qos), Until::All);
+    let id = script.connect_client(responder(qos), Until::All);
     assert_eq!(offer(&mut script, id, "gone", &[], 0, qos), SendOutcome::WouldBlock);
     let (name, handle, _) = expect_sender(&mut script);
     let error = Some(Condition { name: "amqp:not-found", description: None });
     let refusal = Attach { target: None, ..attach(&name, handle, Role::Receiver) };
-    script.say_with(|out| {
+    script.send_with(|out| {
         refusal.encode(CHANNEL, out);
         Detach { handle, closed: true, error }.encode(CHANNEL, out);
     });
@@ -260,10 +260,10 @@ fn an_address_that_the_server_refuses_holds_up_nothing() {
 #[test]
 fn there_are_as_many_links_as_the_server_takes_and_the_idle_one_makes_room() {
     let mut script = Script::new();
-    // One receiver, and two for answers.
+    // One receiver, and two links for replies.
     script.begin.handle_max = 2;
     let qos = Qos::AtLeastOnce;
-    let id = script.meet(responder(qos), Until::All);
+    let id = script.connect_client(responder(qos), Until::All);
     for (number, address) in (0..).zip(["first", "second"]) {
         assert_eq!(offer(&mut script, id, address, &[], number, qos), SendOutcome::WouldBlock);
         let (name, handle, _) = expect_sender(&mut script);
@@ -272,12 +272,12 @@ fn there_are_as_many_links_as_the_server_takes_and_the_idle_one_makes_room() {
         assert_eq!(offer(&mut script, id, address, &[], number, qos), SendOutcome::Accepted);
         expect_message(&mut script);
     }
-    // Nobody knows yet what became of what went out on either.
+    // The outcome of the deliveries on both links is still unknown.
     assert_eq!(offer(&mut script, id, "third", &[], 2, qos), SendOutcome::WouldBlock);
     script.peer.linger(20);
     assert_eq!(script.peer.record.count(|event| *event == Event::Writable(id)), 2);
     let accepted = Disposition { role: Role::Receiver, first: 0, last: 0, settled: true, state: Some(State::Accepted) };
-    script.say_with(|out| accepted.encode(CHANNEL, out));
+    script.send_with(|out| accepted.encode(CHANNEL, out));
     writable(&mut script, id, 3);
     assert_eq!(offer(&mut script, id, "third", &[], 2, qos), SendOutcome::WouldBlock);
     let handle = script.expect("detach", |performative| match performative {
@@ -285,7 +285,7 @@ fn there_are_as_many_links_as_the_server_takes_and_the_idle_one_makes_room() {
         _ => None,
     });
     assert_eq!(handle, 1, "the one that was not used for longest");
-    script.say_with(|out| Detach { handle, closed: true, error: None }.encode(CHANNEL, out));
+    script.send_with(|out| Detach { handle, closed: true, error: None }.encode(CHANNEL, out));
     writable(&mut script, id, 4);
     assert_eq!(offer(&mut script, id, "third", &[], 2, qos), SendOutcome::WouldBlock);
     let (name, handle, address) = expect_sender(&mut script);
@@ -298,24 +298,24 @@ fn there_are_as_many_links_as_the_server_takes_and_the_idle_one_makes_room() {
 }
 
 #[test]
-fn a_server_without_room_for_a_link_more_takes_no_answers() {
+fn a_server_without_capacity_for_another_link_takes_no_replies() {
     let mut script = Script::new();
     script.begin.handle_max = 0;
-    let id = script.meet(responder(Qos::BestEffort), Until::All);
+    let id = script.connect_client(responder(Qos::BestEffort), Until::All);
     assert_eq!(offer(&mut script, id, "back", &[], 0, Qos::BestEffort), SendOutcome::TooLarge(0));
 }
 
 #[test]
-fn a_link_that_was_not_asked_for_ends_the_connection() {
+fn an_unrequested_link_ends_the_connection() {
     let mut script = Script::new();
-    let id = script.meet(responder(Qos::BestEffort), Until::All);
+    let id = script.connect_client(responder(Qos::BestEffort), Until::All);
     script.answer_receiver("s0", 9, SenderSettles::Mixed);
     assert!(matches!(script.end_of(id), Cause::Protocol(_)));
     let mut script = Script::new();
-    let id = script.meet(responder(Qos::BestEffort), Until::All);
+    let id = script.connect_client(responder(Qos::BestEffort), Until::All);
     let begin = script.begin;
     let stranger = attach("s0", 9, Role::Receiver);
-    script.say_with(|out| {
+    script.send_with(|out| {
         stranger.encode(CHANNEL, out);
         Flow { handle: Some(9), link_credit: Some(1), ..flow(&begin) }.encode(CHANNEL, out);
     });

@@ -1,4 +1,4 @@
-//! A server whose every frame the test decides; it lives in the test's thread and turns with the client's loop.
+//! A scripted server. It runs on the thread of the test, in turn with the client's loop.
 
 use pubmark_wire::front::Front;
 use std::io::{ErrorKind, Read, Write};
@@ -17,27 +17,27 @@ use pubmark_wire::amqp10::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Channel of the scripted server: another than the client's, which is allowed.
+/// Channel of the scripted server; it may differ from the client's.
 pub const CHANNEL: u16 = 5;
 /// Window of the scripted server, transfers.
 pub const WINDOW: u32 = 100;
 
-/// How far the server goes by itself.
+/// Stage up to which the server responds by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Until {
-    /// It has accepted.
+    /// It has accepted the connection.
     Accepted,
-    /// It has said its mechanisms and has heard the log-in.
+    /// It has sent its mechanisms and received the log-in.
     LogIn,
-    /// It has taken the log-in and has heard the open.
+    /// It has accepted the log-in and received the open.
     Open,
-    /// It has said open and has heard the begin.
+    /// It has sent its open and received the begin.
     Begin,
-    /// It has said begin and has heard of all senders.
+    /// It has sent its begin and received the attaches of all senders.
     Senders,
-    /// It has given credit to all senders and has heard of all receivers.
+    /// It has granted credit to all senders and received the attaches of all receivers.
     Receivers,
-    /// It has answered all receivers and has heard of their credit.
+    /// It has attached all receivers and received their credit.
     All,
 }
 
@@ -47,13 +47,14 @@ pub struct Script {
     listener: TcpListener,
     stream: TcpStream,
     received: Vec<u8>,
-    /// Senders and receivers that the session asks for.
+    /// Number of senders and receivers that the session attaches.
     links: (usize, usize),
-    /// Names and handles of the receivers that it asked for.
-    pub asked: Vec<(String, u32)>,
-    /// The other ends of all links that it asked for: their addresses, and whether the server is to make a node for them.
+    /// Names and handles of the receivers that it attached.
+    pub attached_receivers: Vec<(String, u32)>,
+    /// The other ends of all links that it attached: their addresses, and whether the server is to create a node for
+    /// them.
     pub ends: Vec<(Option<String>, bool)>,
-    /// Host that its last open named.
+    /// Host name of its last open.
     pub hostname: Option<String>,
     pub open: Open<'static>,
     pub begin: Begin,
@@ -64,17 +65,17 @@ pub struct Script {
 }
 
 impl Script {
-    /// A server with its usual answers, nobody connected.
+    /// A server with its usual responses and without connections.
     pub fn new() -> Script {
         Script::with_keep_alive(60)
     }
 
-    /// The same, with clients that ask for a sign of life every so often.
+    /// The same, with clients that request heartbeats at this interval.
     pub fn with_keep_alive(keep_alive_s: u16) -> Script {
         Script::at(keep_alive_s, None)
     }
 
-    /// A server whose endpoint has something behind its port.
+    /// A server whose endpoint has settings after its port.
     pub fn with_settings(settings: &str) -> Script {
         Script::at(60, Some(settings))
     }
@@ -90,7 +91,7 @@ impl Script {
             upgrade: None,
             settings: settings.map(Into::into),
         };
-        // Nobody talks over it; the first session brings its own.
+        // Not used; the first session has its own connection.
         let stream = TcpStream::connect(address).unwrap();
         listener.accept().unwrap();
         Script {
@@ -99,7 +100,7 @@ impl Script {
             stream,
             received: Vec::new(),
             links: (0, 0),
-            asked: Vec::new(),
+            attached_receivers: Vec::new(),
             ends: Vec::new(),
             hostname: None,
             open: Open {
@@ -124,17 +125,17 @@ impl Script {
         }
     }
 
-    /// Lets a session connect and goes on with it.
-    pub fn meet(&mut self, config: SessionConfig, until: Until) -> SessionId {
+    /// Lets a session connect, up to this stage.
+    pub fn connect_client(&mut self, config: SessionConfig, until: Until) -> SessionId {
         let answers_on_one = config.options.replies_at.is_some() && self.open.anonymous_relay;
         self.links = (config.publications.len() + usize::from(answers_on_one), config.subscriptions.len());
         let id = self.peer.clients.add_session(config);
-        self.meet_again(id, until);
+        self.reconnect_client(id, until);
         id
     }
 
-    /// The same with a session that is there.
-    pub fn meet_again(&mut self, id: SessionId, until: Until) {
+    /// The same for an existing session.
+    pub fn reconnect_client(&mut self, id: SessionId, until: Until) {
         self.peer.clients.connect(id, &mut self.peer.record);
         self.stream = self.listener.accept().unwrap().0;
         self.stream.set_nonblocking(true).unwrap();
@@ -156,12 +157,12 @@ impl Script {
     fn log_in(&mut self, until: Until) {
         self.expect_header(ProtocolHeader::SASL);
         if until >= Until::LogIn {
-            self.say_with(|out| ProtocolHeader::SASL.encode(out));
-            self.say(&mechanisms(&["PLAIN", "ANONYMOUS"]));
+            self.send_with(|out| ProtocolHeader::SASL.encode(out));
+            self.send_bytes(&mechanisms(&["PLAIN", "ANONYMOUS"]));
             assert_eq!(self.frame().0, FrameKind::Sasl);
         }
         if until >= Until::Open {
-            self.say(&outcome(0));
+            self.send_bytes(&outcome(0));
             self.expect_header(ProtocolHeader::AMQP);
             self.hostname = self.expect("open", |performative| match performative {
                 Performative::Open(open) => Some(open.hostname.map(str::to_owned)),
@@ -173,7 +174,7 @@ impl Script {
     fn begin_session(&mut self, until: Until) {
         if until >= Until::Begin {
             let open = self.open;
-            self.say_with(|out| {
+            self.send_with(|out| {
                 ProtocolHeader::AMQP.encode(out);
                 open.encode(out);
             });
@@ -181,7 +182,7 @@ impl Script {
         }
         if until >= Until::Senders {
             let begin = self.begin;
-            self.say_with(|out| begin.encode(CHANNEL, out));
+            self.send_with(|out| begin.encode(CHANNEL, out));
         }
     }
 
@@ -195,11 +196,11 @@ impl Script {
         if until < Until::Receivers {
             return;
         }
-        self.asked = (0..self.links.1).map(|_| self.expect_attach(Role::Receiver)).collect();
+        self.attached_receivers = (0..self.links.1).map(|_| self.expect_attach(Role::Receiver)).collect();
         if until < Until::All {
             return;
         }
-        for (name, handle) in self.asked.clone() {
+        for (name, handle) in self.attached_receivers.clone() {
             self.answer_receiver(&name, handle, SenderSettles::Mixed);
             assert!(self.expect_flow().link_credit > Some(0));
         }
@@ -207,16 +208,16 @@ impl Script {
 }
 
 impl Script {
-    /// Says bytes.
-    pub fn say(&mut self, bytes: &[u8]) {
+    /// Sends bytes.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Says what `write` appends.
-    pub fn say_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Sends the bytes that `write` appends.
+    pub fn send_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut out = Vec::new();
         write(&mut out);
-        self.say(&out);
+        self.send_bytes(&out);
     }
 
     /// The server's end of the connection.
@@ -226,25 +227,25 @@ impl Script {
 
     /// Ends the connection.
     pub fn close(&mut self) {
-        // The client may have been faster.
+        // The client may have closed it first.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Answers a sender with its attach and credit.
+    /// Responds to a sender with an attach and credit.
     pub fn answer_sender(&mut self, name: &str, handle: u32) {
         let (credit, max_message_bytes, begin) = (self.credit, self.max_message_bytes, self.begin);
         let attach = Attach { max_message_bytes, ..attach(name, handle, Role::Receiver) };
         let flow = Flow { handle: Some(handle), link_credit: Some(credit), ..flow(&begin) };
-        self.say_with(|out| {
+        self.send_with(|out| {
             attach.encode(CHANNEL, out);
             flow.encode(CHANNEL, out);
         });
     }
 
-    /// Answers a receiver.
+    /// Responds to a receiver.
     pub fn answer_receiver(&mut self, name: &str, handle: u32, sender_settles: SenderSettles) {
         let attach = Attach { sender_settles, initial_delivery_count: Some(0), ..attach(name, handle, Role::Sender) };
-        self.say_with(|out| attach.encode(CHANNEL, out));
+        self.send_with(|out| attach.encode(CHANNEL, out));
     }
 
     /// Waits for the client's next packet: its kind and its bytes.
@@ -281,7 +282,7 @@ impl Script {
         }
     }
 
-    /// Waits for the next performative and takes from it what `choose` finds; fails if it finds nothing.
+    /// Waits for the next performative and returns the result of `choose`; fails if it is `None`.
     pub fn expect<T>(&mut self, what: &str, choose: impl FnOnce(Performative<'_>) -> Option<T>) -> T {
         let (_, body) = self.frame();
         let performative = Performative::decode(&body).unwrap();
@@ -324,14 +325,14 @@ pub fn mechanisms(names: &[&str]) -> Vec<u8> {
     out
 }
 
-/// A server's word on a log-in.
+/// A server's outcome of a log-in.
 pub fn outcome(code: u8) -> Vec<u8> {
     let mut out = Vec::new();
     encode_frame(FrameKind::Sasl, 0, &mut out, |out| composite(0x44, out, |fields| fields.ubyte(code)));
     out
 }
 
-/// A server's answer to a link.
+/// A server's response to an attach.
 pub fn attach(name: &str, handle: u32, role: Role) -> Attach<'_> {
     let terminus = Some(Terminus::at(Some("there")));
     Attach {

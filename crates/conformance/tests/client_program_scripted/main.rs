@@ -1,4 +1,4 @@
-//! A client program that does as a script says: honest, silent, lying, dying. Nothing it says stops a shard, and nothing of it stays.
+//! A scripted client program: correct, silent, wrong, or dying. It cannot stop a shard, and nothing of it remains.
 
 #![allow(clippy::unwrap_used)]
 
@@ -61,12 +61,12 @@ fn peer(mode: &str) -> Peer<ProgramClients> {
     Peer::of_clients(open(words(mode, &[])).unwrap())
 }
 
-/// One message at QoS 1 through a program; what was recorded when it arrived and was acknowledged.
+/// Sends one message at QoS 1 through a program; returns the record after its arrival and acknowledgement.
 fn one_message(mode: &str) -> Peer<ProgramClients> {
     let mut peer = peer(mode);
     peer.join(subscriber("in", "topic", Qos::AtLeastOnce));
-    let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
-    peer.send(says, 100);
+    let sender = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    peer.send(sender, 100);
     peer.wait("arrived", |record| record.arrived.len() == 1 && record.acknowledged() == 1);
     peer.linger(300);
     peer
@@ -84,7 +84,7 @@ fn an_honest_program_is_believed() {
     else {
         panic!("it was written");
     };
-    // The stamps are the program's: they were taken before anything was read here.
+    // The stamps are those of the program: they precede the read by pubmark.
     assert!(start_ns < written_ns && *written_ns == arrived.at_ns, "{start_ns} {written_ns} {}", arrived.at_ns);
     assert!(peer.record.round_trips_ns.len() >= 2, "{:?}", peer.record.round_trips_ns);
     assert!(peer.record.round_trips_ns.iter().all(|took_ns| *took_ns > 0));
@@ -111,13 +111,13 @@ fn without_stamps_the_time_of_reading_counts() {
     assert!(neither.at_ns >= written_ns && written_ns > neither.header.due_ns);
 }
 
-/// Due long before it is handed over, and said to have arrived in between: with a full header and with a compact one.
+/// Due long before it is submitted, and reported as delivered in between: with a full header and with a compact one.
 #[test]
 fn no_message_arrives_before_it_was_handed_over() {
     for payload_bytes in [100, 16] {
         let mut peer = peer("delivers-before-write");
         peer.join(subscriber("in", "topic", Qos::BestEffort));
-        let says = peer.join(publisher("out", "topic", Qos::BestEffort));
+        let sender = peer.join(publisher("out", "topic", Qos::BestEffort));
         let before_ns = pubmark_protocol::clock::monotonic_ns();
         let outgoing = Outgoing {
             publication: 0,
@@ -128,8 +128,8 @@ fn no_message_arrives_before_it_was_handed_over() {
             plain_body_bytes: 0,
             payload_bytes,
         };
-        assert_eq!(Clients::send(&mut *peer.clients, says, outgoing), SendOutcome::Accepted);
-        peer.flush(says);
+        assert_eq!(Clients::send(&mut *peer.clients, sender, outgoing), SendOutcome::Accepted);
+        peer.flush(sender);
         peer.wait("arrived", |record| record.arrived.len() == 1);
         assert_eq!(peer.record.misreports, [Misreport::StampBeforeDue], "{payload_bytes} B");
         let arrived = &peer.record.arrived[0];
@@ -168,9 +168,9 @@ fn a_message_of_a_number_that_was_never_given_is_unknown() {
 #[test]
 fn messages_that_are_never_called_written_are_forgotten_and_counted() {
     let mut peer = peer("never-writes");
-    let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    let sender = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
     for _ in 0..1_005 {
-        peer.send(says, 16);
+        peer.send(sender, 16);
     }
     peer.wait("acknowledged", |record| record.acknowledged() == 1_005);
     assert_eq!(peer.record.misreports, [Misreport::NeverWritten; 5]);
@@ -201,9 +201,9 @@ fn a_header_alone_is_no_delivery_where_the_run_looks_into_payloads() {
     for (mode, reported) in [("headers-only", &[Misreport::BodyIncomplete; 3][..]), ("honest", &[])] {
         let mut peer = Peer::of_clients(open_for(words(mode, &[]), true).unwrap());
         peer.join(subscriber("in", "topic", Qos::AtLeastOnce));
-        let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+        let sender = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
         (0..3).for_each(|_| {
-            peer.send(says, 100);
+            peer.send(sender, 100);
         });
         peer.wait("reported", |record| record.misreports.len() + record.arrived.len() == 3);
         assert_eq!(peer.record.misreports, reported, "{mode}");
@@ -214,28 +214,29 @@ fn a_header_alone_is_no_delivery_where_the_run_looks_into_payloads() {
 #[test]
 fn a_message_that_the_library_does_not_take_is_abandoned() {
     let mut peer = peer("abandons");
-    let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
-    peer.send(says, 100);
+    let sender = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    peer.send(sender, 100);
     peer.wait("abandoned", |record| record.count(|event| matches!(event, Event::Abandoned(..))) == 1);
     assert_count_eq!((peer.record.written(), peer.record.unanswered()), (0, 0));
 }
 
-/// Sends one message to a program that comes to its end over it; why its clients were closed, and where later ones stand.
+/// Sends one message to a program that ends because of it; returns why its clients were closed, and the outcome of
+/// later messages.
 fn cause_of(mode: &str) -> String {
     let mut peer = peer(mode);
-    let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
-    peer.send(says, 100);
-    peer.wait("closed", |record| !record.causes(says).is_empty());
+    let sender = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    peer.send(sender, 100);
+    peer.wait("closed", |record| !record.causes(sender).is_empty());
     assert_count_eq!(peer.record.unanswered(), 1, "nobody knows what became of the message");
     let later = peer.clients.add_session(session("later"));
     Clients::connect(&mut *peer.clients, later, &mut peer.record);
-    let [Cause::Dropped(why)] = &peer.record.causes(says)[..] else { panic!("{:?}", peer.record.causes(says)) };
+    let [Cause::Dropped(why)] = &peer.record.causes(sender)[..] else { panic!("{:?}", peer.record.causes(sender)) };
     assert_eq!(peer.record.causes(later), [Cause::Unreachable(why.clone())], "it is not started again");
     why.clone()
 }
 
 #[test]
-fn a_program_that_dies_closes_all_its_clients_and_says_why() {
+fn a_program_that_dies_closes_all_its_clients_with_a_reason() {
     let why = cause_of("dies");
     assert_eq!(why, "the client program `python3` ended with exit status: 3; it printed: no more messages, please");
 }
@@ -256,7 +257,7 @@ fn a_program_that_stalls_is_ended_after_ten_seconds() {
     assert!(began.elapsed() < Duration::from_secs(18), "{:?}", began.elapsed());
 }
 
-/// The ping waits behind the connects, for more than the ten seconds after which silence is a stall.
+/// The ping waits behind the connects for longer than ten seconds, after which silence counts as a stall.
 #[test]
 fn a_program_that_is_slow_and_works_is_not_ended() {
     let mut peer = peer("slow-connects");
@@ -287,10 +288,10 @@ fn what_a_program_prints_or_gives_as_a_reason_holds_no_password_and_no_control_c
     ] {
         let mut peer = peer(mode);
         let config = publisher("out", "topic", Qos::AtLeastOnce);
-        let says = peer.join(SessionConfig { credentials: credentials("ann", "open\tsesame"), ..config });
-        peer.send(says, 100);
-        peer.wait("closed", |record| !record.causes(says).is_empty());
-        assert_eq!(peer.record.causes(says), [expected]);
+        let sender = peer.join(SessionConfig { credentials: credentials("ann", "open\tsesame"), ..config });
+        peer.send(sender, 100);
+        peer.wait("closed", |record| !record.causes(sender).is_empty());
+        assert_eq!(peer.record.causes(sender), [expected]);
     }
 }
 
@@ -313,7 +314,7 @@ fn wait_for_end(pid: i32) {
 }
 
 #[test]
-fn nothing_of_a_program_stays_behind() {
+fn nothing_of_a_program_remains() {
     let directory = tempfile::tempdir().unwrap();
     let file: PathBuf = directory.path().join("child");
     let clients = open(words("has-a-child", &[file.to_str().unwrap()])).unwrap();
@@ -321,7 +322,7 @@ fn nothing_of_a_program_stays_behind() {
     assert!(is_alive(child));
     drop(clients);
     wait_for_end(child);
-    // One that does not exit after the goodbye.
+    // A program that does not exit after the goodbye.
     let began = Instant::now();
     drop(open(words("stays", &[])).unwrap());
     let took = began.elapsed();
@@ -330,13 +331,13 @@ fn nothing_of_a_program_stays_behind() {
 
 #[test]
 fn no_more_is_handed_over_than_the_credit() {
-    // It stands still at the first message, and the socket takes some more: what is neither there nor written stays in the schedule.
+    // It stalls at the first message, and the socket accepts some more: messages beyond that stay in the schedule.
     let mut peer = peer("stalls");
-    let says = peer.join(publisher("out", "topic", Qos::BestEffort));
+    let sender = peer.join(publisher("out", "topic", Qos::BestEffort));
     let mut accepted = 0;
-    while peer.offer(says, 1_000) == SendOutcome::Accepted {
+    while peer.offer(sender, 1_000) == SendOutcome::Accepted {
         accepted += 1;
-        peer.flush(says);
+        peer.flush(sender);
         assert!(accepted <= 1_000);
     }
     assert_count!(accepted == 1_000, "{accepted}");

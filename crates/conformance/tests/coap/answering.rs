@@ -1,4 +1,4 @@
-//! A responder, asked by a client whose every datagram the test decides.
+//! A responder against a scripted client.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pubmark_adapters::coap::{CoapClients, Standard, Timing};
 use pubmark_conformance::peer::{Peer, RUN};
 use pubmark_conformance::ports;
-use pubmark_conformance::recorder::{Asked, Event};
+use pubmark_conformance::recorder::{Event, ReceivedRequest};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, Goodbye, SendOutcome, SessionId};
 use pubmark_protocol::header;
@@ -15,12 +15,12 @@ use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, Writer, encode_empty, encode_levels, number};
 
 use crate::requests::{answer, endpoint, responder};
-use crate::script::{Heard, Tenth};
+use crate::script::{ClientMessage, TenfoldTiming};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A responder with these times, and a client.
-struct Stage<T: Timing> {
+struct Harness<T: Timing> {
     peer: Peer<CoapClients<T>>,
     id: SessionId,
     address: SocketAddr,
@@ -33,57 +33,57 @@ fn socket() -> UdpSocket {
     socket
 }
 
-impl<T: Timing> Stage<T> {
-    fn new() -> Stage<T> {
+impl<T: Timing> Harness<T> {
+    fn new() -> Harness<T> {
         let address = ports::free();
         let mut peer = Peer::open(endpoint(address));
         let id = peer.join(responder("room/+", Qos::AtLeastOnce));
-        Stage { peer, id, address, client: socket() }
+        Harness { peer, id, address, client: socket() }
     }
 
-    fn say(&self, bytes: &[u8]) {
+    fn send_bytes(&self, bytes: &[u8]) {
         self.client.send_to(bytes, self.address).unwrap();
     }
 
-    fn look(&self) -> Option<Heard> {
+    fn try_receive(&self) -> Option<ClientMessage> {
         let mut bytes = [0; 4_096];
         let count = self.client.recv(&mut bytes).ok()?;
-        Some(Heard { bytes: bytes[..count].to_vec() })
+        Some(ClientMessage { bytes: bytes[..count].to_vec() })
     }
 
-    fn hear(&mut self) -> Heard {
+    fn receive(&mut self) -> ClientMessage {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(heard) = self.look() {
-                return heard;
+            if let Some(received) = self.try_receive() {
+                return received;
             }
             assert!(Instant::now() < deadline, "the responder says nothing");
             self.peer.linger(1);
         }
     }
 
-    /// The next response, whether in an acknowledgement or behind one.
-    fn response(&mut self) -> Heard {
+    /// The next response, whether piggybacked or separate.
+    fn response(&mut self) -> ClientMessage {
         loop {
-            let heard = self.hear();
-            if heard.message().kind == Kind::Confirmable {
-                self.say(&empty(Kind::Acknowledgement, heard.id()));
+            let received = self.receive();
+            if received.message().kind == Kind::Confirmable {
+                self.send_bytes(&empty(Kind::Acknowledgement, received.id()));
             }
-            if heard.message().code.is_response() {
-                return heard;
+            if received.message().code.is_response() {
+                return received;
             }
         }
     }
 
-    /// A request that was heard.
-    fn heard(&mut self, bytes: &[u8]) -> Asked {
-        let before = self.peer.record.asked.len();
-        self.say(bytes);
-        self.peer.wait("the request", |record| record.asked.len() > before);
-        self.peer.record.asked[before].clone()
+    /// A request that was received.
+    fn received(&mut self, bytes: &[u8]) -> ReceivedRequest {
+        let before = self.peer.record.received_requests.len();
+        self.send_bytes(bytes);
+        self.peer.wait("the request", |record| record.received_requests.len() > before);
+        self.peer.record.received_requests[before].clone()
     }
 
-    fn reply(&mut self, asked: &Asked, number: u32, bytes: u32) {
+    fn reply(&mut self, asked: &ReceivedRequest, number: u32, bytes: u32) {
         assert_eq!(self.peer.clients.reply(self.id, &answer(asked, number, bytes)), SendOutcome::Accepted);
         self.peer.flush(self.id);
     }
@@ -104,7 +104,7 @@ fn payload(sequence: u32, bytes: usize) -> Vec<u8> {
     out
 }
 
-/// A request with these options, in order behind the path of `room/1`.
+/// A request with these options, in order after the path of `room/1`.
 fn request(kind: Kind, message_id: u16, token: &[u8], options: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = Writer::new(kind, Code::FETCH, message_id, token, &mut out);
@@ -121,92 +121,92 @@ fn empty(kind: Kind, message_id: u16) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_that_is_there_soon_goes_in_the_acknowledgement_and_comes_again_with_its_request() {
-    let mut stage: Stage<Standard> = Stage::new();
+fn an_early_reply_is_piggybacked_and_repeated_with_its_request() {
+    let mut harness: Harness<Standard> = Harness::new();
     let asks = request(Kind::Confirmable, 700, b"tok", &[], &payload(3, 100));
-    let asked = stage.heard(&asks);
+    let asked = harness.received(&asks);
     assert_count_eq!((asked.header.sequence, asked.payload_bytes), (3, 100));
-    stage.reply(&asked, 1, 200);
-    let first = stage.hear();
+    harness.reply(&asked, 1, 200);
+    let first = harness.receive();
     let message = first.message();
     assert_eq!((message.kind, message.code, message.message_id), (Kind::Acknowledgement, Code::CONTENT, 700));
     assert_eq!((message.token, message.payload.len()), (&b"tok"[..], 200));
     let replied = header::read_reply(message.payload, RUN, 0).unwrap();
     assert_count_eq!((replied.publisher, replied.sequence, replied.due_ns), (7, 3, 1));
     for _ in 0..3 {
-        stage.say(&asks);
-        assert_eq!(stage.hear().bytes, first.bytes, "the same answer to the same message");
+        harness.send_bytes(&asks);
+        assert_eq!(harness.receive().bytes, first.bytes, "the same answer to the same message");
     }
-    assert_count_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
-    // The identifier comes round: another token makes it another request.
-    stage.heard(&request(Kind::Confirmable, 700, b"tik", &[], &payload(4, 100)));
+    assert_count_eq!((harness.peer.record.received_requests.len(), harness.written()), (1, 1));
+    // The identifier is used again: another token makes it another request.
+    harness.received(&request(Kind::Confirmable, 700, b"tik", &[], &payload(4, 100)));
 }
 
 #[test]
-fn an_answer_that_takes_its_time_follows_its_acknowledgement_and_is_repeated_until_it_is_acknowledged() {
-    let mut stage: Stage<Tenth> = Stage::new();
+fn a_late_reply_is_a_separate_response_and_is_retransmitted_until_it_is_acknowledged() {
+    let mut harness: Harness<TenfoldTiming> = Harness::new();
     let asks = request(Kind::Confirmable, 700, b"tok", &[], &payload(3, 100));
-    let asked = stage.heard(&asks);
-    assert!(stage.hear().is_empty(Kind::Acknowledgement, 700), "before who asks would repeat itself");
-    stage.say(&asks);
-    assert!(stage.hear().is_empty(Kind::Acknowledgement, 700), "its acknowledgement may have been lost");
-    stage.reply(&asked, 1, 100);
-    let first = stage.hear();
+    let asked = harness.received(&asks);
+    assert!(harness.receive().is_empty(Kind::Acknowledgement, 700), "before who asks would repeat itself");
+    harness.send_bytes(&asks);
+    assert!(harness.receive().is_empty(Kind::Acknowledgement, 700), "its acknowledgement may have been lost");
+    harness.reply(&asked, 1, 100);
+    let first = harness.receive();
     let message = first.message();
     assert_eq!((message.kind, message.code, message.token), (Kind::Confirmable, Code::CONTENT, &b"tok"[..]));
     for _ in 0..2 {
-        assert_eq!(stage.hear().bytes, first.bytes);
+        assert_eq!(harness.receive().bytes, first.bytes);
     }
-    // Somebody else's acknowledgement is nobody's.
-    socket().send_to(&empty(Kind::Acknowledgement, first.id()), stage.address).unwrap();
-    assert_eq!(stage.hear().bytes, first.bytes);
-    stage.say(&empty(Kind::Acknowledgement, first.id()));
-    stage.peer.linger(3_000);
-    assert!(stage.look().is_none());
-    assert_count_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
+    // An acknowledgement by another client has no effect.
+    socket().send_to(&empty(Kind::Acknowledgement, first.id()), harness.address).unwrap();
+    assert_eq!(harness.receive().bytes, first.bytes);
+    harness.send_bytes(&empty(Kind::Acknowledgement, first.id()));
+    harness.peer.linger(3_000);
+    assert!(harness.try_receive().is_none());
+    assert_count_eq!((harness.peer.record.received_requests.len(), harness.written()), (1, 1));
 }
 
 #[test]
-fn an_answer_that_is_rejected_or_never_acknowledged_is_told() {
-    let mut stage: Stage<Tenth> = Stage::new();
-    let asked = stage.heard(&request(Kind::Confirmable, 700, b"tok", &[], &payload(3, 100)));
-    assert!(stage.hear().is_empty(Kind::Acknowledgement, 700));
-    stage.reply(&asked, 1, 100);
-    let separate = stage.hear();
-    stage.say(&empty(Kind::Reset, separate.id()));
+fn a_reply_that_is_rejected_or_never_acknowledged_is_reported() {
+    let mut harness: Harness<TenfoldTiming> = Harness::new();
+    let asked = harness.received(&request(Kind::Confirmable, 700, b"tok", &[], &payload(3, 100)));
+    assert!(harness.receive().is_empty(Kind::Acknowledgement, 700));
+    harness.reply(&asked, 1, 100);
+    let separate = harness.receive();
+    harness.send_bytes(&empty(Kind::Reset, separate.id()));
     let refused = |event: &Event| matches!(event, Event::Acknowledged(_, token, Err(_)) if token.sequence == 1);
-    stage.peer.wait("rejected", |record| record.count(refused) == 1);
-    let asked = stage.heard(&request(Kind::Confirmable, 701, b"tok", &[], &payload(4, 100)));
-    assert!(stage.hear().is_empty(Kind::Acknowledgement, 701));
-    stage.reply(&asked, 2, 100);
-    stage.peer.wait("given up", |record| record.unanswered() == 1);
+    harness.peer.wait("rejected", |record| record.count(refused) == 1);
+    let asked = harness.received(&request(Kind::Confirmable, 701, b"tok", &[], &payload(4, 100)));
+    assert!(harness.receive().is_empty(Kind::Acknowledgement, 701));
+    harness.reply(&asked, 2, 100);
+    harness.peer.wait("given up", |record| record.unanswered() == 1);
     let mut copies = 0;
-    while stage.look().is_some() {
+    while harness.try_receive().is_some() {
         copies += 1;
     }
-    assert_count_eq!((copies, stage.written()), (5, 2), "once and four repetitions (RFC 7252 §4.8)");
+    assert_count_eq!((copies, harness.written()), (5, 2), "once and four repetitions (RFC 7252 §4.8)");
 }
 
 #[test]
-fn at_best_effort_an_answer_is_sent_once_and_a_request_heard_once() {
-    let mut stage: Stage<Tenth> = Stage::new();
+fn at_best_effort_a_reply_is_sent_once_and_a_request_received_once() {
+    let mut harness: Harness<TenfoldTiming> = Harness::new();
     let asks = request(Kind::NonConfirmable, 700, b"tok", &[], &payload(3, 100));
-    let asked = stage.heard(&asks);
-    stage.say(&asks);
-    stage.peer.linger(400);
-    assert!(stage.look().is_none(), "nothing is acknowledged");
-    stage.reply(&asked, 1, 100);
-    let answer = stage.hear();
+    let asked = harness.received(&asks);
+    harness.send_bytes(&asks);
+    harness.peer.linger(400);
+    assert!(harness.try_receive().is_none(), "nothing is acknowledged");
+    harness.reply(&asked, 1, 100);
+    let answer = harness.receive();
     assert_eq!((answer.message().kind, answer.message().token), (Kind::NonConfirmable, &b"tok"[..]));
-    stage.say(&asks);
-    stage.peer.linger(1_500);
-    assert!(stage.look().is_none());
-    assert_count_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
+    harness.send_bytes(&asks);
+    harness.peer.linger(1_500);
+    assert!(harness.try_receive().is_none());
+    assert_count_eq!((harness.peer.record.received_requests.len(), harness.written()), (1, 1));
 }
 
 #[test]
-fn what_is_no_request_for_it_is_refused_and_not_heard() {
-    let mut stage: Stage<Tenth> = Stage::new();
+fn a_request_for_another_path_is_refused_and_not_reported() {
+    let mut harness: Harness<TenfoldTiming> = Harness::new();
     let body = payload(3, 100);
     let con = Kind::Confirmable;
     let message = |code: Code, id: u16, topic: &str, options: &[(u16, &[u8])]| {
@@ -230,32 +230,32 @@ fn what_is_no_request_for_it_is_refused_and_not_heard() {
         (9, message(Code::FETCH, 9, "room/1", &[(number::BLOCK1, &[0x07])]), Code::BAD_REQUEST),
     ] {
         for _ in 0..2 {
-            stage.say(&asks);
-            let said = stage.hear();
+            harness.send_bytes(&asks);
+            let said = harness.receive();
             let found = (said.message().kind, said.message().code, said.id());
             assert_eq!(found, (Kind::Acknowledgement, expected, id));
         }
     }
-    stage.say(&empty(con, 20));
-    assert!(stage.hear().is_empty(Kind::Reset, 20), "a ping");
-    stage.say(&[0x40, 0x45, 0, 21]);
-    assert!(stage.hear().is_empty(Kind::Reset, 21), "a response to nothing");
+    harness.send_bytes(&empty(con, 20));
+    assert!(harness.receive().is_empty(Kind::Reset, 20), "a ping");
+    harness.send_bytes(&[0x40, 0x45, 0, 21]);
+    assert!(harness.receive().is_empty(Kind::Reset, 21), "a response to nothing");
     let whole = request(con, 22, b"tok", &[], &body);
     for length in (4..whole.len() - body.len()).filter(|length| *length > 7) {
-        stage.say(&whole[..length]);
+        harness.send_bytes(&whole[..length]);
     }
     for garbage in [&b""[..], b"\x40", b"GET / HTTP/1.1\r\n", &[0xff; 1_500]] {
-        stage.say(garbage);
+        harness.send_bytes(garbage);
     }
-    stage.peer.linger(100);
-    let heard = stage.peer.record.asked.len();
-    assert_eq!(heard, 0, "nothing of it is a request with a header");
-    assert_eq!(stage.peer.record.causes(stage.id), []);
+    harness.peer.linger(100);
+    let received = harness.peer.record.received_requests.len();
+    assert_eq!(received, 0, "nothing of it is a request with a header");
+    assert_eq!(harness.peer.record.causes(harness.id), []);
 }
 
 #[test]
-fn a_request_in_blocks_is_put_together_by_its_tag_and_answered_in_blocks_of_the_size_asked_for() {
-    let mut stage: Stage<Standard> = Stage::new();
+fn a_request_in_blocks_is_assembled_by_its_tag_and_its_reply_has_the_requested_block_size() {
+    let mut harness: Harness<Standard> = Harness::new();
     let bodies = [payload(1, 2_500), payload(2, 2_500)];
     let mut id = 100;
     // Two at the same time, each block twice.
@@ -268,23 +268,23 @@ fn a_request_in_blocks_is_put_together_by_its_tag_and_answered_in_blocks_of_the_
             let options = [(number::BLOCK2, &small[..]), (number::BLOCK1, &value[..]), (number::REQUEST_TAG, &tag[..])];
             let asks = request(Kind::Confirmable, id, tag, &options, part);
             for _ in 0..if index < 2 { 2 } else { 0 } {
-                stage.say(&asks);
-                let said = stage.hear();
+                harness.send_bytes(&asks);
+                let said = harness.receive();
                 assert_eq!((said.message().code, said.id()), (Code::CONTINUE, id));
                 assert_eq!(said.message().options.get(number::BLOCK1), Some(&value[..]));
             }
             if index == 2 {
-                let asked = stage.heard(&asks);
+                let asked = harness.received(&asks);
                 assert_eq!(asked.payload_bytes, 2_500);
                 assert_count_eq!(asked.header.sequence, if tag == b"x" { 1 } else { 2 });
             }
         }
     }
-    assert_count!(stage.peer.record.arrived.iter().all(|one| one.payload_bytes == 2_500));
-    let asked = stage.peer.record.asked.clone();
+    assert_count!(harness.peer.record.arrived.iter().all(|one| one.payload_bytes == 2_500));
+    let asked = harness.peer.record.received_requests.clone();
     for (tag, sequence) in [(b"x", 1), (b"y", 2)] {
-        stage.reply(&asked[sequence as usize - 1], sequence, 600);
-        let first = stage.response();
+        harness.reply(&asked[sequence as usize - 1], sequence, 600);
+        let first = harness.response();
         let message = first.message();
         assert_eq!((message.token, message.payload.len()), (&tag[..], 256));
         let found = message.options.get(number::BLOCK2).and_then(Block::read).unwrap();
@@ -292,14 +292,14 @@ fn a_request_in_blocks_is_put_together_by_its_tag_and_answered_in_blocks_of_the_
         let etag = message.options.get(number::ETAG).unwrap().to_vec();
         let mut whole = message.payload.to_vec();
         for index in 1..3 {
-            assert_count_eq!(stage.written(), sequence as usize - 1, "written with its last block");
+            assert_count_eq!(harness.written(), sequence as usize - 1, "written with its last block");
             id += 1;
             let value = [Block { number: index, more: false, exponent: 4 }.value() as u8];
             let options = [(number::BLOCK2, &value[..]), (number::REQUEST_TAG, &tag[..])];
             let asks = request(Kind::Confirmable, id, b"blk", &options, b"");
             for copy in 0..2 {
-                stage.say(&asks);
-                let block = stage.hear();
+                harness.send_bytes(&asks);
+                let block = harness.receive();
                 let message = block.message();
                 assert_eq!((message.token, message.options.get(number::ETAG)), (&b"blk"[..], Some(&etag[..])));
                 if copy == 0 {
@@ -309,43 +309,43 @@ fn a_request_in_blocks_is_put_together_by_its_tag_and_answered_in_blocks_of_the_
         }
         assert_eq!(whole.len(), 600);
         assert_count_eq!(header::read_reply(&whole, RUN, 0).unwrap().sequence, sequence);
-        stage.peer.wait("written", |record| record.written() == sequence as usize);
+        harness.peer.wait("written", |record| record.written() == sequence as usize);
     }
-    assert_count_eq!((stage.peer.record.asked.len(), stage.abandoned()), (2, 0));
+    assert_count_eq!((harness.peer.record.received_requests.len(), harness.abandoned()), (2, 0));
 }
 
 #[test]
-fn an_answer_whose_blocks_nobody_fetches_is_given_up() {
-    let mut stage: Stage<Tenth> = Stage::new();
-    let asked = stage.heard(&request(Kind::NonConfirmable, 1, b"t", &[], &payload(1, 24)));
-    stage.reply(&asked, 1, 5_000);
-    assert_eq!(stage.hear().message().payload.len(), 1_024);
-    stage.peer.wait("given up", |record| record.count(|event| matches!(event, Event::Abandoned(..))) == 1);
-    assert_count_eq!(stage.written(), 0);
-    // So is one that is there when the session ends, and one that has no address.
-    let asked = stage.heard(&request(Kind::NonConfirmable, 2, b"t", &[], &payload(2, 24)));
-    stage.reply(&asked, 2, 5_000);
+fn a_reply_whose_blocks_are_not_fetched_is_given_up() {
+    let mut harness: Harness<TenfoldTiming> = Harness::new();
+    let asked = harness.received(&request(Kind::NonConfirmable, 1, b"t", &[], &payload(1, 24)));
+    harness.reply(&asked, 1, 5_000);
+    assert_eq!(harness.receive().message().payload.len(), 1_024);
+    harness.peer.wait("given up", |record| record.count(|event| matches!(event, Event::Abandoned(..))) == 1);
+    assert_count_eq!(harness.written(), 0);
+    // So is a reply that is queued when the session ends, and one without an address.
+    let asked = harness.received(&request(Kind::NonConfirmable, 2, b"t", &[], &payload(2, 24)));
+    harness.reply(&asked, 2, 5_000);
     for to in [
         ReplyTo { address: "nowhere", correlation: &asked.correlation },
         ReplyTo { address: &asked.address, correlation: &[] },
         ReplyTo { address: "127.0.0.1:0", correlation: &asked.correlation },
     ] {
         let lost = OutgoingReply { to, ..answer(&asked, 3, 24) };
-        assert_eq!(stage.peer.clients.reply(stage.id, &lost), SendOutcome::Accepted);
-        stage.peer.flush(stage.id);
+        assert_eq!(harness.peer.clients.reply(harness.id, &lost), SendOutcome::Accepted);
+        harness.peer.flush(harness.id);
     }
-    assert_count_eq!((stage.abandoned(), stage.written()), (4, 0));
-    stage.peer.leave(stage.id, Goodbye::Graceful);
-    assert_count_eq!(stage.abandoned(), 5);
+    assert_count_eq!((harness.abandoned(), harness.written()), (4, 0));
+    harness.peer.leave(harness.id, Goodbye::Graceful);
+    assert_count_eq!(harness.abandoned(), 5);
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_and_a_session_that_left_can_listen_again() {
-    let mut stage: Stage<Tenth> = Stage::new();
-    let mut second: Peer<CoapClients<Tenth>> = Peer::open(endpoint(stage.address));
+fn a_used_port_is_reported_and_a_session_that_disconnected_can_listen_again() {
+    let mut harness: Harness<TenfoldTiming> = Harness::new();
+    let mut second: Peer<CoapClients<TenfoldTiming>> = Peer::open(endpoint(harness.address));
     let cause = second.fail_to_connect(responder("room/+", Qos::AtLeastOnce));
     assert!(format!("{cause:?}").contains("failed to listen on"), "{cause:?}");
-    stage.peer.leave(stage.id, Goodbye::Graceful);
-    stage.peer.connect(stage.id);
-    stage.heard(&request(Kind::Confirmable, 1, b"t", &[], &payload(1, 24)));
+    harness.peer.leave(harness.id, Goodbye::Graceful);
+    harness.peer.connect(harness.id);
+    harness.received(&request(Kind::Confirmable, 1, b"t", &[], &payload(1, 24)));
 }

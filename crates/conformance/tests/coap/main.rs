@@ -1,5 +1,5 @@
-//! CoAP: the suite against our own broker and between peers, servers and clients whose every datagram the test
-//! decides, a network that loses, and libcoap's programs.
+//! CoAP: the suite against our own broker and between peers, scripted servers and clients, a network with losses, and
+//! the programs of libcoap.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod answering;

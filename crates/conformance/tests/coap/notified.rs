@@ -1,4 +1,4 @@
-//! Subscriptions against a server that notifies as it likes.
+//! Subscriptions against a server with arbitrary notifications.
 
 use pubmark_conformance::peer::{RUN, subscriber};
 use pubmark_conformance::recorder::Event;
@@ -9,7 +9,7 @@ use pubmark_protocol::header;
 use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, number};
 
-use crate::script::{Heard, Stage, response};
+use crate::script::{ClientMessage, Harness, response};
 
 fn payload(sequence: u32, bytes: usize) -> Vec<u8> {
     let mut out = Vec::new();
@@ -20,99 +20,107 @@ fn payload(sequence: u32, bytes: usize) -> Vec<u8> {
 }
 
 /// A subscription that was granted; the request for it.
-fn observed(qos: Qos) -> (Stage, SessionId, Heard) {
-    let mut stage = Stage::new();
-    let id = stage.open(subscriber("hears", "a/+", qos));
-    let asked = stage.grant();
-    stage.peer.wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
-    (stage, id, asked)
+fn observed(qos: Qos) -> (Harness, SessionId, ClientMessage) {
+    let mut harness = Harness::new();
+    let id = harness.open(subscriber("hears", "a/+", qos));
+    let request = harness.grant();
+    harness.peer.wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+    (harness, id, request)
 }
 
-fn notification(asked: &Heard, kind: Kind, message_id: u16, number: u8, payload: &[u8]) -> Vec<u8> {
-    response(kind, Code::CONTENT, message_id, asked.token(), &[(number::OBSERVE, &[number])], payload)
+fn notification(request: &ClientMessage, kind: Kind, message_id: u16, number: u8, payload: &[u8]) -> Vec<u8> {
+    response(kind, Code::CONTENT, message_id, request.token(), &[(number::OBSERVE, &[number])], payload)
 }
 
-fn grants(stage: &Stage) -> Vec<Result<Qos, Reason>> {
-    stage.peer.record.all(|event| match event {
+fn grants(harness: &Harness) -> Vec<Result<Qos, Reason>> {
+    harness.peer.record.all(|event| match event {
         Event::Subscribed(_, _, granted) => Some(granted.clone()),
         _ => None,
     })
 }
 
 #[test]
-fn a_subscription_is_asked_for_at_its_level_until_it_is_answered() {
+fn a_subscription_is_requested_at_its_level_until_it_has_a_response() {
     for (qos, kind) in [(Qos::BestEffort, Kind::NonConfirmable), (Qos::AtLeastOnce, Kind::Confirmable)] {
-        let mut stage = Stage::new();
-        stage.open(subscriber("asks", "a/+", qos));
-        let (first, second) = (stage.hear(), stage.hear());
+        let mut harness = Harness::new();
+        harness.open(subscriber("asks", "a/+", qos));
+        let (first, second) = (harness.receive(), harness.receive());
         assert_eq!((first.message().kind, second.message().kind), (kind, kind));
         let same = first.id() == second.id();
         assert_eq!(same, kind == Kind::Confirmable, "a repetition of the message layer has the same identifier");
         let path: Vec<&[u8]> = first.message().options.all(number::URI_PATH).collect();
         assert_eq!(path, [&b"ps"[..], b"a", b"+"]);
-        stage.grant();
-        stage.peer.wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
-        assert_eq!(grants(&stage), [Ok(qos)]);
+        harness.grant();
+        harness.peer.wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+        assert_eq!(grants(&harness), [Ok(qos)]);
     }
 }
 
 #[test]
-fn a_refused_subscription_is_told() {
+fn a_refused_subscription_is_reported() {
     for (code, options, expected) in
         [(Code::NOT_FOUND, &[][..], "4.04 Not Found"), (Code::CONTENT, &[], "2.05 Content without observing")]
     {
-        let mut stage = Stage::new();
-        let id = stage.open(subscriber("refused", "a", Qos::AtLeastOnce));
-        let asked = stage.hear();
-        stage.reply(&asked, code, options, b"state");
-        stage.peer.wait("answered", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
-        let reason = grants(&stage).remove(0).unwrap_err().to_string();
+        let mut harness = Harness::new();
+        let id = harness.open(subscriber("refused", "a", Qos::AtLeastOnce));
+        let request = harness.receive();
+        harness.reply(&request, code, options, b"state");
+        harness.peer.wait("answered", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+        let reason = grants(&harness).remove(0).unwrap_err().to_string();
         assert!(reason.starts_with(expected), "{reason}");
-        assert_eq!((stage.peer.record.causes(id), stage.peer.record.arrived.len()), (vec![], 0));
+        assert_eq!((harness.peer.record.causes(id), harness.peer.record.arrived.len()), (vec![], 0));
     }
 }
 
 #[test]
 fn older_notifications_and_copies_are_not_delivered() {
-    let (mut stage, id, asked) = observed(Qos::AtLeastOnce);
+    let (mut harness, id, request) = observed(Qos::AtLeastOnce);
     for (message_id, number) in [(10, 2), (10, 2), (11, 4), (12, 3), (13, 4), (14, 5)] {
-        stage.say(&notification(&asked, Kind::Confirmable, message_id, number, &payload(number.into(), 24)));
-        assert!(stage.hear().is_empty(Kind::Acknowledgement, message_id), "acknowledged whatever it is");
+        harness.send_bytes(&notification(&request, Kind::Confirmable, message_id, number, &payload(number.into(), 24)));
+        assert!(harness.receive().is_empty(Kind::Acknowledgement, message_id), "acknowledged whatever it is");
     }
-    assert_count_eq!(stage.peer.record.sequences(id), [2, 4, 5]);
-    assert!(stage.peer.record.arrived.iter().all(|one| one.kernel_ns.is_none_or(|stamp| stamp <= one.at_ns + 50_000)));
+    assert_count_eq!(harness.peer.record.sequences(id), [2, 4, 5]);
+    assert!(
+        harness.peer.record.arrived.iter().all(|one| one.kernel_ns.is_none_or(|stamp| stamp <= one.at_ns + 50_000))
+    );
 }
 
 #[test]
-fn a_lower_level_than_asked_for_is_told_once() {
-    let (mut stage, id, asked) = observed(Qos::AtLeastOnce);
+fn a_lower_granted_level_is_reported_once() {
+    let (mut harness, id, request) = observed(Qos::AtLeastOnce);
     for number in 2..5 {
         let message_id = number.into();
-        stage.say(&notification(&asked, Kind::NonConfirmable, message_id, number, &payload(number.into(), 24)));
+        harness.send_bytes(&notification(
+            &request,
+            Kind::NonConfirmable,
+            message_id,
+            number,
+            &payload(number.into(), 24),
+        ));
     }
-    stage.peer.wait("all", |record| record.sequences(id).len() == 3);
-    assert_eq!(grants(&stage), [Ok(Qos::AtLeastOnce), Ok(Qos::BestEffort)]);
+    harness.peer.wait("all", |record| record.sequences(id).len() == 3);
+    assert_eq!(grants(&harness), [Ok(Qos::AtLeastOnce), Ok(Qos::BestEffort)]);
 }
 
 #[test]
 fn garbage_and_cut_notifications_leave_the_session_as_it_is() {
-    let (mut stage, id, asked) = observed(Qos::BestEffort);
-    let whole = notification(&asked, Kind::NonConfirmable, 50, 9, &payload(9, 24));
+    let (mut harness, id, request) = observed(Qos::BestEffort);
+    let whole = notification(&request, Kind::NonConfirmable, 50, 9, &payload(9, 24));
     let payload_at = whole.len() - 24;
-    // Behind the token it is a whole message, of another meaning.
-    for length in (0..payload_at).filter(|length| *length != 4 + asked.token().len()) {
-        stage.say(&whole[..length]);
+    // After the token it is a valid message with another meaning.
+    for length in (0..payload_at).filter(|length| *length != 4 + request.token().len()) {
+        harness.send_bytes(&whole[..length]);
     }
-    stage.say(&[0x40, 0x45, 0, 9, 0xff]);
-    assert!(stage.hear().is_empty(Kind::Reset, 9), "who waits for an acknowledgement is told");
-    stage.say(&[0x40, 1, 0, 8]);
-    assert!(stage.hear().is_empty(Kind::Reset, 8), "we serve nobody");
-    stage.say(&[0x40, 0, 0, 7]);
-    assert!(stage.hear().is_empty(Kind::Reset, 7), "a ping is answered");
-    stage.say(&notification(&asked, Kind::NonConfirmable, 60, 20, &payload(20, 24)));
-    stage.peer.wait("the next", |record| record.sequences(id) == [20]);
+    harness.send_bytes(&[0x40, 0x45, 0, 9, 0xff]);
+    assert!(harness.receive().is_empty(Kind::Reset, 9), "who waits for an acknowledgement is told");
+    harness.send_bytes(&[0x40, 1, 0, 8]);
+    assert!(harness.receive().is_empty(Kind::Reset, 8), "we serve nobody");
+    harness.send_bytes(&[0x40, 0, 0, 7]);
+    assert!(harness.receive().is_empty(Kind::Reset, 7), "a ping is answered");
+    harness.send_bytes(&notification(&request, Kind::NonConfirmable, 60, 20, &payload(20, 24)));
+    harness.peer.wait("the next", |record| record.sequences(id) == [20]);
     assert_count_eq!(
-        (stage.peer.record.causes(id), stage.peer.record.foreign),
+        (harness.peer.record.causes(id), harness.peer.record.foreign),
         (vec![], 1),
         "one was cut before its payload"
     );
@@ -122,68 +130,68 @@ fn block(number: u32, more: bool) -> [u8; 1] {
     [Block { number, more, exponent: 6 }.value() as u8]
 }
 
-/// Notifies of the first block and answers the requests for the rest with these tags.
-fn fetch(stage: &mut Stage, asked: &Heard, number: u8, tags: &[&[u8]]) {
+/// Notifies of the first block and responds to the request for the rest with these tags.
+fn fetch(harness: &mut Harness, request: &ClientMessage, number: u8, tags: &[&[u8]]) {
     let body = payload(number.into(), 1_024 * tags.len() - 500);
     let options = [(number::ETAG, tags[0]), (number::OBSERVE, &[number][..]), (number::BLOCK2, &block(0, true)[..])];
-    let first = response(Kind::Confirmable, Code::CONTENT, number.into(), asked.token(), &options, &body[..1_024]);
-    stage.say(&first);
-    assert!(stage.hear().is_empty(Kind::Acknowledgement, number.into()));
+    let first = response(Kind::Confirmable, Code::CONTENT, number.into(), request.token(), &options, &body[..1_024]);
+    harness.send_bytes(&first);
+    assert!(harness.receive().is_empty(Kind::Acknowledgement, number.into()));
     for (index, tag) in tags.iter().enumerate().skip(1) {
-        let request = stage.hear();
+        let request = harness.receive();
         let wanted = request.message().options.get(number::BLOCK2).and_then(Block::read).unwrap();
         assert_eq!((wanted.number, request.message().options.get(number::OBSERVE)), (index as u32, None));
         let part = &body[index * 1_024..body.len().min((index + 1) * 1_024)];
         let value = block(index as u32, index + 1 < tags.len());
-        stage.reply(&request, Code::CONTENT, &[(number::ETAG, tag), (number::BLOCK2, &value)], part);
-        stage.peer.linger(5);
+        harness.reply(&request, Code::CONTENT, &[(number::ETAG, tag), (number::BLOCK2, &value)], part);
+        harness.peer.linger(5);
     }
 }
 
 #[test]
 fn blocks_are_put_together_as_long_as_they_belong_together() {
-    let (mut stage, id, asked) = observed(Qos::AtLeastOnce);
-    fetch(&mut stage, &asked, 2, &[b"x", b"x", b"x"]);
-    stage.peer.wait("the first", |record| record.sequences(id) == [2]);
-    assert_count!(stage.peer.record.arrived[0].intact && stage.peer.record.arrived[0].payload_bytes == 2_572);
-    // The resource changed meanwhile: the rest is of something else.
-    fetch(&mut stage, &asked, 3, &[b"y", b"z"]);
-    stage.peer.linger(50);
-    assert!(stage.look().is_none(), "it is not asked for again");
-    fetch(&mut stage, &asked, 4, &[b"", b""]);
-    stage.peer.wait("the third", |record| record.sequences(id) == [2, 4]);
+    let (mut harness, id, request) = observed(Qos::AtLeastOnce);
+    fetch(&mut harness, &request, 2, &[b"x", b"x", b"x"]);
+    harness.peer.wait("the first", |record| record.sequences(id) == [2]);
+    assert_count!(harness.peer.record.arrived[0].intact && harness.peer.record.arrived[0].payload_bytes == 2_572);
+    // The resource changed meanwhile: the remaining blocks belong to another representation.
+    fetch(&mut harness, &request, 3, &[b"y", b"z"]);
+    harness.peer.linger(50);
+    assert!(harness.try_receive().is_none(), "it is not asked for again");
+    fetch(&mut harness, &request, 4, &[b"", b""]);
+    harness.peer.wait("the third", |record| record.sequences(id) == [2, 4]);
 }
 
 #[test]
 fn a_newer_notification_ends_the_fetch_of_an_older_one() {
-    let (mut stage, id, asked) = observed(Qos::AtLeastOnce);
+    let (mut harness, id, request) = observed(Qos::AtLeastOnce);
     let options = [(number::OBSERVE, &[2][..]), (number::BLOCK2, &block(0, true)[..])];
     let body = payload(2, 1_024);
-    stage.say(&response(Kind::Confirmable, Code::CONTENT, 2, asked.token(), &options, &body));
-    stage.hear();
-    let request = stage.hear();
-    stage.say(&notification(&asked, Kind::Confirmable, 3, 3, &payload(3, 24)));
-    stage.peer.wait("the newer", |record| record.sequences(id) == [3]);
-    stage.reply(&request, Code::CONTENT, &[(number::BLOCK2, &block(1, false))], b"rest");
-    stage.ignore(100);
-    assert_count_eq!((stage.peer.record.sequences(id), stage.peer.record.foreign), (vec![3], 0));
+    harness.send_bytes(&response(Kind::Confirmable, Code::CONTENT, 2, request.token(), &options, &body));
+    harness.receive();
+    let request = harness.receive();
+    harness.send_bytes(&notification(&request, Kind::Confirmable, 3, 3, &payload(3, 24)));
+    harness.peer.wait("the newer", |record| record.sequences(id) == [3]);
+    harness.reply(&request, Code::CONTENT, &[(number::BLOCK2, &block(1, false))], b"rest");
+    harness.ignore(100);
+    assert_count_eq!((harness.peer.record.sequences(id), harness.peer.record.foreign), (vec![3], 0));
 }
 
 #[test]
 fn a_subscription_that_the_server_ends_ends_the_session() {
-    let (mut stage, id, asked) = observed(Qos::AtLeastOnce);
-    stage.say(&response(Kind::Confirmable, Code::NOT_FOUND, 5, asked.token(), &[], b""));
-    assert!(stage.hear().is_empty(Kind::Acknowledgement, 5));
+    let (mut harness, id, request) = observed(Qos::AtLeastOnce);
+    harness.send_bytes(&response(Kind::Confirmable, Code::NOT_FOUND, 5, request.token(), &[], b""));
+    assert!(harness.receive().is_empty(Kind::Acknowledgement, 5));
     let reason = Reason::words("subscription `a/+` ended: 4.04 Not Found");
-    assert_eq!(stage.peer.record.causes(id), [Cause::Server { reason, too_large: false }]);
+    assert_eq!(harness.peer.record.causes(id), [Cause::Server { reason, too_large: false }]);
 }
 
 #[test]
-fn who_leaves_says_so() {
-    let (mut stage, id, asked) = observed(Qos::AtLeastOnce);
-    stage.peer.leave(id, Goodbye::Graceful);
-    let reason = stage.hear();
+fn a_session_that_disconnects_sends_a_disconnect() {
+    let (mut harness, id, request) = observed(Qos::AtLeastOnce);
+    harness.peer.leave(id, Goodbye::Graceful);
+    let reason = harness.receive();
     let message = reason.message();
-    assert_eq!((message.kind, message.token), (Kind::NonConfirmable, asked.token()));
+    assert_eq!((message.kind, message.token), (Kind::NonConfirmable, request.token()));
     assert_eq!(message.options.get(number::OBSERVE), Some(&[1][..]));
 }

@@ -1,4 +1,4 @@
-//! A network in between: datagrams are lost, doubled or overtaken, by a seed.
+//! An emulated network: datagrams are lost, duplicated or reordered, by a seed.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,12 +13,12 @@ use pubmark_protocol::datagram::{DatagramSocket, Datagrams};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::socket::SocketFactory;
 
-/// How often the relay looks whether it is to stop, and lets go what it held back, ns.
+/// Interval at which the relay checks whether to stop, and forwards delayed datagrams, ns.
 const TICK_NS: u64 = 2_000_000;
 
-/// What happens to datagrams, each direction alike; shares of 1.
+/// Conditions of both directions; shares of 1.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Weather {
+pub struct NetworkConditions {
     pub lost: f64,
     pub doubled: f64,
     pub overtaken: f64,
@@ -32,14 +32,14 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay in front of `server`: each client of its is a client of the server's, with an address of its own.
-    pub fn start(server: SocketAddr, weather: Weather, seed: u64) -> Relay {
+    /// A relay in front of `server`: each of its clients has a separate address towards the server.
+    pub fn start(server: SocketAddr, conditions: NetworkConditions, seed: u64) -> Relay {
         let front = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         front.enlarge_receive_buffer(4 << 20).unwrap();
         let address = front.local_address().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || Work::new(front, server, weather, seed).run(&seen));
+        let thread = std::thread::spawn(move || Work::new(front, server, conditions, seed).run(&seen));
         Relay { address, stop, thread: Some(thread) }
     }
 }
@@ -56,22 +56,22 @@ impl Drop for Relay {
 struct Work {
     front: DatagramSocket,
     server: SocketAddr,
-    weather: Weather,
+    conditions: NetworkConditions,
     random: Stream,
     drawn: u64,
     reactor: Reactor,
     clients: Vec<(SocketAddr, DatagramSocket)>,
     by_address: HashMap<SocketAddr, usize>,
-    /// Held back until another one has passed: client, to the server, bytes.
+    /// Delayed until another datagram has passed: client, direction to the server, bytes.
     held: Vec<(usize, bool, Vec<u8>)>,
 }
 
 impl Work {
-    fn new(front: DatagramSocket, server: SocketAddr, weather: Weather, seed: u64) -> Work {
+    fn new(front: DatagramSocket, server: SocketAddr, conditions: NetworkConditions, seed: u64) -> Work {
         let reactor = Reactor::new().unwrap();
         reactor.add(front.as_fd(), u64::from(u32::MAX)).unwrap();
         let (clients, by_address, held) = (Vec::new(), HashMap::new(), Vec::new());
-        Work { front, server, weather, random: Stream::new(seed, 1), drawn: 0, reactor, clients, by_address, held }
+        Work { front, server, conditions, random: Stream::new(seed, 1), drawn: 0, reactor, clients, by_address, held }
     }
 
     fn run(&mut self, stop: &AtomicBool) {
@@ -115,20 +115,20 @@ impl Work {
     }
 
     fn pass(&mut self, client: usize, to_server: bool, bytes: &[u8]) {
-        if self.chance(self.weather.lost) {
+        if self.chance(self.conditions.lost) {
             return;
         }
-        if self.chance(self.weather.overtaken) {
+        if self.chance(self.conditions.overtaken) {
             self.held.push((client, to_server, bytes.to_vec()));
             return;
         }
         self.send(client, to_server, bytes);
-        if self.chance(self.weather.doubled) {
+        if self.chance(self.conditions.doubled) {
             self.send(client, to_server, bytes);
         }
     }
 
-    /// What finds no room or nobody is lost as well.
+    /// Datagrams without buffer space or receiver are lost as well.
     fn send(&self, client: usize, to_server: bool, bytes: &[u8]) {
         let (address, socket) = &self.clients[client];
         let _ = if to_server { socket.send(bytes) } else { self.front.send_to(bytes, *address) };

@@ -1,4 +1,4 @@
-//! Requests between peers: the suite's cases, and what the tests of them have in common.
+//! Requests between peers: the cases of the suite, and shared code of the tests.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use pubmark_adapters::coap::{CoapClients, Standard};
 use pubmark_conformance::cases::run_only;
 use pubmark_conformance::peer::{publisher, subscriber};
 use pubmark_conformance::ports;
-use pubmark_conformance::recorder::Asked;
+use pubmark_conformance::recorder::ReceivedRequest;
 use pubmark_conformance::server::{Limits, Listener, Missing, Server};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SessionConfig, SessionOptions, Subscription};
@@ -19,7 +19,7 @@ pub fn endpoint(address: SocketAddr) -> Endpoint {
     Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None }
 }
 
-/// A session that asks, and gives up after so long.
+/// A requester with this time-out.
 pub fn requester(topic: &str, qos: Qos, timeout_ms: u64) -> SessionConfig {
     let subscriptions = vec![Subscription { filter: "answers/me".into(), qos }];
     let options = SessionOptions {
@@ -30,14 +30,14 @@ pub fn requester(topic: &str, qos: Qos, timeout_ms: u64) -> SessionConfig {
     SessionConfig { subscriptions, options, ..publisher("asks", topic, qos) }
 }
 
-/// A session that answers, at the second endpoint.
+/// A responder at the second endpoint.
 pub fn responder(filter: &str, qos: Qos) -> SessionConfig {
     let options = SessionOptions { replies_at: Some(qos), ..SessionOptions::default() };
     SessionConfig { options, ..subscriber("answers", filter, qos) }
 }
 
-/// An answer to a request, of this size.
-pub fn answer(asked: &Asked, number: u32, payload_bytes: u32) -> OutgoingReply<'_> {
+/// A reply of this size to a request.
+pub fn answer(asked: &ReceivedRequest, number: u32, payload_bytes: u32) -> OutgoingReply<'_> {
     OutgoingReply {
         to: ReplyTo { address: &asked.address, correlation: &asked.correlation },
         qos: Qos::AtLeastOnce,
@@ -50,12 +50,12 @@ pub fn answer(asked: &Asked, number: u32, payload_bytes: u32) -> OutgoingReply<'
     }
 }
 
-/// A place where a responder can listen: there is no server.
-struct Place(SocketAddr);
+/// An address for a responder; there is no server.
+struct ListenerSpec(SocketAddr);
 
-impl Server for Place {
-    fn start(_limits: Limits) -> Result<Place, Missing> {
-        Ok(Place(ports::free()))
+impl Server for ListenerSpec {
+    fn start(_limits: Limits) -> Result<ListenerSpec, Missing> {
+        Ok(ListenerSpec(ports::free()))
     }
 
     fn endpoint(&self, listener: Listener) -> Result<Endpoint, Missing> {
@@ -85,5 +85,10 @@ fn coap_between_peers() {
         "a port without listener is unreachable",
     ];
     let capabilities = CoapClients::<Standard>::capabilities_between_peers();
-    run_only::<CoapClients, Place>(capabilities, Listener::Plain, &cases, "it carries requests only, without a server");
+    run_only::<CoapClients, ListenerSpec>(
+        capabilities,
+        Listener::Plain,
+        &cases,
+        "it carries requests only, without a server",
+    );
 }

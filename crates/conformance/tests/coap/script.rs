@@ -1,4 +1,4 @@
-//! A server whose every datagram the test decides; it lives in the test's thread and turns with the client's loop.
+//! A scripted server. It runs on the thread of the test, in turn with the client's loop.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,29 +13,29 @@ use pubmark_wire::coap::{Code, Kind, Message, Times, Writer, decode, encode_empt
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A tenth of the standard's times.
-pub enum Tenth {}
+pub enum TenfoldTiming {}
 
-impl Timing for Tenth {
+impl Timing for TenfoldTiming {
     const TIMES: Times = Times { acknowledge_ns: 200_000_000, ..Times::STANDARD };
     const TICK_NS: u64 = 10_000_000;
 }
 
-pub type Clients = CoapClients<Tenth>;
+pub type Clients = CoapClients<TenfoldTiming>;
 
 /// Clients with short times, and the server's socket.
-pub struct Stage {
+pub struct Harness {
     pub peer: Peer<Clients>,
     socket: UdpSocket,
     client: Option<SocketAddr>,
 }
 
-/// What the client said, with its parts in memory of its own.
+/// A message of the client, in owned memory.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct ClientMessage {
     pub bytes: Vec<u8>,
 }
 
-impl Heard {
+impl ClientMessage {
     pub fn message(&self) -> Message<'_> {
         decode(&self.bytes).unwrap()
     }
@@ -54,8 +54,8 @@ impl Heard {
     }
 }
 
-impl Stage {
-    pub fn new() -> Stage {
+impl Harness {
+    pub fn new() -> Harness {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
@@ -67,55 +67,55 @@ impl Stage {
             upgrade: None,
             settings: None,
         };
-        Stage { peer: Peer::open(endpoint), socket, client: None }
+        Harness { peer: Peer::open(endpoint), socket, client: None }
     }
 
-    /// Starts connecting and gives the ping.
-    pub fn begin(&mut self, config: SessionConfig) -> (SessionId, Heard) {
+    /// Starts to connect and returns the ping.
+    pub fn begin(&mut self, config: SessionConfig) -> (SessionId, ClientMessage) {
         let session = self.peer.clients.add_session(config);
         self.peer.clients.connect(session, &mut self.peer.record);
-        let ping = self.hear();
+        let ping = self.receive();
         assert!(ping.is_empty(Kind::Confirmable, ping.id()));
         (session, ping)
     }
 
-    /// A session that is open.
+    /// An open session.
     pub fn open(&mut self, config: SessionConfig) -> SessionId {
         let (session, ping) = self.begin(config);
-        self.say_empty(Kind::Reset, ping.id());
+        self.send_empty(Kind::Reset, ping.id());
         self.peer.wait("connected", |record| record.connects(session).len() == 1);
         session
     }
 
-    /// What the client says next.
-    pub fn hear(&mut self) -> Heard {
+    /// The next message of the client.
+    pub fn receive(&mut self) -> ClientMessage {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(heard) = self.look() {
-                return heard;
+            if let Some(received) = self.try_receive() {
+                return received;
             }
             assert!(Instant::now() < deadline, "the client says nothing");
             self.peer.linger(1);
         }
     }
 
-    /// What the client says next that it has not said before in these bytes.
-    pub fn hear_other_than(&mut self, before: &Heard) -> Heard {
+    /// The next message of the client that differs from this one.
+    pub fn receive_other_than(&mut self, before: &ClientMessage) -> ClientMessage {
         loop {
-            let heard = self.hear();
-            if heard.bytes != before.bytes {
-                return heard;
+            let received = self.receive();
+            if received.bytes != before.bytes {
+                return received;
             }
         }
     }
 
-    /// What has come, if something has.
-    pub fn look(&mut self) -> Option<Heard> {
+    /// The next message, if one has arrived.
+    pub fn try_receive(&mut self) -> Option<ClientMessage> {
         let mut bytes = [0; 4_096];
         match self.socket.recv_from(&mut bytes) {
             Ok((count, from)) => {
                 self.client = Some(from);
-                Some(Heard { bytes: bytes[..count].to_vec() })
+                Some(ClientMessage { bytes: bytes[..count].to_vec() })
             }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
@@ -124,13 +124,13 @@ impl Stage {
         }
     }
 
-    /// Lets the client do what it wants for a while and forgets what it says.
+    /// Runs the client for this time and discards its messages.
     pub fn ignore(&mut self, time_ms: u64) {
         self.peer.linger(time_ms);
-        while self.look().is_some() {}
+        while self.try_receive().is_some() {}
     }
 
-    /// Where the client is.
+    /// Address of the client.
     pub fn client(&self) -> SocketAddr {
         self.client.unwrap()
     }
@@ -140,29 +140,32 @@ impl Stage {
         self.socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     }
 
-    pub fn say(&self, bytes: &[u8]) {
+    pub fn send_bytes(&self, bytes: &[u8]) {
         self.socket.send_to(bytes, self.client()).unwrap();
     }
 
-    pub fn say_empty(&self, kind: Kind, message_id: u16) {
+    pub fn send_empty(&self, kind: Kind, message_id: u16) {
         let mut out = Vec::new();
         encode_empty(kind, message_id, &mut out);
-        self.say(&out);
+        self.send_bytes(&out);
     }
 
-    /// Answers a request with its acknowledgement.
-    pub fn reply(&self, request: &Heard, code: Code, options: &[(u16, &[u8])], payload: &[u8]) {
-        self.say(&response(Kind::Acknowledgement, code, request.id(), request.token(), options, payload));
+    /// Responds to a request in its acknowledgement.
+    pub fn reply(&self, request: &ClientMessage, code: Code, options: &[(u16, &[u8])], payload: &[u8]) {
+        self.send_bytes(&response(Kind::Acknowledgement, code, request.id(), request.token(), options, payload));
     }
 
-    /// Answers a subscription with sequence number 1.
-    pub fn grant(&mut self) -> Heard {
-        let asked = self.hear();
-        assert_eq!((asked.message().code, asked.message().options.get(number::OBSERVE)), (Code::GET, Some(&[][..])));
-        let kind = asked.message().kind;
-        let (kind, id) = if kind == Kind::Confirmable { (Kind::Acknowledgement, asked.id()) } else { (kind, 1) };
-        self.say(&response(kind, Code::CONTENT, id, asked.token(), &[(number::OBSERVE, &[1])], b""));
-        asked
+    /// Responds to a subscription with sequence number 1.
+    pub fn grant(&mut self) -> ClientMessage {
+        let requests = self.receive();
+        assert_eq!(
+            (requests.message().code, requests.message().options.get(number::OBSERVE)),
+            (Code::GET, Some(&[][..]))
+        );
+        let kind = requests.message().kind;
+        let (kind, id) = if kind == Kind::Confirmable { (Kind::Acknowledgement, requests.id()) } else { (kind, 1) };
+        self.send_bytes(&response(kind, Code::CONTENT, id, requests.token(), &[(number::OBSERVE, &[1])], b""));
+        requests
     }
 }
 

@@ -1,4 +1,4 @@
-//! Bytes that no server should send: the connection ends, nothing else.
+//! Bytes that no server should send: they only end the connection.
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::subscriber;
@@ -14,7 +14,7 @@ fn cause_of<C: Clients>(version: Version, bytes: &[u8]) -> Cause {
     let (mut script, mut peer) = Script::with_peer::<C>(version);
     let id = script.accept(&mut peer, subscriber("hostile", "topic", Qos::BestEffort), &[]);
     script.expect(&mut peer, PacketType::Subscribe, |_| ());
-    script.say(bytes);
+    script.send_bytes(bytes);
     peer.wait("closed", |record| !record.causes(id).is_empty());
     peer.record.causes(id).remove(0)
 }
@@ -27,7 +27,7 @@ fn a_packet_above_the_limit_is_named_with_its_size() {
 }
 
 #[test]
-fn what_is_no_packet_of_a_server_ends_the_connection() {
+fn bytes_that_are_no_packet_end_the_connection() {
     let cases = [
         vec![0x00],
         vec![0x30, 0xff, 0xff, 0xff, 0xff],
@@ -49,7 +49,7 @@ fn what_is_no_packet_of_a_server_ends_the_connection() {
     }
 }
 
-/// Random bytes, and valid packets with random bytes in them: the client lives, and the session can connect again.
+/// Random bytes, and valid packets with random bytes in them: the client survives, and the session can connect again.
 #[test]
 fn random_bytes_never_do_more_than_end_the_connection() {
     let random = Stream::new(0x5eed, 1);
@@ -62,7 +62,7 @@ fn random_bytes_never_do_more_than_end_the_connection() {
     };
     for round in 0..300 {
         let answer = script.connack(false, 0, &[]);
-        script.meet(&mut peer, id, &answer);
+        script.connect_client(&mut peer, id, &answer);
         peer.wait("connected", |record| record.connects(id).len() > round);
         let mut bytes = match next(3) {
             0 => (0..next(200) + 1).map(|_| next(256) as u8).collect(),
@@ -71,7 +71,7 @@ fn random_bytes_never_do_more_than_end_the_connection() {
         };
         let place = next(bytes.len() as u64) as usize;
         bytes[place] ^= 1 << next(8);
-        script.say(&bytes);
+        script.send_bytes(&bytes);
         script.close();
         peer.wait("closed", |record| record.causes(id).len() > round);
         peer.leave(id, Goodbye::Cut);

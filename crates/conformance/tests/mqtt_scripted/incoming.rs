@@ -1,4 +1,4 @@
-//! Messages of the server's: acknowledged, repeated, in pieces, many in one read.
+//! Messages of the server: acknowledged, repeated, in pieces, many in one read.
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::{Peer, session, subscriber};
@@ -20,7 +20,7 @@ fn subscribed<C: Clients>(version: Version) -> (Script, Peer<C>, SessionId) {
     let mut suback = Vec::new();
     let answer = pubmark_wire::mqtt::Suback { packet_id, properties: NONE, codes: &[2] };
     pubmark_wire::mqtt::encode_suback(version, &answer, &mut suback).unwrap();
-    script.say(&suback);
+    script.send_bytes(&suback);
     (script, peer, id)
 }
 
@@ -35,16 +35,16 @@ fn answer<C: Clients>(script: &mut Script, peer: &mut Peer<C>, kind: AckKind) ->
 fn qos_2_is_delivered_once_until_it_is_released() {
     let (mut script, mut peer, id) = subscribed::<Mqtt5>(Version::V5);
     for (first_byte, delivered) in [(0x34, 1), (0x3c, 1), (0x34, 1)] {
-        script.say(&script.publish(first_byte, Some(5), &payload(1, 100)));
+        script.send_bytes(&script.publish(first_byte, Some(5), &payload(1, 100)));
         assert_eq!(answer(&mut script, &mut peer, AckKind::Pubrec), (5, 0));
         assert_count_eq!(peer.record.arrived.len(), delivered);
     }
-    script.say(&packet(0x62, &[0, 5]));
+    script.send_bytes(&packet(0x62, &[0, 5]));
     assert_eq!(answer(&mut script, &mut peer, AckKind::Pubcomp), (5, 0));
-    // Released twice: nothing is known of it any more.
-    script.say(&packet(0x62, &[0, 5]));
+    // Released twice: its identifier is no longer stored.
+    script.send_bytes(&packet(0x62, &[0, 5]));
     assert_eq!(answer(&mut script, &mut peer, AckKind::Pubcomp), (5, 0x92));
-    script.say(&script.publish(0x34, Some(5), &payload(2, 100)));
+    script.send_bytes(&script.publish(0x34, Some(5), &payload(2, 100)));
     assert_eq!(answer(&mut script, &mut peer, AckKind::Pubrec), (5, 0));
     assert_count_eq!(peer.record.sequences(id), [1, 2]);
 }
@@ -53,7 +53,7 @@ fn qos_2_is_delivered_once_until_it_is_released() {
 fn qos_1_repeated_is_delivered_again() {
     let (mut script, mut peer, id) = subscribed::<Mqtt311>(Version::V311);
     for first_byte in [0x32, 0x3a] {
-        script.say(&script.publish(first_byte, Some(5), &payload(1, 100)));
+        script.send_bytes(&script.publish(first_byte, Some(5), &payload(1, 100)));
         assert_eq!(answer(&mut script, &mut peer, AckKind::Puback), (5, 0));
     }
     assert_count_eq!(peer.record.sequences(id), [1, 1]);
@@ -67,11 +67,11 @@ fn a_message_in_pieces_arrives_whole_with_the_time_of_its_last_piece() {
             [script.publish(0x30, None, &payload(1, size)), script.publish(0x31, None, &payload(2, 24))].concat();
         let pieces: Vec<&[u8]> = if size < 1_000 { bytes.chunks(1).collect() } else { bytes.chunks(9_999).collect() };
         for piece in &pieces[..pieces.len() - 1] {
-            script.say(piece);
+            script.send_bytes(piece);
             peer.linger(1);
         }
         let before_ns = pubmark_protocol::clock::monotonic_ns();
-        script.say(pieces[pieces.len() - 1]);
+        script.send_bytes(pieces[pieces.len() - 1]);
         peer.wait("both", |record| record.arrived.len() == 2);
         let [first, second] = &peer.record.arrived[..] else { unreachable!() };
         assert_eq!((first.payload_bytes, second.payload_bytes), (size, 24));
@@ -89,12 +89,12 @@ fn of_many_messages_in_one_read_the_last_has_the_kernels_stamp() {
     for number in 1..=COUNT {
         bytes.extend(script.publish(0x32, Some(number), &payload(number.into(), 100)));
     }
-    script.say(&bytes);
+    script.send_bytes(&bytes);
     peer.wait("all", |record| record.arrived.len() == usize::from(COUNT));
     let stamped: Vec<bool> = peer.record.arrived.iter().map(|one| one.kernel_ns.is_some()).collect();
     assert!(stamped[..usize::from(COUNT) - 1].iter().all(|stamped| !stamped) && stamped[usize::from(COUNT) - 1]);
     assert!(peer.record.arrived.windows(2).all(|pair| pair[0].at_ns == pair[1].at_ns));
-    // Their acknowledgements left in one write.
+    // Their acknowledgements were sent in one write.
     script.read();
     assert_count_eq!(script.received().len(), 4 * usize::from(COUNT));
     assert_count_eq!(peer.record.sequences(id).len(), usize::from(COUNT));
@@ -105,13 +105,13 @@ fn one_busy_session_does_not_starve_another() {
     let (mut busy, mut peer, first) = subscribed::<Mqtt5>(Version::V5);
     let mut quiet = busy.another();
     let second = quiet.accept(&mut peer, session("quiet"), &[]);
-    // As much as the sockets hold, while the client does not look.
+    // As much as the sockets hold, while the client does not read.
     let message = busy.publish(0x30, None, &payload(1, 1_000));
-    let stored = busy.say_what_fits(&message.repeat(10_000));
+    let stored = busy.send_while_accepted(&message.repeat(10_000));
     if stored < 2_000_000 {
         return pubmark_testing::skip(format_args!("sockets here hold {stored} B, too few to keep a reader busy"));
     }
-    quiet.say(&quiet.publish(0x30, None, &payload(2, 100)));
+    quiet.send_bytes(&quiet.publish(0x30, None, &payload(2, 100)));
     peer.wait("the quiet one's", |record| !record.sequences(second).is_empty());
     let before = peer.record.sequences(first).len();
     assert!(before < stored / message.len(), "all {before} of the busy one's came first");
@@ -119,15 +119,15 @@ fn one_busy_session_does_not_starve_another() {
 }
 
 #[test]
-fn the_servers_goodbye_is_told_with_its_code() {
+fn the_servers_disconnect_is_reported_with_its_code() {
     for (code, too_large) in [(0x95, true), (0x8b, false)] {
         let (mut script, mut peer, id) = subscribed::<Mqtt5>(Version::V5);
-        script.say(&packet(0xe0, &[code, 0]));
+        script.send_bytes(&packet(0xe0, &[code, 0]));
         script.close();
         peer.wait("closed", |record| !record.causes(id).is_empty());
         let causes = peer.record.causes(id);
-        let told = matches!(&causes[..], [Cause::Server { reason, too_large: large }]
+        let grants = matches!(&causes[..], [Cause::Server { reason, too_large: large }]
             if reason.code == Some(code) && *large == too_large);
-        assert!(told, "{causes:?}");
+        assert!(grants, "{causes:?}");
     }
 }

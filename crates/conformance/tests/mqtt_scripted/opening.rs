@@ -22,13 +22,13 @@ fn cause_of<C: Clients>(version: Version, answer: impl Fn(&Script) -> Vec<u8>) -
     let (mut script, mut peer) = Script::with_peer::<C>(version);
     let id = peer.clients.add_session(session("refused"));
     let answer = answer(&script);
-    script.meet(&mut peer, id, &answer);
+    script.connect_client(&mut peer, id, &answer);
     peer.wait("closed", |record| !record.causes(id).is_empty());
     peer.record.causes(id).remove(0)
 }
 
 #[test]
-fn refusals_are_told_apart() {
+fn refusals_are_distinguished() {
     for (code, login) in [(1, false), (2, false), (3, false), (4, true), (5, true)] {
         let cause = cause_of::<Mqtt311>(Version::V311, |script| script.connack(false, code, &[]));
         assert_eq!(matches!(&cause, Cause::NotAuthorized(reason) if reason.code == Some(code)), login, "{cause:?}");
@@ -45,7 +45,7 @@ fn refusals_are_told_apart() {
 }
 
 #[test]
-fn answers_against_the_rules_end_the_connection() {
+fn responses_against_the_rules_end_the_connection() {
     let protocol = |cause: Cause| assert!(matches!(cause, Cause::Protocol(_)), "{cause:?}");
     protocol(cause_of::<Mqtt5>(Version::V5, |script| script.connack(true, 0, &[])));
     protocol(cause_of::<Mqtt5>(Version::V5, |_| packet(0xd0, &[])));
@@ -53,10 +53,10 @@ fn answers_against_the_rules_end_the_connection() {
     protocol(cause_of::<Mqtt311>(Version::V311, |_| packet(b'H', b"TTP/1.1 400 Bad Request")));
 }
 
-/// Tokens of one client, signed by a key of their own.
+/// Tokens of one client, signed with a separate key.
 fn tokens(reauthentication: Option<Reauthentication>) -> SessionToken {
     let rules = TokenRules {
-        // Signatures of ES256 are random: two tokens that are alike are one.
+        // Signatures of ES256 are random, so equal tokens are the same one.
         algorithm: TokenAlgorithm::Es256,
         key: Secret::new(KeyPair::generate().unwrap().serialize_pem()),
         key_id: None,
@@ -71,13 +71,13 @@ fn tokens(reauthentication: Option<Reauthentication>) -> SessionToken {
     }
 }
 
-/// A session that renews its token every second on its open connection, and the token that it came with.
+/// A session that renews its token every second on its open connection, and its first token.
 fn renewing(script: &mut Script, peer: &mut Peer<Mqtt5>) -> (SessionId, String) {
     let how = Reauthentication { method: "JWT".to_owned(), after_s: 1 };
     let id = peer.clients.add_session(SessionConfig { token: Some(tokens(Some(how))), ..session("pump-7") });
     // Authentication method JWT.
     let welcome = script.connack(false, 0, &[0x15, 0, 3, b'J', b'W', b'T']);
-    let token = script.meet_with(peer, id, &welcome, |connect| {
+    let token = script.connect_with(peer, id, &welcome, |connect| {
         assert_eq!((connect.user, connect.password), (Some("pump-7"), None), "the token is no password");
         assert_eq!(connect.properties.authentication_method(), Some("JWT"));
         data_of(&connect.properties)
@@ -107,7 +107,7 @@ fn a_token_is_renewed_on_the_open_connection_again_and_again() {
         });
         assert!(token.starts_with("eyJ") && !seen.contains(&token), "{token}");
         seen.push(token);
-        script.say(&packet(0xf0, &[]));
+        script.send_bytes(&packet(0xf0, &[]));
         peer.wait("renewed", |record| record.reauthenticated == number);
     }
     assert!(peer.record.causes(id).is_empty(), "{:?}", peer.record.causes(id));
@@ -118,17 +118,17 @@ fn a_new_token_that_is_refused_ends_the_connection_as_its_log_in() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let (id, _) = renewing(&mut script, &mut peer);
     script.expect(&mut peer, PacketType::Auth, |_| ());
-    script.say(&packet(0xe0, &[0x87, 0]));
+    script.send_bytes(&packet(0xe0, &[0x87, 0]));
     peer.wait("closed", |record| !record.causes(id).is_empty());
     assert!(matches!(&peer.record.causes(id)[..], [Cause::NotAuthorized(reason)] if reason.code == Some(0x87)));
-    // One that asks for more than a token, and one that nobody has asked.
-    for asked in [true, false] {
+    // A server that requests more than a token, and one that sends AUTH without a request.
+    for requests in [true, false] {
         let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
         let (id, _) = renewing(&mut script, &mut peer);
-        if asked {
+        if requests {
             script.expect(&mut peer, PacketType::Auth, |_| ());
         }
-        script.say(&packet(0xf0, if asked { &[0x18, 0] } else { &[] }));
+        script.send_bytes(&packet(0xf0, if requests { &[0x18, 0] } else { &[] }));
         peer.wait("closed", |record| !record.causes(id).is_empty());
         assert!(matches!(&peer.record.causes(id)[..], [Cause::Protocol(_)]), "{:?}", peer.record.causes(id));
     }
@@ -143,7 +143,7 @@ fn a_token_is_signed_for_each_connection_and_sent_as_the_password() {
     for _ in 0..2 {
         let refusal = script.connack(false, 0x87, &[]);
         let before = peer.record.causes(id).len();
-        let password = script.meet_with(&mut peer, id, &refusal, |connect| {
+        let password = script.connect_with(&mut peer, id, &refusal, |connect| {
             assert_eq!(connect.user, Some("pump-7"));
             String::from_utf8(connect.password.unwrap().to_vec()).unwrap()
         });
@@ -160,10 +160,10 @@ fn a_token_is_signed_for_each_connection_and_sent_as_the_password() {
 }
 
 #[test]
-fn an_end_before_the_answer_says_so() {
+fn a_connection_that_ends_before_the_response_is_reported() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let id = peer.clients.add_session(session("hung-up"));
-    script.meet(&mut peer, id, &[]);
+    script.connect_client(&mut peer, id, &[]);
     script.close();
     peer.wait("closed", |record| !record.causes(id).is_empty());
     assert_eq!(peer.record.causes(id), [Cause::Dropped("closed by the server before CONNACK".into())]);
@@ -202,34 +202,34 @@ fn a_level_of_the_server_that_is_high_enough_is_no_news() {
 }
 
 #[test]
-fn many_subscriptions_are_asked_for_in_parts_and_answered_by_number() {
+fn many_subscriptions_are_requested_in_parts_and_matched_by_number() {
     const COUNT: usize = 200;
     let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
     let subscriptions = (0..COUNT)
         .map(|index| Subscription { filter: format!("filter/{index}").into(), qos: Qos::ExactlyOnce })
         .collect();
     let id = script.accept(&mut peer, SessionConfig { subscriptions, ..session("many") }, &[]);
-    let mut asked = 0;
-    while asked < COUNT {
+    let mut requests = 0;
+    while requests < COUNT {
         let (packet_id, count) = script.expect(&mut peer, PacketType::Subscribe, |found| {
             let Packet::Subscribe(subscribe) = found else { unreachable!() };
             for (offset, request) in subscribe.filters.iter().enumerate() {
-                assert_eq!(request.filter, format!("filter/{}", asked + offset));
+                assert_eq!(request.filter, format!("filter/{}", requests + offset));
             }
             (subscribe.packet_id, subscribe.filters.iter().count())
         });
         // Every third is refused, the others are granted at QoS 1.
-        let codes = (asked..asked + count).map(|index| if index % 3 == 0 { 0x80 } else { 1 });
+        let codes = (requests..requests + count).map(|index| if index % 3 == 0 { 0x80 } else { 1 });
         let body: Vec<u8> = packet_id.to_be_bytes().into_iter().chain(codes).collect();
-        script.say(&packet(0x90, &body));
-        asked += count;
+        script.send_bytes(&packet(0x90, &body));
+        requests += count;
     }
     peer.wait("all answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == COUNT);
-    let answers = peer.record.all(|event| match event {
+    let replies = peer.record.all(|event| match event {
         Event::Subscribed(_, index, granted) => Some((*index, granted.clone())),
         _ => None,
     });
-    for (position, (index, granted)) in answers.into_iter().enumerate() {
+    for (position, (index, granted)) in replies.into_iter().enumerate() {
         let expected = if index % 3 == 0 { Err(Reason::code(0x80, "failure")) } else { Ok(Qos::AtLeastOnce) };
         assert_eq!((index, granted), (position, expected));
     }
@@ -237,12 +237,12 @@ fn many_subscriptions_are_asked_for_in_parts_and_answered_by_number() {
 }
 
 #[test]
-fn an_answer_for_other_filters_ends_the_connection() {
+fn a_suback_for_other_filters_ends_the_connection() {
     for body in [&[0xff, 0xff, 0, 0][..], &[0xff, 0xfe, 0], &[0, 1, 0]] {
         let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
         let id = script.accept(&mut peer, subscriber("suback", "topic", Qos::BestEffort), &[]);
         script.expect(&mut peer, PacketType::Subscribe, |_| ());
-        script.say(&packet(0x90, body));
+        script.send_bytes(&packet(0x90, body));
         peer.wait("closed", |record| !record.causes(id).is_empty());
         assert!(matches!(peer.record.causes(id)[..], [Cause::Protocol(_)]));
     }
@@ -259,7 +259,7 @@ fn goodbye_of(goodbye: Goodbye) -> (Vec<u8>, Peer<Mqtt5>) {
 }
 
 #[test]
-fn a_graceful_end_has_words_and_a_cut_has_none() {
+fn a_graceful_end_sends_a_close_and_a_cut_does_not() {
     let (bytes, peer) = goodbye_of(Goodbye::Graceful);
     assert!(bytes.len() > 16 && bytes.ends_with(&[0xe0, 0]), "{bytes:?}");
     assert_count_eq!(peer.record.written(), 1);
@@ -284,7 +284,7 @@ fn sessions_connect_from_their_addresses_in_turn() {
 
 #[test]
 fn an_address_that_is_not_ours_is_unreachable() {
-    // 192.0.2.0/24 is for documentation (RFC 5737): nobody has it.
+    // 192.0.2.0/24 is for documentation (RFC 5737) and unused.
     let (_script, mut peer) = Script::with_peer_from::<Mqtt5>(Version::V5, &[[192, 0, 2, 1].into()]);
     let cause = peer.fail_to_connect(session("stranger"));
     assert!(matches!(&cause, Cause::Unreachable(words) if words.contains("assign requested address")), "{cause:?}");

@@ -1,4 +1,4 @@
-//! What MQTT has besides: numbers for topics, expiry, shared groups, on the wire.
+//! Optional features of MQTT on the wire: topic aliases, message expiry, shared subscriptions.
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::{publisher, subscriber};
@@ -40,10 +40,10 @@ fn a_number_stands_for_a_topic_on_its_connection_only() {
     }
     script.close();
     peer.wait("closed", |record| record.causes(id).len() == 1);
-    // The session is there: what was not acknowledged is sent again with its topic, and the next message makes the number
-    // known to this connection.
+    // The session is present: unacknowledged messages are resent with their topic, and the next message sets the alias
+    // on this connection.
     let answer = script.connack(true, 0, &[0x22, 0, 1]);
-    script.meet(&mut peer, id, &answer);
+    script.connect_client(&mut peer, id, &answer);
     for _ in 0..3 {
         assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), full(None, true));
     }
@@ -54,8 +54,8 @@ fn a_number_stands_for_a_topic_on_its_connection_only() {
     }
 }
 
-/// A message whose topic was a number may be too large with its topic written out: a server that got it would end the connection,
-/// find the session again, and so on.
+/// A message with a topic alias may be too large with its full topic: a server that receives it would end the
+/// connection, find the session again, and so on.
 #[test]
 fn a_message_too_large_to_be_sent_again_with_its_topic_is_refused_and_not_sent_again() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
@@ -74,7 +74,7 @@ fn a_message_too_large_to_be_sent_again_with_its_topic_is_refused_and_not_sent_a
     script.close();
     peer.wait("closed", |record| record.causes(id).len() == 1);
     let answer = script.connack(true, 0, &properties);
-    script.meet(&mut peer, id, &answer);
+    script.connect_client(&mut peer, id, &answer);
     assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), (topic.to_owned(), None, None, true));
     peer.linger(20);
     script.read();
@@ -90,7 +90,7 @@ fn a_message_too_large_to_be_sent_again_with_its_topic_is_refused_and_not_sent_a
 }
 
 #[test]
-fn a_server_without_numbers_for_topics_gets_topics_and_it_is_told() {
+fn a_server_without_topic_aliases_gets_topics_and_that_is_reported() {
     for properties in [&[][..], &[0x22, 0, 0]] {
         let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
         let options = SessionOptions { topic_alias: true, ..SessionOptions::default() };
@@ -105,7 +105,7 @@ fn a_server_without_numbers_for_topics_gets_topics_and_it_is_told() {
     }
 }
 
-fn filter_asked_for<C: Clients>(version: Version) -> String {
+fn requested_filter<C: Clients>(version: Version) -> String {
     let (mut script, mut peer) = Script::with_peer::<C>(version);
     let options = SessionOptions { shared: Some("workers".into()), ..SessionOptions::default() };
     script.accept(&mut peer, with(subscriber("shared", "a/+", Qos::AtLeastOnce), options), &[]);
@@ -117,12 +117,12 @@ fn filter_asked_for<C: Clients>(version: Version) -> String {
 
 #[test]
 fn a_shared_group_stands_in_the_filter() {
-    assert_eq!(filter_asked_for::<Mqtt5>(Version::V5), "$share/workers/a/+");
-    assert_eq!(filter_asked_for::<Mqtt311>(Version::V311), "$share/workers/a/+");
+    assert_eq!(requested_filter::<Mqtt5>(Version::V5), "$share/workers/a/+");
+    assert_eq!(requested_filter::<Mqtt311>(Version::V311), "$share/workers/a/+");
 }
 
 #[test]
-fn a_server_that_shares_nothing_is_not_asked() {
+fn a_server_without_shared_subscriptions_gets_no_request() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let options = SessionOptions { shared: Some("workers".into()), ..SessionOptions::default() };
     // Shared subscription available: 0.
@@ -133,7 +133,7 @@ fn a_server_that_shares_nothing_is_not_asked() {
     peer.linger(20);
     script.read();
     assert!(script.received().is_empty());
-    script.say(&packet(0xd0, &[]));
+    script.send_bytes(&packet(0xd0, &[]));
     peer.linger(20);
     assert!(peer.record.causes(id).is_empty());
 }

@@ -1,4 +1,4 @@
-//! Messages of ours: acknowledged, refused, sent again, stuck.
+//! Outgoing messages: acknowledged, refused, resent, blocked.
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::publisher;
@@ -34,7 +34,7 @@ fn outcomes(events: &[Event]) -> Vec<(u32, Result<(), Option<u8>>)> {
 }
 
 #[test]
-fn a_refused_message_is_told_with_its_code_and_frees_its_place() {
+fn a_refused_message_is_reported_with_its_code_and_frees_its_window() {
     for (qos, answer) in [(Qos::AtLeastOnce, 0x40), (Qos::ExactlyOnce, 0x50)] {
         let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
         let config = SessionConfig { in_flight_window: 1, ..publisher("refused", "topic", qos) };
@@ -44,10 +44,10 @@ fn a_refused_message_is_told_with_its_code_and_frees_its_place() {
             assert_eq!(peer.offer(id, 16), SendOutcome::WouldBlock);
             peer.flush(id);
             let (packet_id, _) = script.expect(&mut peer, PacketType::Publish, publish_id);
-            script.say(&ack(answer, packet_id, Some(code)));
+            script.send_bytes(&ack(answer, packet_id, Some(code)));
             if qos == Qos::ExactlyOnce && code < 0x80 {
                 let (_, released, _) = script.expect(&mut peer, PacketType::Pubrel, ack_id);
-                script.say(&ack(0x70, released, None));
+                script.send_bytes(&ack(0x70, released, None));
             }
             peer.wait("room", |record| record.count(|event| *event == Event::Writable(id)) == sequence);
         }
@@ -63,15 +63,15 @@ fn qos_2_is_acknowledged_by_pubrec_and_frees_its_place_with_pubcomp() {
     assert_eq!(peer.offer(id, 16), SendOutcome::Accepted);
     peer.flush(id);
     let (packet_id, _) = script.expect(&mut peer, PacketType::Publish, publish_id);
-    // A repeated PUBREC is answered again and told once.
+    // A repeated PUBREC gets another PUBREL and is reported once.
     for _ in 0..2 {
-        script.say(&ack(0x50, packet_id, None));
+        script.send_bytes(&ack(0x50, packet_id, None));
         let answer = script.expect(&mut peer, PacketType::Pubrel, ack_id);
         assert_eq!(answer, (AckKind::Pubrel, packet_id, 0));
     }
     assert_eq!(outcomes(&peer.record.events), [(1, Ok(()))]);
     assert_eq!(peer.offer(id, 16), SendOutcome::WouldBlock);
-    script.say(&ack(0x70, packet_id, None));
+    script.send_bytes(&ack(0x70, packet_id, None));
     peer.wait("room", |record| record.count(|event| *event == Event::Writable(id)) == 1);
     assert_eq!(peer.offer(id, 16), SendOutcome::Accepted);
 }
@@ -84,7 +84,7 @@ fn an_acknowledgement_of_nothing_ends_the_connection() {
         assert_eq!(peer.offer(id, 16), SendOutcome::Accepted);
         peer.flush(id);
         script.expect(&mut peer, PacketType::Publish, publish_id);
-        script.say(&answer);
+        script.send_bytes(&answer);
         peer.wait("closed", |record| !record.causes(id).is_empty());
         assert!(matches!(peer.record.causes(id)[..], [Cause::Protocol(_)]));
         assert_count_eq!((peer.record.acknowledged(), peer.record.unanswered()), (0, 1));
@@ -92,7 +92,7 @@ fn an_acknowledgement_of_nothing_ends_the_connection() {
 }
 
 #[test]
-fn repetitions_keep_order_marks_and_the_window() {
+fn retransmissions_preserve_order_flags_and_the_window() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let config = SessionConfig { persistent: true, ..publisher("again", "topic", Qos::ExactlyOnce) };
     let id = script.accept(&mut peer, config, &[]);
@@ -102,20 +102,20 @@ fn repetitions_keep_order_marks_and_the_window() {
     peer.flush(id);
     let ids: Vec<u16> = (0..4).map(|_| script.expect(&mut peer, PacketType::Publish, publish_id).0).collect();
     // The second is received, not released; then the connection ends.
-    script.say(&ack(0x50, ids[1], None));
+    script.send_bytes(&ack(0x50, ids[1], None));
     script.expect(&mut peer, PacketType::Pubrel, ack_id);
     script.close();
     peer.wait("closed", |record| record.causes(id).len() == 1);
-    // Back with room for three.
+    // Reconnected with a window of three.
     let answer = script.connack(true, 0, &[0x21, 0, 3]);
-    script.meet(&mut peer, id, &answer);
+    script.connect_client(&mut peer, id, &answer);
     assert_eq!(script.expect(&mut peer, PacketType::Publish, publish_id), (ids[0], true));
     assert_eq!(script.expect(&mut peer, PacketType::Pubrel, ack_id), (AckKind::Pubrel, ids[1], 0));
     assert_eq!(script.expect(&mut peer, PacketType::Publish, publish_id), (ids[2], true));
     peer.linger(20);
     script.read();
     assert!(script.received().is_empty(), "the fourth waits for room");
-    script.say(&ack(0x70, ids[1], None));
+    script.send_bytes(&ack(0x70, ids[1], None));
     assert_eq!(script.expect(&mut peer, PacketType::Publish, publish_id), (ids[3], true));
     let resent = peer.record.all(|event| match event {
         Event::Resent(_, token) => Some(token.sequence),
@@ -128,13 +128,13 @@ fn repetitions_keep_order_marks_and_the_window() {
     peer.wait("closed", |record| record.causes(id).len() == 2);
     assert_count_eq!(peer.record.unanswered(), 0);
     let answer = script.connack(false, 0, &[]);
-    script.meet(&mut peer, id, &answer);
+    script.connect_client(&mut peer, id, &answer);
     peer.wait("connected", |record| record.connects(id).len() == 3);
     assert_count_eq!(peer.record.unanswered(), 3);
     assert_eq!(outcomes(&peer.record.events), [(2, Ok(()))]);
 }
 
-/// Every message handed over is either written or abandoned, in order, and never both.
+/// Every submitted message is either written or abandoned, in order, and never both.
 fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
     let (mut script, mut peer) = Script::with_peer::<C>(version);
     let config = publisher("stuck", "topic", Qos::AtLeastOnce);
@@ -171,7 +171,7 @@ fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
 }
 
 #[test]
-fn what_is_stuck_at_the_end_is_abandoned() {
+fn unsent_messages_are_abandoned_at_the_end() {
     a_server_that_does_not_read::<Mqtt5>(Version::V5, false);
     a_server_that_does_not_read::<Mqtt311>(Version::V311, true);
 }

@@ -2,7 +2,7 @@
 
 use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::peer::{Peer, RUN, publisher, subscriber};
-use pubmark_conformance::recorder::{Asked, Event};
+use pubmark_conformance::recorder::{Event, ReceivedRequest};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, SendOutcome, SessionConfig, SessionId, SessionOptions, Subscription};
 use pubmark_protocol::events::{Reason, Token};
@@ -26,12 +26,12 @@ fn asking(script: &mut Script, peer: &mut Peer<Mqtt5>) -> SessionId {
         subscribe.packet_id
     });
     let [high, low] = packet_id.to_be_bytes();
-    script.say(&packet(0x90, &[high, low, 0, 0]));
+    script.send_bytes(&packet(0x90, &[high, low, 0, 0]));
     peer.wait("granted", |record| record.count(|event| matches!(event, Event::Subscribed(_, 0, Ok(_)))) == 1);
     id
 }
 
-/// A PUBLISH of a server's.
+/// A PUBLISH of a server.
 fn published(properties: &[Property<'_>], payload: &[u8]) -> Vec<u8> {
     let head = PublishHead {
         dup: false,
@@ -57,7 +57,7 @@ fn seen(found: Packet<'_>) -> Seen {
 }
 
 #[test]
-fn a_request_says_where_its_reply_goes_and_which_it_is() {
+fn a_request_has_a_response_topic_and_a_correlation() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let id = asking(&mut script, &mut peer);
     for sequence in [1, 2] {
@@ -83,14 +83,14 @@ fn a_reply_is_known_by_its_correlation_data_alone() {
         (None, None),
     ] {
         let properties: Vec<_> = correlation.into_iter().map(Property::CorrelationData).collect();
-        script.say(&published(&properties, &reply));
-        peer.wait("the reply", |record| !record.answers.is_empty());
-        assert_eq!(peer.record.answers.remove(0).request, expected, "{correlation:?}");
+        script.send_bytes(&published(&properties, &reply));
+        peer.wait("the reply", |record| !record.replies.is_empty());
+        assert_eq!(peer.record.replies.remove(0).request, expected, "{correlation:?}");
     }
 }
 
-/// A session that answers, and a request at it.
-fn asked(script: &mut Script, peer: &mut Peer<Mqtt5>, qos: Qos, properties: &[u8]) -> Asked {
+/// A responder, and a request that it received.
+fn asked(script: &mut Script, peer: &mut Peer<Mqtt5>, qos: Qos, properties: &[u8]) -> ReceivedRequest {
     let options = SessionOptions { replies_at: Some(qos), ..SessionOptions::default() };
     let config = SessionConfig { options, in_flight_window: 1, ..subscriber("answers", "topic", qos) };
     script.accept(peer, config, properties);
@@ -98,12 +98,12 @@ fn asked(script: &mut Script, peer: &mut Peer<Mqtt5>, qos: Qos, properties: &[u8
     let mut request = Vec::new();
     header::write(&mut request, 24, RUN, 5, 6, 7);
     let reason = [Property::ResponseTopic("back/to/5"), Property::CorrelationData(b"\0\xffany")];
-    script.say(&published(&reason, &request));
-    peer.wait("the request", |record| record.asked.len() == 1);
-    peer.record.asked.remove(0)
+    script.send_bytes(&published(&reason, &request));
+    peer.wait("the request", |record| record.received_requests.len() == 1);
+    peer.record.received_requests.remove(0)
 }
 
-fn answer(asked: &Asked, qos: Qos, number: u32, payload_bytes: u32) -> OutgoingReply<'_> {
+fn answer(asked: &ReceivedRequest, qos: Qos, number: u32, payload_bytes: u32) -> OutgoingReply<'_> {
     OutgoingReply {
         to: ReplyTo { address: &asked.address, correlation: &asked.correlation },
         qos,
@@ -130,7 +130,7 @@ fn a_reply_goes_where_the_request_said_and_is_acknowledged_under_its_own_name() 
     let (topic, response_topic, correlation, packet_id) = script.expect(&mut peer, PacketType::Publish, seen);
     assert_eq!((topic.as_str(), response_topic, correlation), ("back/to/5", None, Some(b"\0\xffany".to_vec())));
     let [high, low] = packet_id.unwrap().to_be_bytes();
-    script.say(&packet(0x40, &[high, low, 0x87, 0]));
+    script.send_bytes(&packet(0x40, &[high, low, 0x87, 0]));
     let refused = Event::Acknowledged(session, reply.token(), Err(Reason::code(0x87, "not authorized")));
     peer.wait("the refusal", |record| record.count(|event| *event == refused) == 1);
     peer.wait("room", |record| record.count(|event| *event == Event::Writable(session)) == 1);

@@ -1,4 +1,4 @@
-//! A server whose every byte the test decides; it lives in the test's thread and turns with the client's loop.
+//! A scripted server. It runs on the thread of the test, in turn with the client's loop.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -40,13 +40,13 @@ impl Script {
         Script { version: self.version, listener, stream: None, received: Vec::new() }
     }
 
-    /// Lets a session connect, takes its CONNECT and says `answer`.
-    pub fn meet<C: Clients>(&mut self, peer: &mut Peer<C>, session: SessionId, answer: &[u8]) {
-        self.meet_with(peer, session, answer, |_| ());
+    /// Lets a session connect, reads its CONNECT and sends `answer`.
+    pub fn connect_client<C: Clients>(&mut self, peer: &mut Peer<C>, session: SessionId, answer: &[u8]) {
+        self.connect_with(peer, session, answer, |_| ());
     }
 
-    /// The same, with a look at its CONNECT.
-    pub fn meet_with<C: Clients, T>(
+    /// The same, with access to its CONNECT.
+    pub fn connect_with<C: Clients, T>(
         &mut self,
         peer: &mut Peer<C>,
         session: SessionId,
@@ -63,7 +63,7 @@ impl Script {
             let Packet::Connect(connect) = packet else { unreachable!() };
             look(connect)
         });
-        self.say(answer);
+        self.send_bytes(answer);
         seen
     }
 
@@ -71,7 +71,7 @@ impl Script {
     pub fn accept<C: Clients>(&mut self, peer: &mut Peer<C>, config: SessionConfig, properties: &[u8]) -> SessionId {
         let session = peer.clients.add_session(config);
         let answer = self.connack(false, 0, properties);
-        self.meet(peer, session, &answer);
+        self.connect_client(peer, session, &answer);
         peer.wait("connected", |record| !record.connects(session).is_empty());
         session
     }
@@ -97,18 +97,18 @@ impl Script {
         packet(first_byte, &body)
     }
 
-    /// Where the client connected from.
+    /// Address of the client.
     pub fn client(&self) -> IpAddr {
         self.stream.as_ref().unwrap().peer_addr().unwrap().ip()
     }
 
-    /// Says bytes.
-    pub fn say(&mut self, bytes: &[u8]) {
+    /// Sends bytes.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    /// Says as many bytes as the sockets take without being read; returns their number.
-    pub fn say_what_fits(&mut self, bytes: &[u8]) -> usize {
+    /// Sends as many bytes as the sockets accept without being read; returns their number.
+    pub fn send_while_accepted(&mut self, bytes: &[u8]) -> usize {
         let mut said = 0;
         while said < bytes.len() {
             match self.stream.as_mut().unwrap().write(&bytes[said..]) {
@@ -120,7 +120,7 @@ impl Script {
         said
     }
 
-    /// Turns the client's loop until its next packet is here, which must be of this type.
+    /// Runs the client's loop until its next packet has arrived, which must be of this type.
     pub fn expect<C: Clients, T>(
         &mut self,
         peer: &mut Peer<C>,
@@ -142,7 +142,7 @@ impl Script {
         }
     }
 
-    /// Reads what is there; false at the end of the stream.
+    /// Reads all available bytes; false at the end of the stream.
     pub fn read(&mut self) -> bool {
         let mut buffer = [0; 65_536];
         match self.stream.as_mut().unwrap().read(&mut buffer) {
@@ -155,7 +155,7 @@ impl Script {
         }
     }
 
-    /// Bytes that no expectation has taken.
+    /// Received bytes that no expectation has consumed.
     pub fn received(&self) -> &[u8] {
         &self.received
     }
@@ -201,5 +201,5 @@ pub fn payload(sequence: u32, payload_bytes: usize) -> Vec<u8> {
     out
 }
 
-/// No properties, for packets made by the codec.
+/// No properties, for packets of the codec.
 pub const NONE: Properties<'static> = Properties::NONE;

@@ -1,4 +1,4 @@
-//! WebSocket under MQTT: what a server says in frames, cut anywhere, and what it should not say.
+//! WebSocket under MQTT: frames of a server, split anywhere, and invalid ones.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -23,13 +23,13 @@ struct Frames {
     received: Vec<u8>,
 }
 
-struct Meeting {
+struct Harness {
     peer: Peer<Mqtt5>,
     listener: TcpListener,
 }
 
-impl Meeting {
-    fn new() -> Meeting {
+impl Harness {
+    fn new() -> Harness {
         let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
         let upgrade = Upgrade { host: address.to_string(), path: "/mqtt".to_owned(), subprotocol: "mqtt".to_owned() };
@@ -41,11 +41,11 @@ impl Meeting {
             upgrade: Some(upgrade),
             settings: None,
         };
-        Meeting { peer: Peer::open(endpoint), listener }
+        Harness { peer: Peer::open(endpoint), listener }
     }
 
-    /// Lets a session connect and takes its request; returns its key too.
-    fn meet(&mut self, config: SessionConfig) -> (SessionId, Frames, String) {
+    /// Lets a session connect and reads its request; also returns its key.
+    fn connect_client(&mut self, config: SessionConfig) -> (SessionId, Frames, String) {
         let session = self.peer.clients.add_session(config);
         self.peer.clients.connect(session, &mut self.peer.record);
         let (stream, _) = self.listener.accept().unwrap();
@@ -61,19 +61,20 @@ impl Meeting {
 
     /// Lets a session connect and accepts it, and MQTT's CONNECT with it.
     fn accept(&mut self, config: SessionConfig) -> (SessionId, Frames) {
-        let (session, mut frames, key) = self.meet(config);
-        frames.say(answer(&key).as_bytes());
+        let (session, mut frames, key) = self.connect_client(config);
+        frames.send_bytes(answer(&key).as_bytes());
         let connect = frames.frame(&mut self.peer);
         assert_eq!((connect.0, connect.1[0]), (0x82, 0x10));
-        frames.say(&frame(0x82, &CONNACK));
+        frames.send_bytes(&frame(0x82, &CONNACK));
         self.peer.wait("connected", |record| !record.connects(session).is_empty());
         (session, frames)
     }
 
-    /// Lets a session connect, says this to its request, and gives the cause with which the connection ends.
-    fn end_after(&mut self, say: impl Fn(&str) -> Vec<u8>) -> Cause {
-        let (session, mut frames, key) = self.meet(session("refused"));
-        frames.say(&say(&key));
+    /// Lets a session connect, sends this response to its request, and returns the cause with which the connection
+    /// ends.
+    fn end_after(&mut self, send_bytes: impl Fn(&str) -> Vec<u8>) -> Cause {
+        let (session, mut frames, key) = self.connect_client(session("refused"));
+        frames.send_bytes(&send_bytes(&key));
         self.peer.wait("closed", |record| !record.causes(session).is_empty());
         self.peer.record.causes(session).remove(0)
     }
@@ -103,11 +104,11 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 impl Frames {
-    fn say(&mut self, bytes: &[u8]) {
+    fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Turns the client's loop until what came is `long_enough`, and takes that.
+    /// Runs the client's loop until the received bytes are `long_enough`, and returns them.
     fn take(&mut self, peer: &mut Peer<Mqtt5>, long_enough: impl Fn(&[u8]) -> Option<usize>) -> Vec<u8> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -140,7 +141,7 @@ impl Frames {
     }
 }
 
-/// Three messages, spread over frames that end where they like, with a ping between.
+/// Three messages in frames that end anywhere, with a ping in between.
 fn three_messages() -> Vec<u8> {
     let publish = |sequence| packet(0x30, &[b"\0\x05topic\0".as_slice(), &payload(sequence, 100)].concat());
     let [first, second, third] = [publish(1), publish(2), publish(3)];
@@ -158,87 +159,87 @@ fn three_messages() -> Vec<u8> {
 #[test]
 fn messages_arrive_whole_wherever_frames_and_reads_end() {
     let bytes = three_messages();
-    let mut meeting = Meeting::new();
-    let (session, mut frames) = meeting.accept(subscriber("cut", "topic", Qos::BestEffort));
-    frames.frame(&mut meeting.peer);
+    let mut harness = Harness::new();
+    let (session, mut frames) = harness.accept(subscriber("cut", "topic", Qos::BestEffort));
+    frames.frame(&mut harness.peer);
     for cut in 0..bytes.len() {
-        let before = meeting.peer.record.arrived.len();
-        frames.say(&bytes[..cut]);
-        meeting.peer.linger(1);
-        frames.say(&bytes[cut..]);
-        meeting.peer.wait("three messages", |record| record.arrived.len() == before + 3);
-        assert_eq!(frames.frame(&mut meeting.peer), (0x8a, b"ping".to_vec()));
+        let before = harness.peer.record.arrived.len();
+        frames.send_bytes(&bytes[..cut]);
+        harness.peer.linger(1);
+        frames.send_bytes(&bytes[cut..]);
+        harness.peer.wait("three messages", |record| record.arrived.len() == before + 3);
+        assert_eq!(frames.frame(&mut harness.peer), (0x8a, b"ping".to_vec()));
     }
-    assert_count!(meeting.peer.record.arrived.iter().all(|one| one.intact));
-    assert!(meeting.peer.record.causes(session).is_empty());
+    assert_count!(harness.peer.record.arrived.iter().all(|one| one.intact));
+    assert!(harness.peer.record.causes(session).is_empty());
 }
 
 #[test]
-fn what_we_send_is_in_masked_binary_frames_and_written_when_the_socket_has_it() {
-    let mut meeting = Meeting::new();
-    let (session, mut frames) = meeting.accept(publisher("out", "topic", Qos::BestEffort));
-    assert_eq!(meeting.peer.offer(session, 40_000), SendOutcome::Accepted);
-    meeting.peer.flush(session);
-    meeting.peer.wait("written", |record| record.written() == 1);
+fn our_messages_are_masked_binary_frames_and_written_when_the_socket_has_them() {
+    let mut harness = Harness::new();
+    let (session, mut frames) = harness.accept(publisher("out", "topic", Qos::BestEffort));
+    assert_eq!(harness.peer.offer(session, 40_000), SendOutcome::Accepted);
+    harness.peer.flush(session);
+    harness.peer.wait("written", |record| record.written() == 1);
     let mut bytes = Vec::new();
     while bytes.len() < 40_000 {
-        let (first, part) = frames.frame(&mut meeting.peer);
+        let (first, part) = frames.frame(&mut harness.peer);
         assert_eq!(first, 0x82);
         bytes.extend(part);
     }
     assert_eq!((bytes[0], bytes.len()), (0x30, 1 + 3 + 7 + 1 + 40_000));
-    // A goodbye: MQTT's, then WebSocket's.
-    meeting.peer.leave(session, Goodbye::Graceful);
-    assert_eq!(frames.frame(&mut meeting.peer), (0x82, vec![0xe0, 0]));
-    assert_eq!(frames.frame(&mut meeting.peer), (0x88, vec![3, 0xe8]));
+    // A graceful end: DISCONNECT of MQTT, then a close frame of WebSocket.
+    harness.peer.leave(session, Goodbye::Graceful);
+    assert_eq!(frames.frame(&mut harness.peer), (0x82, vec![0xe0, 0]));
+    assert_eq!(frames.frame(&mut harness.peer), (0x88, vec![3, 0xe8]));
 }
 
 #[test]
 fn a_server_that_does_not_read_leaves_messages_in_our_hands() {
-    let mut meeting = Meeting::new();
-    let (session, _frames) = meeting.accept(publisher("stuck", "topic", Qos::BestEffort));
+    let mut harness = Harness::new();
+    let (session, _frames) = harness.accept(publisher("stuck", "topic", Qos::BestEffort));
     let mut handed = 0;
     loop {
         let before = handed;
-        while meeting.peer.offer(session, 1_000) == SendOutcome::Accepted {
+        while harness.peer.offer(session, 1_000) == SendOutcome::Accepted {
             handed += 1;
         }
         if handed == before {
             break;
         }
-        meeting.peer.flush(session);
-        meeting.peer.linger(10);
+        harness.peer.flush(session);
+        harness.peer.linger(10);
     }
-    assert!(meeting.peer.clients.unsent_bytes() > 100_000);
-    meeting.peer.leave(session, Goodbye::Cut);
+    assert!(harness.peer.clients.unsent_bytes() > 100_000);
+    harness.peer.leave(session, Goodbye::Cut);
     let abandoned =
-        meeting.peer.record.count(|event| matches!(event, pubmark_conformance::recorder::Event::Abandoned(..)));
+        harness.peer.record.count(|event| matches!(event, pubmark_conformance::recorder::Event::Abandoned(..)));
     assert!(abandoned > 0);
-    assert_count_eq!(meeting.peer.record.written() + abandoned, handed);
+    assert_count_eq!(harness.peer.record.written() + abandoned, handed);
 }
 
 #[test]
-fn answers_to_the_handshake_are_told_apart() {
-    let mut meeting = Meeting::new();
-    let cause = meeting.end_after(|_| b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec());
+fn responses_to_the_handshake_are_distinguished() {
+    let mut harness = Harness::new();
+    let cause = harness.end_after(|_| b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec());
     assert!(matches!(&cause, Cause::Refused(reason) if reason.to_string() == "HTTP 404 Not Found"), "{cause:?}");
-    let cause = meeting.end_after(|_| b"HTTP/1.1 401 Unauthorized\r\n\r\n".to_vec());
+    let cause = harness.end_after(|_| b"HTTP/1.1 401 Unauthorized\r\n\r\n".to_vec());
     assert!(
         matches!(&cause, Cause::NotAuthorized(reason) if reason.to_string() == "HTTP 401 Unauthorized"),
         "{cause:?}"
     );
-    let cause = meeting.end_after(|_| CONNACK.to_vec());
+    let cause = harness.end_after(|_| CONNACK.to_vec());
     assert_eq!(cause, Cause::Protocol("no answer of HTTP/1.1 to the WebSocket handshake".to_owned()));
-    let cause = meeting.end_after(|key| answer(key).replace("mqtt", "chat").into_bytes());
+    let cause = harness.end_after(|key| answer(key).replace("mqtt", "chat").into_bytes());
     assert!(matches!(&cause, Cause::Protocol(words) if words.contains("another subprotocol than `mqtt`")), "{cause:?}");
-    let cause = meeting.end_after(|_| answer("another").into_bytes());
+    let cause = harness.end_after(|_| answer("another").into_bytes());
     assert!(matches!(&cause, Cause::Protocol(words) if words.contains("another key than ours")), "{cause:?}");
-    // Nothing of MQTT may come before the frames are agreed on.
-    let (session, frames, _) = meeting.meet(session("hung-up"));
+    // MQTT packets may not precede the end of the handshake.
+    let (session, frames, _) = harness.connect_client(session("hung-up"));
     drop(frames);
-    meeting.peer.wait("closed", |record| !record.causes(session).is_empty());
+    harness.peer.wait("closed", |record| !record.causes(session).is_empty());
     let expected = Cause::Dropped("closed by the server during the WebSocket handshake".to_owned());
-    assert_eq!(meeting.peer.record.causes(session), [expected]);
+    assert_eq!(harness.peer.record.causes(session), [expected]);
 }
 
 #[test]
@@ -250,25 +251,25 @@ fn frames_against_the_rules_end_the_connection() {
         (frame(0x82, &packet(0xf0, &[0x18, 0])), ""),
         (frame(0x82, &[0x30, 0xff, 0xff, 0xff, 0x7f]), "packet of 268435460 B exceeds the limit of 8388608 B"),
     ] {
-        let mut meeting = Meeting::new();
-        let (session, mut frames) = meeting.accept(session("hostile"));
-        frames.say(&bytes);
-        meeting.peer.wait("closed", |record| !record.causes(session).is_empty());
-        let cause = meeting.peer.record.causes(session).remove(0);
+        let mut harness = Harness::new();
+        let (session, mut frames) = harness.accept(session("hostile"));
+        frames.send_bytes(&bytes);
+        harness.peer.wait("closed", |record| !record.causes(session).is_empty());
+        let cause = harness.peer.record.causes(session).remove(0);
         assert!(matches!(&cause, Cause::Protocol(found) if found.contains(words)), "{cause:?}");
     }
 }
 
 #[test]
-fn a_close_tells_why_behind_what_was_said_before_it() {
-    let mut meeting = Meeting::new();
-    let (session, mut frames) = meeting.accept(subscriber("closed", "topic", Qos::BestEffort));
-    frames.frame(&mut meeting.peer);
+fn a_close_is_reported_after_the_packets_before_it() {
+    let mut harness = Harness::new();
+    let (session, mut frames) = harness.accept(subscriber("closed", "topic", Qos::BestEffort));
+    frames.frame(&mut harness.peer);
     let bytes = [three_messages(), frame(0x88, b"\x03\xe9maintenance")].concat();
-    frames.say(&bytes);
-    meeting.peer.wait("closed", |record| !record.causes(session).is_empty());
-    assert_count_eq!(meeting.peer.record.arrived.len(), 3);
-    let cause = meeting.peer.record.causes(session).remove(0);
+    frames.send_bytes(&bytes);
+    harness.peer.wait("closed", |record| !record.causes(session).is_empty());
+    assert_count_eq!(harness.peer.record.arrived.len(), 3);
+    let cause = harness.peer.record.causes(session).remove(0);
     let expected = "it closed the WebSocket with code 1001: maintenance";
     assert!(matches!(&cause, Cause::Server { reason, .. } if reason.to_string() == expected), "{cause:?}");
 }

@@ -9,53 +9,53 @@ use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
 
-use crate::script::{Meeting, Script};
+use crate::script::{Harness, Script};
 
 const INFO: &[u8] = b"INFO {\"server_id\":\"x\",\"max_payload\":1000,\"headers\":true}\r\n";
 
-/// An answer to the request whose last reply subject is found in `reason`.
+/// A response to the request whose last reply subject is found in `reason`.
 fn answer(reason: &str, kind: &str, json: &str) -> String {
     let reply = reason.split_whitespace().rfind(|word| word.contains(&format!(".{kind}."))).unwrap();
     format!("MSG {reply} 1 {}\r\n{json}\r\n", json.len())
 }
 
-/// A session whose streams were asked for; what it said.
-fn asked(config: SessionConfig) -> (Meeting<JetStreamClients>, SessionId, Script, String) {
-    let mut meeting = Meeting::new(false);
-    let (id, mut script) = meeting.accept(config);
-    script.say(INFO);
-    script.expect(&mut meeting.peer, b"PING\r\n");
-    script.say(b"PONG\r\n");
-    let reason = script.expect(&mut meeting.peer, b"}\r\n");
-    (meeting, id, script, reason)
+/// A session that has requested its streams, and the bytes that it sent.
+fn requested_streams(config: SessionConfig) -> (Harness<JetStreamClients>, SessionId, Script, String) {
+    let mut harness = Harness::new(false);
+    let (id, mut script) = harness.accept(config);
+    script.send_bytes(INFO);
+    script.expect(&mut harness.peer, b"PING\r\n");
+    script.send_bytes(b"PONG\r\n");
+    let reason = script.expect(&mut harness.peer, b"}\r\n");
+    (harness, id, script, reason)
 }
 
-/// A session that is open.
-fn opened(config: SessionConfig) -> (Meeting<JetStreamClients>, SessionId, Script) {
-    let (mut meeting, id, mut script, reason) = asked(config);
-    script.say(answer(&reason, "s", "{\"created\":\"2026-01-01T00:00:00Z\"}").as_bytes());
-    meeting.peer.wait("connected", |record| !record.connects(id).is_empty());
-    (meeting, id, script)
+/// An open session.
+fn opened(config: SessionConfig) -> (Harness<JetStreamClients>, SessionId, Script) {
+    let (mut harness, id, mut script, reason) = requested_streams(config);
+    script.send_bytes(answer(&reason, "s", "{\"created\":\"2026-01-01T00:00:00Z\"}").as_bytes());
+    harness.peer.wait("connected", |record| !record.connects(id).is_empty());
+    (harness, id, script)
 }
 
 #[test]
 fn a_stream_that_is_refused_is_a_session_that_is_refused() {
-    let (mut meeting, id, mut script, reason) = asked(publisher("no-stream", "level/a", Qos::AtLeastOnce));
+    let (mut harness, id, mut script, reason) = requested_streams(publisher("no-stream", "level/a", Qos::AtLeastOnce));
     assert!(reason.contains("$JS.API.STREAM.CREATE.PUBMARK_level") && reason.contains("\"level.>\""), "{reason}");
     let refusal = "{\"error\":{\"code\":400,\"err_code\":10065,\"description\":\"subjects overlap\"}}";
-    script.say(answer(&reason, "s", refusal).as_bytes());
-    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-    let causes = meeting.peer.record.causes(id);
+    script.send_bytes(answer(&reason, "s", refusal).as_bytes());
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = harness.peer.record.causes(id);
     assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("subjects overlap")), "{causes:?}");
 }
 
 #[test]
-fn a_server_without_jetstream_is_reported_as_such() {
-    let (mut meeting, id, mut script, reason) = asked(publisher("off", "level/a", Qos::AtLeastOnce));
+fn a_server_without_jetstream_is_reported() {
+    let (mut harness, id, mut script, reason) = requested_streams(publisher("off", "level/a", Qos::AtLeastOnce));
     let reply = reason.split_whitespace().find(|word| word.contains(".s.")).unwrap();
-    script.say(format!("HMSG {reply} 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n").as_bytes());
-    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-    let causes = meeting.peer.record.causes(id);
+    script.send_bytes(format!("HMSG {reply} 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n").as_bytes());
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = harness.peer.record.causes(id);
     assert!(
         matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("JetStream is disabled")),
         "{causes:?}"
@@ -64,94 +64,94 @@ fn a_server_without_jetstream_is_reported_as_such() {
 
 #[test]
 fn a_consumer_that_is_refused_is_a_subscription_that_is_refused() {
-    let (mut meeting, id, mut script) = opened(subscriber("no-consumer", "level/#", Qos::AtLeastOnce));
-    let reason = script.expect(&mut meeting.peer, b"}}\r\n");
+    let (mut harness, id, mut script) = opened(subscriber("no-consumer", "level/#", Qos::AtLeastOnce));
+    let reason = script.expect(&mut harness.peer, b"}}\r\n");
     assert!(reason.contains("\"filter_subjects\":[\"level\",\"level.>\"]"), "{reason}");
     let refusal = "{\"error\":{\"code\":400,\"err_code\":10026,\"description\":\"maximum consumers limit reached\"}}";
-    script.say(answer(&reason, "c", refusal).as_bytes());
-    meeting.peer.wait("answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
-    assert_eq!(meeting.peer.record.count(|event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id)), 1);
+    script.send_bytes(answer(&reason, "c", refusal).as_bytes());
+    harness.peer.wait("answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+    assert_eq!(harness.peer.record.count(|event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id)), 1);
 }
 
 #[test]
-fn a_message_is_acknowledged_or_refused_by_its_own_answer_alone() {
-    let (mut meeting, id, mut script) = opened(publisher("acks", "level/a", Qos::AtLeastOnce));
+fn a_message_is_settled_only_by_its_own_response() {
+    let (mut harness, id, mut script) = opened(publisher("acks", "level/a", Qos::AtLeastOnce));
     for _ in 0..2 {
-        meeting.peer.send(id, 24);
+        harness.peer.send(id, 24);
     }
-    let reason = script.expect(&mut meeting.peer, b"\r\n");
+    let reason = script.expect(&mut harness.peer, b"\r\n");
     let replies: Vec<&str> = reason.split_whitespace().filter(|word| word.contains(".p.")).collect();
     assert_eq!(replies.len(), 2, "{reason}");
     let full = "{\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"maximum messages exceeded\"}}";
-    script.say(format!("MSG {} 1 {}\r\n{full}\r\n", replies[1], full.len()).as_bytes());
-    script.say(format!("MSG {} 1 9\r\n{{\"seq\":1}}\r\n", replies[0]).as_bytes());
-    meeting.peer.wait("both", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 2);
-    let outcomes = meeting.peer.record.all(|event| match event {
+    script.send_bytes(format!("MSG {} 1 {}\r\n{full}\r\n", replies[1], full.len()).as_bytes());
+    script.send_bytes(format!("MSG {} 1 9\r\n{{\"seq\":1}}\r\n", replies[0]).as_bytes());
+    harness.peer.wait("both", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 2);
+    let outcomes = harness.peer.record.all(|event| match event {
         Event::Acknowledged(_, token, outcome) => Some((token.sequence, outcome.is_ok())),
         _ => None,
     });
     assert_eq!(outcomes, [(2, false), (1, true)]);
-    // The same once more answers nothing.
-    script.say(format!("MSG {} 1 9\r\n{{\"seq\":1}}\r\n", replies[0]).as_bytes());
-    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-    assert!(matches!(meeting.peer.record.causes(id)[..], [Cause::Protocol(_)]));
+    // A copy of it settles nothing.
+    script.send_bytes(format!("MSG {} 1 9\r\n{{\"seq\":1}}\r\n", replies[0]).as_bytes());
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+    assert!(matches!(harness.peer.record.causes(id)[..], [Cause::Protocol(_)]));
 }
 
 #[test]
-fn an_answer_to_an_earlier_connection_is_not_taken_for_one_to_this() {
-    let (mut meeting, id, mut script) = opened(publisher("late", "level/a", Qos::AtLeastOnce));
-    meeting.peer.send(id, 24);
-    let reason = script.expect(&mut meeting.peer, b"\r\n");
+fn a_response_to_an_earlier_connection_is_ignored() {
+    let (mut harness, id, mut script) = opened(publisher("late", "level/a", Qos::AtLeastOnce));
+    harness.peer.send(id, 24);
+    let reason = script.expect(&mut harness.peer, b"\r\n");
     let old = reason.split_whitespace().find(|word| word.contains(".p.")).unwrap().to_owned();
-    meeting.peer.leave(id, Goodbye::Cut);
-    let mut script = meeting.accept_again(id);
-    script.say(INFO);
-    script.expect(&mut meeting.peer, b"PING\r\n");
-    script.say(b"PONG\r\n");
-    let reason = script.expect(&mut meeting.peer, b"}\r\n");
-    script.say(answer(&reason, "s", "{}").as_bytes());
-    meeting.peer.wait("connected", |record| record.connects(id).len() == 2);
-    meeting.peer.send(id, 24);
-    script.say(format!("MSG {old} 1 9\r\n{{\"seq\":1}}\r\n").as_bytes());
-    meeting.peer.wait("closed", |record| record.causes(id).len() == 2);
-    assert_count_eq!(meeting.peer.record.acknowledged(), 0);
+    harness.peer.leave(id, Goodbye::Cut);
+    let mut script = harness.accept_again(id);
+    script.send_bytes(INFO);
+    script.expect(&mut harness.peer, b"PING\r\n");
+    script.send_bytes(b"PONG\r\n");
+    let reason = script.expect(&mut harness.peer, b"}\r\n");
+    script.send_bytes(answer(&reason, "s", "{}").as_bytes());
+    harness.peer.wait("connected", |record| record.connects(id).len() == 2);
+    harness.peer.send(id, 24);
+    script.send_bytes(format!("MSG {old} 1 9\r\n{{\"seq\":1}}\r\n").as_bytes());
+    harness.peer.wait("closed", |record| record.causes(id).len() == 2);
+    assert_count_eq!(harness.peer.record.acknowledged(), 0);
 }
 
 #[test]
 fn exactly_once_a_second_copy_is_acknowledged_and_not_delivered() {
-    let (mut meeting, id, mut script) = opened(subscriber("twice", "level/a", Qos::ExactlyOnce));
-    let reason = script.expect(&mut meeting.peer, b"}}\r\n");
-    script.say(answer(&reason, "c", "{}").as_bytes());
+    let (mut harness, id, mut script) = opened(subscriber("twice", "level/a", Qos::ExactlyOnce));
+    let reason = script.expect(&mut harness.peer, b"}}\r\n");
+    script.send_bytes(answer(&reason, "c", "{}").as_bytes());
     let mut payload = Vec::new();
     header::write(&mut payload, 24, RUN, 7, 1, 1);
     let message = |number: u32| {
         let front = format!("MSG level.a 2 $JS.ACK.S.C.1.{number}.1.1700000000.0 24\r\n");
         [front.as_bytes(), &payload, b"\r\n"].concat()
     };
-    script.say(&message(42));
-    script.say(&message(42));
-    script.say(&message(43));
-    meeting.peer.wait("two", |record| record.sequences(id).len() == 2);
-    meeting.peer.linger(20);
-    assert_count_eq!(meeting.peer.record.sequences(id).len(), 2);
-    let reason = script.expect(&mut meeting.peer, b"+ACK\r\n");
+    script.send_bytes(&message(42));
+    script.send_bytes(&message(42));
+    script.send_bytes(&message(43));
+    harness.peer.wait("two", |record| record.sequences(id).len() == 2);
+    harness.peer.linger(20);
+    assert_count_eq!(harness.peer.record.sequences(id).len(), 2);
+    let reason = script.expect(&mut harness.peer, b"+ACK\r\n");
     assert_count_eq!(reason.matches("+ACK").count(), 3, "{reason}");
-    // Confirmed: the number may be used again (a stream that was made anew).
+    // Confirmed: the number may be used again (by a new stream).
     let confirmed = reason.split_whitespace().find(|word| word.ends_with(".42") && word.contains(".k.")).unwrap();
-    script.say(format!("MSG {confirmed} 1 0\r\n\r\n").as_bytes());
-    script.say(&message(42));
-    meeting.peer.wait("three", |record| record.sequences(id).len() == 3);
+    script.send_bytes(format!("MSG {confirmed} 1 0\r\n\r\n").as_bytes());
+    script.send_bytes(&message(42));
+    harness.peer.wait("three", |record| record.sequences(id).len() == 3);
 }
 
 #[test]
-fn what_a_server_may_not_send_ends_the_connection() {
+fn packets_that_a_server_may_not_send_end_the_connection() {
     for wrong in ["MSG a 9 1\r\nx\r\n", "MSG a 0 1\r\nx\r\n", "MSG a 2 1\r\nx\r\n", "MSG _INBOX.x 1 2\r\n{}\r\n"] {
-        let (mut meeting, id, mut script) = opened(subscriber("wrong", "level/a", Qos::AtLeastOnce));
-        script.expect(&mut meeting.peer, b"}}\r\n");
-        script.say(wrong.as_bytes());
-        meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-        assert!(matches!(meeting.peer.record.causes(id)[..], [Cause::Protocol(_)]), "{wrong}");
+        let (mut harness, id, mut script) = opened(subscriber("wrong", "level/a", Qos::AtLeastOnce));
+        script.expect(&mut harness.peer, b"}}\r\n");
+        script.send_bytes(wrong.as_bytes());
+        harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+        assert!(matches!(harness.peer.record.causes(id)[..], [Cause::Protocol(_)]), "{wrong}");
     }
-    let early = Meeting::<JetStreamClients>::new(false).end_after(session("early"), b"PONG\r\n");
+    let early = Harness::<JetStreamClients>::new(false).end_after(session("early"), b"PONG\r\n");
     assert!(matches!(early, Cause::Protocol(_)), "{early:?}");
 }

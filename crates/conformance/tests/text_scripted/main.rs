@@ -1,4 +1,4 @@
-//! The clients of text protocols against a server that does what real ones do rarely or never.
+//! The clients of text protocols against a server with behaviour that is rare or impossible in real ones.
 
 #![allow(clippy::unwrap_used)]
 

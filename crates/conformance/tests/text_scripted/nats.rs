@@ -11,24 +11,24 @@ use pubmark_protocol::header;
 use pubmark_protocol::nkey::NKey;
 use pubmark_testing::assert_count_eq;
 
-use crate::script::{Meeting, Script};
+use crate::script::{Harness, Script};
 
 const INFO: &[u8] = b"INFO {\"server_id\":\"x\",\"max_payload\":1000}\r\n";
 
-/// A session that is open.
-fn opened(config: SessionConfig) -> (Meeting<NatsClients>, SessionId, Script) {
-    let mut meeting = Meeting::new(false);
-    let (id, mut script) = meeting.accept(config);
-    script.say(INFO);
-    script.expect(&mut meeting.peer, b"PING\r\n");
-    script.say(b"PONG\r\n");
-    meeting.peer.wait("connected", |record| !record.connects(id).is_empty());
-    (meeting, id, script)
+/// An open session.
+fn opened(config: SessionConfig) -> (Harness<NatsClients>, SessionId, Script) {
+    let mut harness = Harness::new(false);
+    let (id, mut script) = harness.accept(config);
+    script.send_bytes(INFO);
+    script.expect(&mut harness.peer, b"PING\r\n");
+    script.send_bytes(b"PONG\r\n");
+    harness.peer.wait("connected", |record| !record.connects(id).is_empty());
+    (harness, id, script)
 }
 
 #[test]
-fn what_a_server_says_before_its_welcome_is_told_apart() {
-    let end = |words: &[u8]| Meeting::<NatsClients>::new(false).end_after(session("ends"), words);
+fn packets_before_the_welcome_are_distinguished() {
+    let end = |words: &[u8]| Harness::<NatsClients>::new(false).end_after(session("ends"), words);
     let with = |words: &str| [INFO, words.as_bytes()].concat();
     assert!(matches!(end(&with("-ERR 'Authorization Violation'\r\n")), Cause::NotAuthorized(_)));
     let full = end(&with("-ERR 'maximum connections exceeded'\r\n"));
@@ -41,8 +41,8 @@ fn what_a_server_says_before_its_welcome_is_told_apart() {
 }
 
 #[test]
-fn tls_is_agreed_only_where_both_want_it_and_nobody_slips_words_in() {
-    let end = |tls, words: &str| Meeting::<NatsClients>::new(tls).end_after(session("tls"), words.as_bytes());
+fn tls_is_agreed_only_where_both_want_it_and_plaintext_cannot_be_injected() {
+    let end = |tls, words: &str| Harness::<NatsClients>::new(tls).end_after(session("tls"), words.as_bytes());
     let none = end(true, "INFO {\"max_payload\":1}\r\n");
     assert_eq!(none, Cause::Tls("the server offers none".to_owned()));
     let required = "INFO {\"max_payload\":1,\"tls_required\":true}\r\n";
@@ -54,23 +54,23 @@ fn tls_is_agreed_only_where_both_want_it_and_nobody_slips_words_in() {
 }
 
 #[test]
-fn what_a_server_tells_of_itself_later_is_not_answered_again() {
-    let mut meeting = Meeting::<NatsClients>::new(false);
-    let (id, mut script) = meeting.accept(session("twice"));
-    script.say(&INFO.repeat(2));
-    let reason = script.expect(&mut meeting.peer, b"PING\r\n");
+fn a_later_info_of_the_server_gets_no_response() {
+    let mut harness = Harness::<NatsClients>::new(false);
+    let (id, mut script) = harness.accept(session("twice"));
+    script.send_bytes(&INFO.repeat(2));
+    let reason = script.expect(&mut harness.peer, b"PING\r\n");
     assert_count_eq!(reason.matches("CONNECT").count(), 1, "{reason}");
-    script.say(b"PONG\r\nPING\r\n");
-    assert_eq!(script.expect(&mut meeting.peer, b"PONG\r\n"), "PONG\r\n");
-    assert_eq!(meeting.peer.record.connects(id).len(), 1);
+    script.send_bytes(b"PONG\r\nPING\r\n");
+    assert_eq!(script.expect(&mut harness.peer, b"PONG\r\n"), "PONG\r\n");
+    assert_eq!(harness.peer.record.connects(id).len(), 1);
 }
 
-/// What a session says to a server that sends a nonce.
+/// The CONNECT of a session to a server that sends a nonce.
 fn log_in(config: SessionConfig) -> String {
-    let mut meeting = Meeting::<NatsClients>::new(false);
-    let (_, mut script) = meeting.accept(config);
-    script.say(b"INFO {\"max_payload\":1000,\"nonce\":\"asked\"}\r\n");
-    script.expect(&mut meeting.peer, b"PING\r\n")
+    let mut harness = Harness::<NatsClients>::new(false);
+    let (_, mut script) = harness.accept(config);
+    script.send_bytes(b"INFO {\"max_payload\":1000,\"nonce\":\"asked\"}\r\n");
+    script.expect(&mut harness.peer, b"PING\r\n")
 }
 
 #[test]
@@ -98,88 +98,88 @@ fn an_nkey_signs_the_nonce_alone_or_beside_the_token_that_names_it() {
     let token = log_in(SessionConfig { credentials, ..session("token") });
     has(&token, ["\"auth_token\":\"of.the.user\""; 2], ["jwt", "sig"]);
     // A server that has no NKeys sends no nonce.
-    let cause = Meeting::<NatsClients>::new(false).end_after(SessionConfig { nkey, ..session("none") }, INFO);
+    let cause = Harness::<NatsClients>::new(false).end_after(SessionConfig { nkey, ..session("none") }, INFO);
     assert!(matches!(&cause, Cause::NotAuthorized(reason) if reason.text.contains("asks for no NKey")), "{cause:?}");
 }
 
 #[test]
 fn a_refusal_that_names_no_subscription_ends_the_connection() {
-    let (mut meeting, id, mut script) = opened(subscriber("whose", "a", Qos::BestEffort));
-    script.expect(&mut meeting.peer, b"PING\r\n");
-    script.say(b"-ERR 'Permissions Violation for Subscription to \"other\"'\r\nPONG\r\n");
-    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-    assert!(matches!(&meeting.peer.record.causes(id)[..], [Cause::Server { .. }]));
-    assert_eq!(meeting.peer.record.count(|event| matches!(event, Event::Subscribed(..))), 0);
+    let (mut harness, id, mut script) = opened(subscriber("whose", "a", Qos::BestEffort));
+    script.expect(&mut harness.peer, b"PING\r\n");
+    script.send_bytes(b"-ERR 'Permissions Violation for Subscription to \"other\"'\r\nPONG\r\n");
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+    assert!(matches!(&harness.peer.record.causes(id)[..], [Cause::Server { .. }]));
+    assert_eq!(harness.peer.record.count(|event| matches!(event, Event::Subscribed(..))), 0);
 }
 
 #[test]
 fn a_refused_subscription_leaves_the_rest() {
     let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
     let subscriptions = vec![filter("open/#"), filter("secret"), filter("also/+")];
-    let (mut meeting, id, mut script) = opened(SessionConfig { subscriptions, ..session("some") });
-    let reason = script.expect(&mut meeting.peer, b"PING\r\n");
+    let (mut harness, id, mut script) = opened(SessionConfig { subscriptions, ..session("some") });
+    let reason = script.expect(&mut harness.peer, b"PING\r\n");
     assert_eq!(reason, "SUB open 1\r\nSUB open.> 2\r\nSUB secret 3\r\nSUB also.* 4\r\nPING\r\n");
-    script.say(b"-ERR 'Permissions Violation for Subscription to \"secret\"'\r\nPONG\r\n");
-    meeting.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
-    let answers = meeting.peer.record.all(|event| match event {
+    script.send_bytes(b"-ERR 'Permissions Violation for Subscription to \"secret\"'\r\nPONG\r\n");
+    harness.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
+    let replies = harness.peer.record.all(|event| match event {
         Event::Subscribed(of, index, granted) if *of == id => Some((*index, granted.is_ok())),
         _ => None,
     });
-    assert_eq!(answers, [(0, true), (1, false), (2, true)]);
-    assert_eq!(meeting.peer.record.causes(id), []);
+    assert_eq!(replies, [(0, true), (1, false), (2, true)]);
+    assert_eq!(harness.peer.record.causes(id), []);
 }
 
 #[test]
 fn a_message_arrives_once_wherever_it_is_cut() {
-    let (mut meeting, id, mut script) = opened(subscriber("cut", "a", Qos::BestEffort));
-    script.expect(&mut meeting.peer, b"PING\r\n");
-    script.say(b"PONG\r\n");
+    let (mut harness, id, mut script) = opened(subscriber("cut", "a", Qos::BestEffort));
+    script.expect(&mut harness.peer, b"PING\r\n");
+    script.send_bytes(b"PONG\r\n");
     let mut payload = Vec::new();
     header::write(&mut payload, 24, RUN, 7, 1, 1);
     let message =
         [&b"HMSG a 1 12 36\r\nNATS/1.0\r\n\r\n"[..], &payload, b"\r\nMSG a 1 24\r\n", &payload, b"\r\n"].concat();
-    script.say_cut_anywhere(&mut meeting.peer, id, &message, 2);
-    assert_count_eq!(meeting.peer.record.foreign, 0);
+    script.send_split(&mut harness.peer, id, &message, 2);
+    assert_count_eq!(harness.peer.record.foreign, 0);
 }
 
 #[test]
 fn pings_are_answered_and_errors_end_the_connection_with_their_words() {
-    let (mut meeting, id, mut script) = opened(publisher("ping", "a/b", Qos::BestEffort));
-    script.say(b"PING\r\n");
-    assert_eq!(script.expect(&mut meeting.peer, b"\r\n"), "PONG\r\n");
-    assert_eq!(meeting.peer.offer(id, 1_001), SendOutcome::TooLarge(1_000));
-    script.say(b"INFO {\"max_payload\":2000}\r\nPING\r\n");
-    script.expect(&mut meeting.peer, b"PONG\r\n");
-    assert_eq!(meeting.peer.offer(id, 1_001), SendOutcome::Accepted, "the server changed its mind");
-    script.say(b"-ERR 'Maximum Payload Violation'\r\n");
-    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let (mut harness, id, mut script) = opened(publisher("ping", "a/b", Qos::BestEffort));
+    script.send_bytes(b"PING\r\n");
+    assert_eq!(script.expect(&mut harness.peer, b"\r\n"), "PONG\r\n");
+    assert_eq!(harness.peer.offer(id, 1_001), SendOutcome::TooLarge(1_000));
+    script.send_bytes(b"INFO {\"max_payload\":2000}\r\nPING\r\n");
+    script.expect(&mut harness.peer, b"PONG\r\n");
+    assert_eq!(harness.peer.offer(id, 1_001), SendOutcome::Accepted, "the server changed its mind");
+    script.send_bytes(b"-ERR 'Maximum Payload Violation'\r\n");
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
     let reason = Reason::words("Maximum Payload Violation");
-    assert_eq!(meeting.peer.record.causes(id), [Cause::Server { reason, too_large: true }]);
+    assert_eq!(harness.peer.record.causes(id), [Cause::Server { reason, too_large: true }]);
 }
 
 #[test]
 fn a_topic_without_a_subject_is_never_sent() {
-    let mut meeting = Meeting::<NatsClients>::new(false);
-    let cause = meeting.end_after(publisher("dots", "a.b", Qos::BestEffort), INFO);
+    let mut harness = Harness::<NatsClients>::new(false);
+    let cause = harness.end_after(publisher("dots", "a.b", Qos::BestEffort), INFO);
     assert!(matches!(&cause, Cause::Dropped(words) if words.contains("`a.b` has `.` in it")), "{cause:?}");
 }
 
 /// A session whose messages are requests, open and subscribed.
-fn asking() -> (Meeting<NatsClients>, SessionId, Script) {
+fn asking() -> (Harness<NatsClients>, SessionId, Script) {
     let options = SessionOptions { reply_topic: Some("answers/me".into()), ..SessionOptions::default() };
     let subscriptions = vec![Subscription { filter: "answers/me".into(), qos: Qos::BestEffort }];
     let config = SessionConfig { options, subscriptions, ..publisher("asks", "a/b", Qos::BestEffort) };
-    let (mut meeting, id, mut script) = opened(config);
-    script.expect(&mut meeting.peer, b"SUB answers.me.* 1\r\nPING\r\n");
-    script.say(b"PONG\r\n");
-    meeting.peer.wait("granted", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
-    (meeting, id, script)
+    let (mut harness, id, mut script) = opened(config);
+    script.expect(&mut harness.peer, b"SUB answers.me.* 1\r\nPING\r\n");
+    script.send_bytes(b"PONG\r\n");
+    harness.peer.wait("granted", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+    (harness, id, script)
 }
 
 #[test]
 fn a_request_has_a_reply_subject_of_its_own_and_a_reply_is_known_by_it() {
-    let (mut meeting, id, mut script) = asking();
-    let peer = &mut meeting.peer;
+    let (mut harness, id, mut script) = asking();
+    let peer = &mut harness.peer;
     assert_eq!(peer.offer(id, 24), SendOutcome::Accepted);
     peer.flush(id);
     let reason = script.expect(peer, b"\r\n");
@@ -192,22 +192,22 @@ fn a_request_has_a_reply_subject_of_its_own_and_a_reply_is_known_by_it() {
         ("answers.me.what", None),
         ("elsewhere", None),
     ] {
-        script.say(format!("MSG {subject} 1 24\r\n").as_bytes());
-        script.say(&reply);
-        script.say(b"\r\n");
-        peer.wait("the reply", |record| !record.answers.is_empty());
-        assert_eq!(peer.record.answers.remove(0).request, expected, "{subject}");
+        script.send_bytes(format!("MSG {subject} 1 24\r\n").as_bytes());
+        script.send_bytes(&reply);
+        script.send_bytes(b"\r\n");
+        peer.wait("the reply", |record| !record.replies.is_empty());
+        assert_eq!(peer.record.replies.remove(0).request, expected, "{subject}");
     }
 }
 
 #[test]
-fn a_request_that_nobody_listens_to_is_refused() {
-    let (mut meeting, id, mut script) = asking();
-    let peer = &mut meeting.peer;
-    // The headers are all there is (a status line and the empty line behind it).
-    script.say(b"HMSG answers.me.0-5 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n");
+fn a_request_without_a_listener_is_refused() {
+    let (mut harness, id, mut script) = asking();
+    let peer = &mut harness.peer;
+    // The message has only headers (a status line and the empty line after it).
+    script.send_bytes(b"HMSG answers.me.0-5 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n");
     let token = Token { publication: 0, sequence: 5 };
     let refused = |event: &Event| matches!(event, Event::Acknowledged(session, found, Err(_)) if (*session, *found) == (id, token));
     peer.wait("the refusal", |record| record.count(refused) == 1);
-    assert_count_eq!(peer.record.answers, []);
+    assert_count_eq!(peer.record.replies, []);
 }

@@ -8,30 +8,30 @@ use pubmark_protocol::clients::{SessionConfig, SessionId};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
 
-use crate::script::{Meeting, Script};
+use crate::script::{Harness, Script};
 
 const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
 
-/// A session that was welcomed.
-fn welcomed(config: SessionConfig) -> (Meeting<RedisStreamsClients>, SessionId, Script) {
-    let mut meeting = Meeting::new(false);
-    let (id, mut script) = meeting.accept(config);
-    script.expect(&mut meeting.peer, b"\r\n");
-    script.say(HELLO);
-    (meeting, id, script)
+/// A session after the HELLO response.
+fn welcomed(config: SessionConfig) -> (Harness<RedisStreamsClients>, SessionId, Script) {
+    let mut harness = Harness::new(false);
+    let (id, mut script) = harness.accept(config);
+    script.expect(&mut harness.peer, b"\r\n");
+    script.send_bytes(HELLO);
+    (harness, id, script)
 }
 
 /// A subscriber that waits for entries of `pubmark:level`.
-fn reading(qos: Qos) -> (Meeting<RedisStreamsClients>, SessionId, Script) {
-    let (mut meeting, id, mut script) = welcomed(subscriber("reads", "level/+", qos));
-    let reason = script.expect(&mut meeting.peer, b"MKSTREAM\r\n");
+fn reading(qos: Qos) -> (Harness<RedisStreamsClients>, SessionId, Script) {
+    let (mut harness, id, mut script) = welcomed(subscriber("reads", "level/+", qos));
+    let reason = script.expect(&mut harness.peer, b"MKSTREAM\r\n");
     assert!(reason.contains("DESTROY") && reason.contains("pubmark:level"), "{reason}");
-    script.say(b"-ERR The XGROUP subcommand requires the key to exist\r\n+OK\r\n");
-    script.expect(&mut meeting.peer, b">\r\n");
-    meeting.peer.wait("subscribed", |record| {
+    script.send_bytes(b"-ERR The XGROUP subcommand requires the key to exist\r\n+OK\r\n");
+    script.expect(&mut harness.peer, b">\r\n");
+    harness.peer.wait("subscribed", |record| {
         record.count(|event| matches!(event, Event::Subscribed(_, 0, Ok(granted)) if *granted == qos)) == 1
     });
-    (meeting, id, script)
+    (harness, id, script)
 }
 
 fn bulk(bytes: &[u8]) -> Vec<u8> {
@@ -57,73 +57,73 @@ fn entries(entries: &[Vec<u8>]) -> Vec<u8> {
 
 #[test]
 fn entries_are_chosen_by_topic_and_all_are_acknowledged() {
-    let (mut meeting, id, mut script) = reading(Qos::AtLeastOnce);
+    let (mut harness, id, mut script) = reading(Qos::AtLeastOnce);
     let trimmed = [b"*2\r\n".to_vec(), bulk(b"3-0"), b"*-1\r\n".to_vec()].concat();
     let others = [b"*2\r\n".to_vec(), bulk(b"4-0"), b"*2\r\n".to_vec(), bulk(b"x"), bulk(b"y")].concat();
     let all = [entry("1-0", "level/a"), entry("2-0", "level/a/deeper"), trimmed, others, entry("5-0", "level/b")];
-    script.say(&entries(&all));
-    meeting.peer.wait("both", |record| record.sequences(id).len() == 2);
-    let reason = script.expect(&mut meeting.peer, b">\r\n");
+    script.send_bytes(&entries(&all));
+    harness.peer.wait("both", |record| record.sequences(id).len() == 2);
+    let reason = script.expect(&mut harness.peer, b">\r\n");
     assert!(
         reason.contains("XACK") && ["1-0", "2-0", "3-0", "4-0", "5-0"].iter().all(|id| reason.contains(id)),
         "{reason}"
     );
-    // The answer to XACK, and none for a read without news.
-    script.say(b":5\r\n_\r\n");
-    script.expect(&mut meeting.peer, b">\r\n");
-    assert_eq!(meeting.peer.record.causes(id), []);
+    // The response to XACK, and a null for a read without entries.
+    script.send_bytes(b":5\r\n_\r\n");
+    script.expect(&mut harness.peer, b">\r\n");
+    assert_eq!(harness.peer.record.causes(id), []);
 }
 
 #[test]
 fn at_best_effort_nothing_is_acknowledged() {
-    let (mut meeting, id, mut script) = reading(Qos::BestEffort);
-    script.say(&entries(&[entry("1-0", "level/a")]));
-    meeting.peer.wait("it", |record| record.sequences(id).len() == 1);
-    let reason = script.expect(&mut meeting.peer, b">\r\n");
+    let (mut harness, id, mut script) = reading(Qos::BestEffort);
+    script.send_bytes(&entries(&[entry("1-0", "level/a")]));
+    harness.peer.wait("it", |record| record.sequences(id).len() == 1);
+    let reason = script.expect(&mut harness.peer, b">\r\n");
     assert!(reason.contains("NOACK") && !reason.contains("XACK"), "{reason}");
 }
 
 #[test]
 fn entries_arrive_wherever_they_are_cut() {
-    let (mut meeting, id, mut script) = reading(Qos::BestEffort);
+    let (mut harness, id, mut script) = reading(Qos::BestEffort);
     let bytes = entries(&[entry("1-0", "level/a"), entry("2-0", "level/b")]);
-    script.say_cut_anywhere(&mut meeting.peer, id, &bytes, 2);
+    script.send_split(&mut harness.peer, id, &bytes, 2);
 }
 
 #[test]
-fn answers_go_to_messages_in_their_order() {
-    let (mut meeting, id, mut script) = welcomed(publisher("adds", "level/a", Qos::AtLeastOnce));
-    meeting.peer.wait("connected", |record| !record.connects(id).is_empty());
+fn responses_match_messages_in_order() {
+    let (mut harness, id, mut script) = welcomed(publisher("adds", "level/a", Qos::AtLeastOnce));
+    harness.peer.wait("connected", |record| !record.connects(id).is_empty());
     for _ in 0..3 {
-        meeting.peer.send(id, 24);
+        harness.peer.send(id, 24);
     }
-    script.say(b"$3\r\n1-0\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n$3\r\n2-0\r\n");
-    meeting.peer.wait("all", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 3);
-    let outcomes = meeting.peer.record.all(|event| match event {
+    script.send_bytes(b"$3\r\n1-0\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n$3\r\n2-0\r\n");
+    harness.peer.wait("all", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 3);
+    let outcomes = harness.peer.record.all(|event| match event {
         Event::Acknowledged(_, token, outcome) => Some((token.sequence, outcome.is_ok())),
         _ => None,
     });
     assert_eq!(outcomes, [(1, true), (2, false), (3, true)]);
-    script.say(b"$3\r\n3-0\r\n");
-    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-    let causes = meeting.peer.record.causes(id);
+    script.send_bytes(b"$3\r\n3-0\r\n");
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = harness.peer.record.causes(id);
     assert!(matches!(&causes[..], [Cause::Protocol(words)] if words.contains("answers nothing")), "{causes:?}");
 }
 
 #[test]
-fn a_kept_session_that_cannot_be_kept_is_refused() {
+fn a_persistent_session_that_cannot_be_stored_is_refused() {
     let config = SessionConfig { persistent: true, ..publisher("keeps", "level/a", Qos::AtLeastOnce) };
-    let (mut meeting, id, mut script) = welcomed(config);
-    script.expect(&mut meeting.peer, b"MKSTREAM\r\n");
-    script.say(b"-NOPERM this user has no permissions to run the 'xgroup|create' command\r\n");
-    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-    let causes = meeting.peer.record.causes(id);
+    let (mut harness, id, mut script) = welcomed(config);
+    script.expect(&mut harness.peer, b"MKSTREAM\r\n");
+    script.send_bytes(b"-NOPERM this user has no permissions to run the 'xgroup|create' command\r\n");
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = harness.peer.record.causes(id);
     assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.starts_with("NOPERM")), "{causes:?}");
 }
 
 #[test]
-fn what_a_server_says_in_place_of_a_welcome_is_told_apart() {
-    let end = |words: &[u8]| Meeting::<RedisStreamsClients>::new(false).end_after(session("ends"), words);
+fn packets_instead_of_a_welcome_are_distinguished() {
+    let end = |words: &[u8]| Harness::<RedisStreamsClients>::new(false).end_after(session("ends"), words);
     assert!(matches!(end(b"-WRONGPASS invalid username-password pair\r\n"), Cause::NotAuthorized(_)));
     assert!(matches!(end(b"-ERR unknown command `HELLO`\r\n"), Cause::Refused(_)));
     for wrong in [&b"+OK\r\n"[..], b":1\r\n", b"HTTP/1.1 400\r\n"] {
@@ -134,9 +134,9 @@ fn what_a_server_says_in_place_of_a_welcome_is_told_apart() {
 #[test]
 fn a_list_that_is_no_list_of_entries_ends_the_connection() {
     for wrong in [&b"*1\r\n:1\r\n"[..], b"%1\r\n$5\r\nother\r\n*0\r\n", b"%1\r\n$13\r\npubmark:level\r\n:1\r\n"] {
-        let (mut meeting, id, mut script) = reading(Qos::AtLeastOnce);
-        script.say(wrong);
-        meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-        assert!(matches!(meeting.peer.record.causes(id)[..], [Cause::Protocol(_)]), "{}", wrong.escape_ascii());
+        let (mut harness, id, mut script) = reading(Qos::AtLeastOnce);
+        script.send_bytes(wrong);
+        harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+        assert!(matches!(harness.peer.record.causes(id)[..], [Cause::Protocol(_)]), "{}", wrong.escape_ascii());
     }
 }

@@ -1,4 +1,4 @@
-//! A server of lines whose every byte the test decides; it lives in the test's thread and turns with the client's loop.
+//! A scripted server of a text protocol. It runs on the thread of the test, in turn with the client's loop.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,29 +18,29 @@ pub struct Script {
 }
 
 /// Clients and the listener that they will connect to.
-pub struct Meeting<C> {
+pub struct Harness<C> {
     pub peer: Peer<C>,
     listener: TcpListener,
 }
 
-impl<C: Clients> Meeting<C> {
-    /// Clients that connect in the clear, or ask for TLS.
-    pub fn new(tls: bool) -> Meeting<C> {
+impl<C: Clients> Harness<C> {
+    /// Clients that connect without TLS, or with it.
+    pub fn new(tls: bool) -> Harness<C> {
         let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
         let tls = tls.then(|| Tls { server_name: "localhost".to_owned(), authorities: None, identity: None });
         let endpoint =
             Endpoint { shown: address.to_string(), address, tls, credentials: None, upgrade: None, settings: None };
-        Meeting { peer: Peer::open(endpoint), listener }
+        Harness { peer: Peer::open(endpoint), listener }
     }
 
-    /// Lets a session connect; nothing is said yet.
+    /// Lets a session connect; nothing has been sent yet.
     pub fn accept(&mut self, config: SessionConfig) -> (SessionId, Script) {
         let session = self.peer.clients.add_session(config);
         (session, self.accept_again(session))
     }
 
-    /// Lets a session connect once more.
+    /// Lets a session connect again.
     pub fn accept_again(&mut self, session: SessionId) -> Script {
         self.peer.clients.connect(session, &mut self.peer.record);
         let (stream, _) = self.listener.accept().unwrap();
@@ -67,33 +67,33 @@ impl<C: Clients> Meeting<C> {
         Script { stream, received: Vec::new() }
     }
 
-    /// Lets a session connect, says this at once, and gives the cause with which the connection ends.
+    /// Lets a session connect, sends these bytes at once, and returns the cause with which the connection ends.
     pub fn end_after(&mut self, config: SessionConfig, words: &[u8]) -> Cause {
         let (session, mut script) = self.accept(config);
-        script.say(words);
+        script.send_bytes(words);
         self.peer.wait("closed", |record| !record.causes(session).is_empty());
         self.peer.record.causes(session).remove(0)
     }
 }
 
 impl Script {
-    /// Says bytes.
-    pub fn say(&mut self, bytes: &[u8]) {
+    /// Sends bytes.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Says bytes with `messages` messages in them in two parts, cut behind every byte in turn; each time all arrive.
-    pub fn say_cut_anywhere<C: Clients>(&mut self, peer: &mut Peer<C>, at: SessionId, bytes: &[u8], messages: usize) {
+    /// Sends bytes that contain `messages` messages in two parts, split after every byte in turn; all arrive each time.
+    pub fn send_split<C: Clients>(&mut self, peer: &mut Peer<C>, at: SessionId, bytes: &[u8], messages: usize) {
         for cut in 1..bytes.len() {
             let before = peer.record.sequences(at).len();
-            self.say(&bytes[..cut]);
+            self.send_bytes(&bytes[..cut]);
             peer.linger(1);
-            self.say(&bytes[cut..]);
+            self.send_bytes(&bytes[cut..]);
             peer.wait("all", |record| record.sequences(at).len() == before + messages);
         }
     }
 
-    /// Waits for the client to have said something that ends with `ending`, and takes it.
+    /// Waits until the client has sent bytes that end with `ending`, and returns them.
     pub fn expect<C: Clients>(&mut self, peer: &mut Peer<C>, ending: &[u8]) -> String {
         let deadline = Instant::now() + PATIENCE;
         while !self.received.ends_with(ending) {
@@ -105,7 +105,7 @@ impl Script {
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
             }
         }
-        // Payloads are no text.
+        // Payloads are not text.
         String::from_utf8_lossy(&std::mem::take(&mut self.received)).into_owned()
     }
 }

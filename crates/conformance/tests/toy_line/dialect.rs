@@ -1,7 +1,7 @@
 //! The adapter: what the toy protocol adds to a connection.
 //!
-//! A client says `HELLO`, `SUB filter`, `PUB topic bytes` and `PING`; the server says `WELCOME`, `OK`, `MSG bytes`, `PONG` and
-//! `ERR words`. Each is a line; a payload and a line end follow `PUB` and `MSG`.
+//! A client sends `HELLO`, `SUB filter`, `PUB topic bytes` and `PING`; the server sends `WELCOME`, `OK`, `MSG bytes`,
+//! `PONG` and `ERR words`. Each is a line; a payload and a line end follow `PUB` and `MSG`.
 
 use pubmark_adapters::connection::{Dialect, Link, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 use pubmark_model::qos::Qos;
@@ -15,13 +15,13 @@ const LONGEST_LINE_BYTES: usize = 1_024;
 
 /// A session's memory.
 pub struct Line {
-    /// Of each publication: what stands before the number of bytes.
+    /// Of each publication: the part before the number of bytes.
     fronts: Vec<String>,
     /// Subscriptions that the server accepted.
     subscribed: usize,
 }
 
-/// What the server says.
+/// A packet of the server.
 pub enum Packet<'a> {
     /// The session is open.
     Welcome,
@@ -52,7 +52,7 @@ impl Dialect for Line {
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: 64 << 20,
         check_topic: None,
-        hears: None,
+        filter_matches: None,
     };
     const WELCOME: &'static str = "WELCOME";
 
@@ -69,7 +69,7 @@ impl Dialect for Line {
         Ok(())
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, Cause> {
+    fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, Cause> {
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
             let is_short = bytes.len() <= LONGEST_LINE_BYTES;
             return if is_short { Ok(Front::Partial(None)) } else { Err(broken("a line without an end")) };
@@ -96,7 +96,7 @@ impl Dialect for Line {
         Ok(Front::Whole { packet, bytes: after })
     }
 
-    fn belonging(bytes: &[u8]) -> usize {
+    fn partial_bytes(bytes: &[u8]) -> usize {
         up_to_line_end(bytes)
     }
 

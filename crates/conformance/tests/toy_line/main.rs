@@ -7,7 +7,7 @@ use std::process::Command;
 use dialect::Line;
 use pubmark_adapters::connection::{Dialect, StreamClients};
 use pubmark_conformance::cases::run_all;
-use pubmark_conformance::processes::{Kind, Place, Processes};
+use pubmark_conformance::processes::{Kind, ListenerSpec, Processes};
 use pubmark_conformance::server::{Limits, Listener, Missing, SMALL_PACKET_BYTES};
 
 enum LineServer {}
@@ -17,7 +17,7 @@ impl Kind for LineServer {
     const SCHEMES: [&'static str; 2] = ["line", "lines"];
     const LISTENERS: &'static [Listener] = &[Listener::Plain];
 
-    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+    fn command(place: &ListenerSpec<'_>) -> Result<Command, Missing> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toy-line-server"));
         command.arg(place.address.to_string());
         if place.limits == Limits::Small {

@@ -23,8 +23,8 @@ const LEFT_OUT: [(&str, &str); 2] = [
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// One test at a time: all sessions of a process share the library's few threads, and behind one test's flood another's signs of
-/// life come later than a lease of a second allows.
+/// One test at a time: all sessions of a process share the few threads of the library, and a flood in one test delays
+/// the heartbeats of another beyond a lease of a second.
 fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Servers that are not there, are something else, do not read, or go.
+//! Servers that are missing, speak another protocol, do not read, or end.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ use crate::turn;
 
 type Clients = ZenohClients<RoutedBlocking>;
 
-/// A listener that does `talk` with everyone; its thread ends with the test.
+/// A listener that calls `talk` for each connection; its thread ends with the test.
 fn listener(talk: fn(std::net::TcpStream)) -> Endpoint {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -37,7 +37,7 @@ fn listener(talk: fn(std::net::TcpStream)) -> Endpoint {
 }
 
 #[test]
-fn what_speaks_something_else_or_nothing_is_refused() {
+fn a_program_without_a_known_protocol_is_refused() {
     let _turn = turn();
     let noise = |mut stream: std::net::TcpStream| {
         let _ = stream.write_all(&[0xff; 70_000]);
@@ -57,7 +57,7 @@ fn what_speaks_something_else_or_nothing_is_refused() {
 }
 
 #[test]
-fn a_topic_that_cannot_be_said_is_refused() {
+fn a_topic_that_cannot_be_expressed_is_refused() {
     let _turn = turn();
     let server = Router::<Blocking>::start(Limits::Large).unwrap();
     let mut peer = Peer::<Clients>::open(server.endpoint(Listener::Plain).unwrap());
@@ -69,7 +69,7 @@ fn a_topic_that_cannot_be_said_is_refused() {
 }
 
 #[test]
-fn a_log_in_is_asked_for_and_given() {
+fn a_log_in_is_sent_on_request() {
     let _turn = turn();
     let server = Router::<Guarded>::start(Limits::Large).unwrap();
     let endpoint = server.endpoint(Listener::Guarded).unwrap();
@@ -83,29 +83,29 @@ fn a_log_in_is_asked_for_and_given() {
     peer.join(session("of the endpoint"));
 }
 
-/// A router that stops reading: senders wait, what they hold is bounded, and the shard goes on.
+/// A router that stops reading: senders wait, their queue is bounded, and the shard continues.
 #[test]
 fn a_router_that_stops_reading_holds_up_senders_only() {
     let _turn = turn();
     let server = Router::<Blocking>::start(Limits::Large).unwrap();
     let mut peer = Peer::<Clients>::open(server.endpoint(Listener::Plain).unwrap());
-    let says = peer.join(publisher("out", "held", Qos::BestEffort));
+    let sender = peer.join(publisher("out", "held", Qos::BestEffort));
     assert!(server.pause());
     let (mut taken, begun) = (0u64, Instant::now());
     let mut longest = Duration::ZERO;
-    while peer.record.causes(says).is_empty() && begun.elapsed() < Duration::from_secs(15) {
+    while peer.record.causes(sender).is_empty() && begun.elapsed() < Duration::from_secs(15) {
         let turn = Instant::now();
-        while peer.offer(says, 60_000) == SendOutcome::Accepted {
+        while peer.offer(sender, 60_000) == SendOutcome::Accepted {
             taken += 1;
         }
-        peer.flush(says);
+        peer.flush(sender);
         assert!(peer.clients.unsent_bytes() <= 1 << 20);
         longest = longest.max(turn.elapsed());
         peer.linger(20);
     }
     server.resume();
     let settled = peer.record.count(|event| matches!(event, Event::Written(..) | Event::Abandoned(..)));
-    assert!(matches!(peer.record.causes(says)[..], [Cause::Dropped(_)]), "{:?}", peer.record.causes(says));
+    assert!(matches!(peer.record.causes(sender)[..], [Cause::Dropped(_)]), "{:?}", peer.record.causes(sender));
     assert_eq!(settled as u64, taken, "every message has an end");
     assert!(longest < Duration::from_millis(500), "the shard stood still for {longest:?}");
     eprintln!("a paused router took {taken} messages of 60 kB; its connection ended after {:?}", begun.elapsed());

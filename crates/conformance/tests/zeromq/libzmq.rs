@@ -20,13 +20,13 @@ use pubmark_testing::assert_count_eq;
 /// A Python program with pyzmq, its port the first argument; killed when dropped.
 pub struct Program {
     child: Child,
-    says: Lines<BufReader<ChildStdout>>,
-    hears: ChildStdin,
+    sender: Lines<BufReader<ChildStdout>>,
+    receiver: ChildStdin,
     peer: Peer,
 }
 
 impl Program {
-    /// Starts it and waits until it has bound; `None` where there is no pyzmq.
+    /// Starts it and waits until it has bound; `None` without pyzmq.
     pub fn start(text: &str) -> Option<Program> {
         let python = match python() {
             Ok(python) => python,
@@ -40,27 +40,27 @@ impl Program {
             let mut command = Command::new(&python);
             command.args(["-u", "-c", text, &address.port().to_string()]);
             let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-            let (out, hears) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-            let mut says = BufReader::new(out).lines();
-            // A port that somebody else was faster to take ends it.
-            if says.next().is_some_and(|line| line.unwrap() == "bound") {
+            let (out, receiver) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+            let mut sender = BufReader::new(out).lines();
+            // It ends if another process has bound the port.
+            if sender.next().is_some_and(|line| line.unwrap() == "bound") {
                 let shown = format!("zmq://{address}");
                 let peer = Peer::of(
                     any::open::<ZeroMqClients>,
                     Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None },
                 );
-                return Some(Program { child, says, hears, peer });
+                return Some(Program { child, sender, receiver, peer });
             }
             child.wait().unwrap();
         }
     }
 
-    pub fn say(&mut self, line: &str) {
-        writeln!(self.hears, "{line}").unwrap();
+    pub fn send_bytes(&mut self, line: &str) {
+        writeln!(self.receiver, "{line}").unwrap();
     }
 
-    pub fn hear(&mut self) -> String {
-        self.says.next().unwrap().unwrap()
+    pub fn receive(&mut self) -> String {
+        self.sender.next().unwrap().unwrap()
     }
 }
 
@@ -85,22 +85,22 @@ for line in sys.stdin:
 ";
 
 #[test]
-fn a_publisher_that_binds_is_heard() {
+fn messages_of_a_binding_publisher_are_received() {
     let Some(mut program) = Program::start(PUBLISHER) else { return };
-    let hears = program.peer.join(subscriber("hears", "a/+", Qos::BestEffort));
-    assert_eq!(program.hear(), "01612f", "it was asked for the prefix a/");
+    let receiver = program.peer.join(subscriber("hears", "a/+", Qos::BestEffort));
+    assert_eq!(program.receive(), "01612f", "it was asked for the prefix a/");
     for (topic, sequence) in [("a/b", 1), ("ab", 2), ("a/b/c", 3), ("a/c", 4)] {
         let mut payload = Vec::new();
         header::write(&mut payload, 24, RUN, 7, sequence, 1);
         let digits: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
-        program.say(&format!("{topic} {digits}"));
+        program.send_bytes(&format!("{topic} {digits}"));
     }
-    program.peer.wait("both", |record| record.sequences(hears).len() == 2);
-    assert_count_eq!(program.peer.record.sequences(hears), [1, 4]);
+    program.peer.wait("both", |record| record.sequences(receiver).len() == 2);
+    assert_count_eq!(program.peer.record.sequences(receiver), [1, 4]);
     assert_eq!(program.peer.record.passed_over, 1, "what does not begin alike was not sent");
 }
 
-/// Subscribes to a first prefix, then to more as lines come; says what it got.
+/// Subscribes to a first prefix, then to one more per line; prints what it receives.
 const SUBSCRIBER: &str = "
 import sys, threading, zmq
 context = zmq.Context()
@@ -117,30 +117,30 @@ while True:
 ";
 
 #[test]
-fn a_subscriber_that_binds_gets_what_it_wants_and_nothing_else_is_sent() {
+fn a_binding_subscriber_gets_its_topics_and_nothing_else_is_sent() {
     let Some(mut program) = Program::start(SUBSCRIBER) else { return };
     let mut config = publisher("says", "a/b", Qos::BestEffort);
     config.publications.push(Publication { topic: "b/c".into(), ..config.publications[0].clone() });
-    let says = program.peer.join(config);
+    let sender = program.peer.join(config);
     for (publication, size) in [(0, 16), (1, 16), (0, 100_000), (0, 17)] {
-        assert_eq!(program.peer.offer_to(says, publication, size), SendOutcome::Accepted);
-        program.peer.flush(says);
+        assert_eq!(program.peer.offer_to(sender, publication, size), SendOutcome::Accepted);
+        program.peer.flush(sender);
     }
     program.peer.wait("written", |record| record.written() == 4);
-    assert_eq!([(); 3].map(|()| program.hear()), ["a/b 16", "a/b 100000", "a/b 17"]);
+    assert_eq!([(); 3].map(|()| program.receive()), ["a/b 16", "a/b 100000", "a/b 17"]);
     assert_count_eq!(program.peer.record.withheld, 1);
-    // Its change of mind is on its way; until it is here nothing of ours is wanted by it.
+    // Its new subscription is in flight; until it arrives the program has no subscription for our messages.
     let mut tried = 0;
     while program.peer.record.withheld == tried + 1 {
         tried += 1;
         program.peer.linger(1);
-        program.peer.offer_to(says, 1, 24);
-        program.peer.flush(says);
+        program.peer.offer_to(sender, 1, 24);
+        program.peer.flush(sender);
     }
-    assert_eq!(program.hear(), "b/c 24");
+    assert_eq!(program.receive(), "b/c 24");
 }
 
-/// Takes nothing larger than 1,000 B, and pings.
+/// Accepts no message larger than 1,000 B, and sends pings.
 const STRICT: &str = "
 import sys, zmq
 socket = zmq.Context().socket(zmq.SUB)
@@ -157,13 +157,13 @@ while True:
 #[test]
 fn pings_of_libzmq_are_answered_and_what_it_calls_too_large_ends_the_connection() {
     let Some(mut program) = Program::start(STRICT) else { return };
-    let says = program.peer.join(publisher("says", "a", Qos::BestEffort));
+    let sender = program.peer.join(publisher("says", "a", Qos::BestEffort));
     program.peer.linger(1_000);
-    program.peer.send(says, 900);
-    assert_eq!(program.hear(), "900");
-    assert_eq!(program.peer.record.causes(says), [], "unanswered pings would have ended it");
-    program.peer.send(says, 1_001);
-    program.peer.wait("closed", |record| !record.causes(says).is_empty());
-    assert!(matches!(program.peer.record.causes(says)[..], [Cause::Dropped(_)]));
+    program.peer.send(sender, 900);
+    assert_eq!(program.receive(), "900");
+    assert_eq!(program.peer.record.causes(sender), [], "unanswered pings would have ended it");
+    program.peer.send(sender, 1_001);
+    program.peer.wait("closed", |record| !record.causes(sender).is_empty());
+    assert!(matches!(program.peer.record.causes(sender)[..], [Cause::Dropped(_)]));
     assert_count_eq!(program.peer.record.count(|event| matches!(event, Event::Abandoned(..))), 0);
 }

@@ -1,4 +1,4 @@
-//! ZeroMQ: against libzmq's proxy, against programs over libzmq, and against peers whose every byte a test decides.
+//! ZeroMQ: against libzmq's proxy, against programs over libzmq, and against scripted peers.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 

@@ -41,7 +41,7 @@ fn open(endpoints: [Endpoint; 2]) -> Peer {
 fn three(filters: [&str; 2], topics: &[&str]) -> (Peer, [SessionId; 2], SessionId) {
     let mut peer = open(two_endpoints());
     let mut place = 0;
-    let hear = filters.map(|filter| {
+    let receive = filters.map(|filter| {
         let config = SessionConfig { endpoint: place, ..subscriber(&format!("in{place}"), filter, Qos::BestEffort) };
         place += 1;
         peer.join(config)
@@ -56,38 +56,38 @@ fn three(filters: [&str; 2], topics: &[&str]) -> (Peer, [SessionId; 2], SessionI
         properties: [].into(),
     };
     let publications = topics.iter().map(publication).collect();
-    let says = peer.join(SessionConfig { publications, ..session("out") });
-    (peer, hear, says)
+    let sender = peer.join(SessionConfig { publications, ..session("out") });
+    (peer, receive, sender)
 }
 
 #[test]
-fn each_subscriber_gets_what_it_asked_for_and_a_message_is_sent_once() {
-    let (mut peer, [first, second], says) = three(["a/#", "+/x"], &["a/x", "a/y", "b/x", "b/y"]);
+fn each_subscriber_gets_its_topics_and_a_message_is_sent_once() {
+    let (mut peer, [first, second], sender) = three(["a/#", "+/x"], &["a/x", "a/y", "b/x", "b/y"]);
     for (publication, size) in [(0, 16), (1, 70_000), (2, 24), (3, 24), (0, 1_000_000)] {
-        assert_eq!(peer.offer_to(says, publication, size), SendOutcome::Accepted);
-        peer.flush(says);
+        assert_eq!(peer.offer_to(sender, publication, size), SendOutcome::Accepted);
+        peer.flush(sender);
     }
     peer.wait("all", |record| record.written() == 5 && record.arrived.len() == 6);
     assert_count_eq!(peer.record.sequences(first), [1, 2, 5]);
     assert_count_eq!(peer.record.sequences(second), [1, 3, 5]);
     assert_count!(peer.record.arrived.iter().all(|one| one.intact));
     let written = peer.record.all(|event| match event {
-        Event::Written(id, token, start_ns, end_ns) => Some((*id == says && start_ns <= end_ns, token.sequence)),
+        Event::Written(id, token, start_ns, end_ns) => Some((*id == sender && start_ns <= end_ns, token.sequence)),
         _ => None,
     });
     assert_eq!(written, [(true, 1), (true, 2), (true, 3), (true, 4), (true, 5)]);
-    // `+/x` is the prefix of everything: a/y and b/y came for nothing, so nothing was kept back.
+    // `+/x` has the empty prefix: a/y and b/y were sent as well, so nothing was withheld.
     assert_count_eq!((peer.record.withheld, peer.record.passed_over), (0, 2));
     peer.wait_sent();
 }
 
 #[test]
-fn what_nobody_asked_for_is_withheld_in_its_turn() {
-    let (mut peer, [first, _], says) = three(["a", "b"], &["a", "c"]);
+fn messages_without_a_subscriber_are_withheld_in_order() {
+    let (mut peer, [first, _], sender) = three(["a", "b"], &["a", "c"]);
     for publication in [1, 0, 1, 0] {
-        assert_eq!(peer.offer_to(says, publication, 16), SendOutcome::Accepted);
+        assert_eq!(peer.offer_to(sender, publication, 16), SendOutcome::Accepted);
     }
-    peer.flush(says);
+    peer.flush(sender);
     peer.wait("all", |record| record.sequences(first).len() == 2);
     let written = peer.record.all(|event| match event {
         Event::Written(_, token, ..) => Some(token.sequence),
@@ -99,18 +99,18 @@ fn what_nobody_asked_for_is_withheld_in_its_turn() {
 #[test]
 fn a_flood_to_two_arrives_whole_and_in_order() {
     const COUNT: u32 = 5_000;
-    let (mut peer, hear, says) = three(["a", "a"], &["a"]);
+    let (mut peer, receive, sender) = three(["a", "a"], &["a"]);
     for _ in 0..COUNT {
-        peer.send(says, 1_000);
+        peer.send(sender, 1_000);
     }
     peer.wait("all", |record| record.arrived.len() == 2 * COUNT as usize);
-    for session in hear {
+    for session in receive {
         assert_count_eq!(peer.record.sequences(session), (1..=COUNT).collect::<Vec<_>>());
     }
     assert_count_eq!(peer.record.written(), COUNT as usize);
 }
 
-/// A subscriber that asks for everything and reads only when it is told to.
+/// A subscriber to everything that reads only on command.
 fn lazy(listener: &TcpListener) -> TcpStream {
     let (mut stream, _) = listener.accept().unwrap();
     let words = [greeting(1, Mechanism::Null), ready("SUB"), b"\x04\x0a\x09SUBSCRIBE".to_vec()].concat();
@@ -123,27 +123,27 @@ fn a_subscriber_that_does_not_read_holds_its_device_up_and_nothing_is_dropped() 
     let [first, second] = two_endpoints();
     let listener = TcpListener::bind(second.address).unwrap();
     let mut peer = open([first, second]);
-    let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
-    let says = peer.clients.add_session(publisher("out", "a", Qos::BestEffort));
-    peer.clients.connect(says, &mut peer.record);
-    assert_eq!(peer.offer(says, 16), SendOutcome::WouldBlock);
+    let receiver = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    let sender = peer.clients.add_session(publisher("out", "a", Qos::BestEffort));
+    peer.clients.connect(sender, &mut peer.record);
+    assert_eq!(peer.offer(sender, 16), SendOutcome::WouldBlock);
     let mut stream = lazy(&listener);
-    peer.wait("connected and told", |record| record.count(|event| *event == Event::Writable(says)) == 1);
+    peer.wait("connected and told", |record| record.count(|event| *event == Event::Writable(sender)) == 1);
     let mut sent = 0;
     loop {
-        while peer.offer(says, 50_000) == SendOutcome::Accepted {
-            peer.flush(says);
+        while peer.offer(sender, 50_000) == SendOutcome::Accepted {
+            peer.flush(sender);
             sent += 1;
             assert!(sent < 10_000, "it takes what nobody reads");
         }
-        // The kernel makes more room for a while, for what it was given.
+        // The kernel enlarges the buffer for a while.
         peer.linger(100);
-        if peer.offer(says, 50_000) != SendOutcome::Accepted {
+        if peer.offer(sender, 50_000) != SendOutcome::Accepted {
             break;
         }
         sent += 1;
     }
-    peer.wait("what the other one reads", |record| record.sequences(hears).len() == sent);
+    peer.wait("what the other one reads", |record| record.sequences(receiver).len() == sent);
     assert!(peer.record.written() < sent, "not written to both");
     let expected = sent * (3 + 9 + 50_000);
     let reader = std::thread::spawn(move || {
@@ -151,40 +151,40 @@ fn a_subscriber_that_does_not_read_holds_its_device_up_and_nothing_is_dropped() 
         stream.read_exact(&mut bytes).unwrap();
         stream
     });
-    peer.wait("writable", |record| record.count(|event| *event == Event::Writable(says)) == 2);
+    peer.wait("writable", |record| record.count(|event| *event == Event::Writable(sender)) == 2);
     peer.wait("written", |record| record.written() == sent);
     drop(reader.join().unwrap());
-    // One of its subscribers has gone: it is not connected to all that there are.
-    peer.wait("closed", |record| record.causes(says).len() == 1);
-    assert!(matches!(peer.record.causes(says)[..], [Cause::Dropped(_)]));
-    assert_eq!((peer.offer(says, 16), peer.record.causes(hears)), (SendOutcome::WouldBlock, vec![]));
+    // One of its subscribers has disconnected: the device is not connected to all of them.
+    peer.wait("closed", |record| record.causes(sender).len() == 1);
+    assert!(matches!(peer.record.causes(sender)[..], [Cause::Dropped(_)]));
+    assert_eq!((peer.offer(sender, 16), peer.record.causes(receiver)), (SendOutcome::WouldBlock, vec![]));
 }
 
 #[test]
-fn what_was_not_written_to_all_is_abandoned_and_a_new_connection_begins_anew() {
+fn a_partly_written_message_is_abandoned_and_a_new_connection_starts_fresh() {
     let [first, second] = two_endpoints();
     let listener = TcpListener::bind(second.address).unwrap();
     let mut peer = open([first, second]);
-    let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
-    let says = peer.clients.add_session(publisher("out", "a", Qos::BestEffort));
-    peer.clients.connect(says, &mut peer.record);
+    let receiver = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    let sender = peer.clients.add_session(publisher("out", "a", Qos::BestEffort));
+    peer.clients.connect(sender, &mut peer.record);
     let stream = lazy(&listener);
-    peer.wait("connected", |record| record.connects(says).len() == 1);
+    peer.wait("connected", |record| record.connects(sender).len() == 1);
     let mut sent = 0;
-    while peer.offer(says, 50_000) == SendOutcome::Accepted {
-        peer.flush(says);
+    while peer.offer(sender, 50_000) == SendOutcome::Accepted {
+        peer.flush(sender);
         sent += 1;
     }
     drop(stream);
-    peer.wait("closed", |record| record.causes(says).len() == 1);
-    let abandoned = peer.record.count(|event| matches!(event, Event::Abandoned(id, _) if *id == says));
+    peer.wait("closed", |record| record.causes(sender).len() == 1);
+    let abandoned = peer.record.count(|event| matches!(event, Event::Abandoned(id, _) if *id == sender));
     assert_count_eq!((peer.record.written() + abandoned, abandoned > 0), (sent, true));
-    peer.clients.connect(says, &mut peer.record);
+    peer.clients.connect(sender, &mut peer.record);
     let mut stream = lazy(&listener);
-    peer.wait("connected", |record| record.connects(says).len() == 2);
-    let before = peer.record.sequences(hears).len();
-    peer.send(says, 16);
-    peer.wait("the next", |record| record.sequences(hears).len() > before);
+    peer.wait("connected", |record| record.connects(sender).len() == 2);
+    let before = peer.record.sequences(receiver).len();
+    peer.send(sender, 16);
+    peer.wait("the next", |record| record.sequences(receiver).len() > before);
     let mut bytes = vec![0; 64 + 27 + 3 + 2 + 16];
     stream.read_exact(&mut bytes).unwrap();
     assert!(bytes[64 + 27..].starts_with(b"\x01\x01a\0\x10"), "nothing of the earlier connection");
@@ -192,29 +192,29 @@ fn what_was_not_written_to_all_is_abandoned_and_a_new_connection_begins_anew() {
 
 #[test]
 fn devices_come_and_go() {
-    let (mut peer, [first, second], says) = three(["a", "b"], &["a"]);
+    let (mut peer, [first, second], sender) = three(["a", "b"], &["a"]);
     for round in 1..=20 {
-        peer.send(says, 16);
+        peer.send(sender, 16);
         peer.wait("it", |record| record.sequences(first).len() == round);
-        peer.leave(says, if round % 2 == 0 { Goodbye::Cut } else { Goodbye::Graceful });
-        peer.connect(says);
+        peer.leave(sender, if round % 2 == 0 { Goodbye::Cut } else { Goodbye::Graceful });
+        peer.connect(sender);
     }
-    assert_eq!(peer.record.causes(says), vec![Cause::Ours; 20]);
+    assert_eq!(peer.record.causes(sender), vec![Cause::Ours; 20]);
     for session in [first, second] {
         assert_eq!(peer.record.causes(session), [], "whoever leaves takes nobody along");
         peer.leave(session, Goodbye::Graceful);
         assert_eq!(peer.record.causes(session), [Cause::Ours]);
     }
-    peer.wait("closed", |record| record.causes(says).len() == 21);
-    // They listen again at the same places.
+    peer.wait("closed", |record| record.causes(sender).len() == 21);
+    // They listen again on the same ports.
     [first, second].into_iter().for_each(|session| peer.connect(session));
-    peer.connect(says);
-    peer.send(says, 16);
+    peer.connect(sender);
+    peer.send(sender, 16);
     peer.wait("it", |record| record.sequences(first).len() == 21);
 }
 
 #[test]
-fn a_place_that_is_taken_and_a_place_where_nobody_listens_are_told() {
+fn a_used_endpoint_and_one_without_a_listener_are_reported() {
     let [first, second] = two_endpoints();
     let _taken = TcpListener::bind(first.address).unwrap();
     let mut peer = open([first, second]);
@@ -225,11 +225,11 @@ fn a_place_that_is_taken_and_a_place_where_nobody_listens_are_told() {
 }
 
 #[test]
-fn who_connects_and_is_no_publisher_is_turned_away_and_the_others_stay() {
+fn a_connecting_peer_that_is_no_publisher_is_rejected_and_the_others_stay() {
     let endpoints = two_endpoints();
     let address = endpoints[0].address;
     let (mut peer, wrong) = (open(endpoints), [greeting(1, Mechanism::Null), ready("SUB")].concat());
-    let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    let receiver = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
     let mut good = TcpStream::connect(address).unwrap();
     good.write_all(&[greeting(1, Mechanism::Null), ready("PUB"), message("a", 1)].concat()).unwrap();
     for words in [&b"GET / HTTP/1.1\r\n"[..], &wrong, b"\xff\0\0\0\0\0\0\0\0\x7f\x01"] {
@@ -237,15 +237,15 @@ fn who_connects_and_is_no_publisher_is_turned_away_and_the_others_stay() {
         bad.write_all(words).unwrap();
         peer.linger(50);
         let mut rest = vec![];
-        // Its end, or a reset if it had more to say.
+        // The end of the stream, or a reset if the peer had unsent data.
         let _ = bad.read_to_end(&mut rest);
     }
     good.write_all(&message("a", 2)).unwrap();
-    peer.wait("both", |record| record.sequences(hears) == [1, 2]);
-    assert_eq!(peer.record.causes(hears), []);
+    peer.wait("both", |record| record.sequences(receiver) == [1, 2]);
+    assert_eq!(peer.record.causes(receiver), []);
 }
 
-/// Connects to two subscribers of ours and publishes, as lines come.
+/// Connects to two of our subscribers and publishes one message per line.
 const CONNECTING_PUBLISHER: &str = "
 import sys, zmq
 socket = zmq.Context().socket(zmq.XPUB)
@@ -260,16 +260,16 @@ for line in sys.stdin:
 ";
 
 #[test]
-fn a_publisher_of_libzmq_that_connects_is_heard() {
+fn messages_of_a_connecting_libzmq_publisher_are_received() {
     let Some(mut program) = Program::start(CONNECTING_PUBLISHER) else { return };
     let endpoints = two_endpoints();
     let address = endpoints[0].address;
     let mut peer = open(endpoints);
-    let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
-    program.say(&format!("connect {address}"));
+    let receiver = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    program.send_bytes(&format!("connect {address}"));
     peer.linger(200);
-    assert_eq!(program.hear(), "0161", "it was asked for the prefix a");
+    assert_eq!(program.receive(), "0161", "it was asked for the prefix a");
     let digits: String = message("a", 1)[5..].iter().map(|byte| format!("{byte:02x}")).collect();
-    program.say(&format!("send {digits}"));
-    peer.wait("it", |record| record.sequences(hears) == [1]);
+    program.send_bytes(&format!("send {digits}"));
+    peer.wait("it", |record| record.sequences(receiver) == [1]);
 }

@@ -1,4 +1,4 @@
-//! A peer whose every byte the test decides; it lives in the test's thread and turns with the client's loop.
+//! A scripted peer. It runs on the thread of the test, in turn with the client's loop.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use pubmark_wire::zmtp::{self, Mechanism};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Greeting of a peer of this minor version that wants a mechanism.
+/// Greeting of a peer with this minor version and mechanism.
 pub fn greeting(minor: u8, mechanism: Mechanism) -> Vec<u8> {
     let mut out = Vec::new();
     zmtp::encode_greeting_front(&mut out);
@@ -25,7 +25,7 @@ pub fn greeting(minor: u8, mechanism: Mechanism) -> Vec<u8> {
     out
 }
 
-/// What `encode` writes.
+/// The bytes that `encode` appends.
 pub fn written(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     encode(&mut out);
@@ -44,7 +44,7 @@ pub fn ready(kind: &str) -> Vec<u8> {
     command("READY", &[b"\x0bSocket-Type", &(kind.len() as u32).to_be_bytes()[..], kind.as_bytes()].concat())
 }
 
-/// A message of two frames: a topic, and a payload of 24 B as publisher 7 of the suite's run makes them.
+/// A message of two frames: a topic, and a payload of 24 B by publisher 7 of the suite's run.
 pub fn message(topic: &str, sequence: u32) -> Vec<u8> {
     let mut payload = Vec::new();
     header::write(&mut payload, 24, RUN, 7, sequence, 1);
@@ -57,14 +57,14 @@ pub struct Script {
 }
 
 /// Clients and the listener that they will connect to.
-pub struct Meeting {
+pub struct Harness {
     pub peer: Peer,
     listener: TcpListener,
 }
 
-impl Meeting {
-    /// Clients that ping after so much silence.
-    pub fn new(keep_alive_s: u16) -> Meeting {
+impl Harness {
+    /// Clients that ping after this much silence.
+    pub fn new(keep_alive_s: u16) -> Harness {
         let listener = ports::listen();
         let address = listener.local_addr().unwrap();
         let endpoint = Endpoint {
@@ -75,16 +75,16 @@ impl Meeting {
             upgrade: None,
             settings: None,
         };
-        Meeting { peer: Peer::of_with_keep_alive(any::open::<ZeroMqClients>, endpoint, keep_alive_s), listener }
+        Harness { peer: Peer::of_with_keep_alive(any::open::<ZeroMqClients>, endpoint, keep_alive_s), listener }
     }
 
-    /// Lets a session connect; nothing is said yet.
+    /// Lets a session connect; nothing has been sent yet.
     pub fn accept(&mut self, config: SessionConfig) -> (SessionId, Script) {
         let session = self.peer.clients.add_session(config);
         (session, self.accept_again(session))
     }
 
-    /// Lets a session connect once more.
+    /// Lets a session connect again.
     pub fn accept_again(&mut self, session: SessionId) -> Script {
         self.peer.clients.connect(session, &mut self.peer.record);
         let (stream, _) = self.listener.accept().unwrap();
@@ -93,10 +93,10 @@ impl Meeting {
         Script { stream }
     }
 
-    /// Lets a session connect, says this at once, and gives the cause with which the connection ends.
+    /// Lets a session connect, sends these bytes at once, and returns the cause with which the connection ends.
     pub fn end_after(&mut self, config: SessionConfig, words: &[u8]) -> Cause {
         let (session, mut script) = self.accept(config);
-        script.say(words);
+        script.send_bytes(words);
         self.cause(session)
     }
 
@@ -108,13 +108,13 @@ impl Meeting {
 }
 
 impl Script {
-    /// Says bytes.
-    pub fn say(&mut self, bytes: &[u8]) {
+    /// Sends bytes.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Says bytes for as long as the client takes them; how many.
-    pub fn say_on(&mut self, peer: &mut Peer, bytes: &[u8], times: usize) -> usize {
+    /// Sends bytes repeatedly as long as the client accepts them; returns their number.
+    pub fn send_repeatedly(&mut self, peer: &mut Peer, bytes: &[u8], times: usize) -> usize {
         for said in 0..times {
             let mut rest = bytes;
             while !rest.is_empty() {
@@ -128,26 +128,26 @@ impl Script {
         times
     }
 
-    /// Waits for N bytes of the client's, and takes them.
-    pub fn hear(&mut self, peer: &mut Peer, count: usize) -> Vec<u8> {
+    /// Waits for N bytes of the client and returns them.
+    pub fn receive(&mut self, peer: &mut Peer, count: usize) -> Vec<u8> {
         let deadline = Instant::now() + PATIENCE;
-        let mut heard = vec![];
-        while heard.len() < count {
-            assert!(Instant::now() < deadline, "gave up; so far: {}", heard.escape_ascii());
+        let mut received = vec![];
+        while received.len() < count {
+            assert!(Instant::now() < deadline, "gave up; so far: {}", received.escape_ascii());
             peer.linger(1);
-            let mut bytes = vec![0; count - heard.len()];
+            let mut bytes = vec![0; count - received.len()];
             match self.stream.read(&mut bytes) {
-                Ok(0) => panic!("closed after {}", heard.escape_ascii()),
-                Ok(count) => heard.extend_from_slice(&bytes[..count]),
+                Ok(0) => panic!("closed after {}", received.escape_ascii()),
+                Ok(count) => received.extend_from_slice(&bytes[..count]),
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
             }
         }
-        heard
+        received
     }
 
-    /// Waits for exactly these bytes of the client's.
+    /// Waits for exactly these bytes of the client.
     pub fn expect(&mut self, peer: &mut Peer, expected: &[u8]) {
-        let heard = self.hear(peer, expected.len());
-        assert_eq!(heard.escape_ascii().to_string(), expected.escape_ascii().to_string());
+        let received = self.receive(peer, expected.len());
+        assert_eq!(received.escape_ascii().to_string(), expected.escape_ascii().to_string());
     }
 }

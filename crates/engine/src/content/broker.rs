@@ -26,14 +26,14 @@ impl BrokerFilters {
         let groups = &plan.workload.subscribers;
         let mut filtered: HashMap<u32, Vec<(u16, u32)>> = HashMap::new();
         let mut counted = 0;
-        for ((subscriber, heard), audience) in plan.fleet.subscribers().iter().zip(streams).zip(audiences) {
+        for ((subscriber, sources), audience) in plan.fleet.subscribers().iter().zip(streams).zip(audiences) {
             // Audiences are numbered in the order of their first members.
             if *audience < counted {
                 continue;
             }
             counted += 1;
             let is_filtered = groups[usize::from(subscriber.group)].broker_filter().is_some();
-            for entry in heard.iter().filter(|_| is_filtered) {
+            for entry in sources.iter().filter(|_| is_filtered) {
                 let of_publisher = filtered.entry(entry.publisher).or_default();
                 match of_publisher.iter_mut().find(|(group, _)| *group == subscriber.group) {
                     Some((_, count)) => *count += 1,

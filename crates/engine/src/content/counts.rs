@@ -80,7 +80,7 @@ pub struct FirstCopy<'a> {
     /// Its whole payload.
     pub payload: &'a [u8],
     /// Its document, if steps of `transform` had to be reversed to read it.
-    pub undone: Option<&'a [u8]>,
+    pub reversed: Option<&'a [u8]>,
     /// Delivery − due, ns.
     pub latency_ns: i64,
     /// Upper bound of the generator's part in that, ns.
@@ -117,7 +117,7 @@ impl ContentFilter {
         }
         let counts = counts[group].get_or_insert_with(Default::default);
         let in_payload = || copy.payload.get(self.document_at[usize::from(copy.group)] as usize..).unwrap_or_default();
-        let document = copy.undone.unwrap_or_else(in_payload);
+        let document = copy.reversed.unwrap_or_else(in_payload);
         let holds = predicate.holds(document);
         counts.by_audience.entry(copy.number).or_default()[usize::from(holds != Ok(true))] += 1;
         if holds == Ok(true) {

@@ -141,18 +141,18 @@ impl Matching {
             // A validated workload has no such body here.
             Body::Pool(_) | Body::Transformed(_) => &[],
         };
-        let mut kept_back = 0;
+        let mut excluded = 0;
         for notes in notes {
             let predicate = self.workload.subscribers[usize::from(notes.group)].predicate.as_ref();
             let holds = predicate.is_some_and(|predicate| predicate.holds(document) == Ok(true));
             let audiences =
                 self.filtered.iter().find(|(group, _)| *group == notes.group).map_or(0, |(_, count)| *count);
-            kept_back += if holds { 0 } else { audiences };
+            excluded += if holds { 0 } else { audiences };
             if is_measured {
                 notes.push(holds, noted);
             }
         }
-        kept_back
+        excluded
     }
 }
 
@@ -168,12 +168,12 @@ pub fn notes_of_publishers(
     let mut notes: Vec<Vec<MatchNotes>> = vec![vec![]; fleet.devices().len()];
     // Subscribers with the same filters share a list, which is processed once.
     let mut seen = HashSet::new();
-    for (subscriber, heard) in fleet.subscribers().iter().zip(streams) {
+    for (subscriber, sources) in fleet.subscribers().iter().zip(streams) {
         let has_predicate = workload.subscribers[usize::from(subscriber.group)].predicate.is_some();
-        if !has_predicate || !seen.insert((subscriber.group, Arc::as_ptr(heard))) {
+        if !has_predicate || !seen.insert((subscriber.group, Arc::as_ptr(sources))) {
             continue;
         }
-        for entry in heard.iter() {
+        for entry in sources.iter() {
             let of_publisher = &mut notes[entry.publisher as usize];
             if of_publisher.iter().all(|notes| notes.group != subscriber.group) {
                 of_publisher.push(MatchNotes::new(subscriber.group));

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_keeps_back_is_not_expected_and_what_it_lets_through_is_not_delivered() {
+    fn unmatched_messages_are_neither_expected_nor_delivered() {
         let holds = [true, true, false, false, true, false, true, false];
         let publisher = PublisherBook { refused: [4].into(), unanswered: vec![2, 3], ..book(&holds) };
         let absence = [Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: None }];

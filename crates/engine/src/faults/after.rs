@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pubmark_record::faults::{FaultConnections, FaultLatency, LevelBooks};
 
 use super::latency::Before;
-use super::log::{Event, What};
+use super::log::{Event, SessionChange};
 use super::outcome::FaultOutcome;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -21,7 +21,7 @@ pub struct Span {
 
 /// The effects of a fault.
 #[derive(Clone, Debug)]
-pub struct Followed {
+pub struct FaultEffects {
     /// Connections.
     pub connections: FaultConnections,
     /// Latency.
@@ -32,7 +32,7 @@ pub struct Followed {
 
 /// The effects of each fault, in order. `spans` are their periods, `window_start_ns` is an instant of
 /// `CLOCK_MONOTONIC`.
-pub fn figures(outcome: &FaultOutcome, spans: &[Span], window_start_ns: u64) -> Vec<Followed> {
+pub fn figures(outcome: &FaultOutcome, spans: &[Span], window_start_ns: u64) -> Vec<FaultEffects> {
     let mut events = outcome.notes.events.clone();
     events.sort_by_key(|event| event.at_ns);
     let fine = &outcome.notes.fine;
@@ -43,7 +43,7 @@ pub fn figures(outcome: &FaultOutcome, spans: &[Span], window_start_ns: u64) -> 
         let mut connections = connections(&events, absolute(span.done_ns), absolute(span.until_ns));
         let chosen = outcome.planned.get(number).and_then(|fault| fault.connections.as_ref());
         connections.chosen = chosen.and_then(|_| outcome.chosen.get(number).copied());
-        Followed {
+        FaultEffects {
             connections,
             latency: before.as_ref().and_then(|before| before.since(fine, signed(span.done_ns), signed(span.until_ns))),
             levels: outcome.books.get(number + 1).map(|levels| levels.to_vec()).unwrap_or_default(),
@@ -55,36 +55,36 @@ pub fn figures(outcome: &FaultOutcome, spans: &[Span], window_start_ns: u64) -> 
 /// Counts events in order of time, from the fault until the next one.
 fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnections {
     let mut found = FaultConnections::default();
-    let mut away_before = 0u64;
+    let mut disconnected_before = 0u64;
     for event in events.iter().take_while(|event| event.at_ns < done_ns) {
-        match event.what {
-            What::Up => found.connected += 1,
-            What::Back => {
+        match event.change {
+            SessionChange::Connected => found.connected += 1,
+            SessionChange::Reconnected => {
                 found.connected += 1;
-                away_before = away_before.saturating_sub(1);
+                disconnected_before = disconnected_before.saturating_sub(1);
             }
-            What::Lost => {
+            SessionChange::Lost => {
                 found.connected = found.connected.saturating_sub(1);
-                away_before += 1;
+                disconnected_before += 1;
             }
-            What::Gone => found.connected = found.connected.saturating_sub(1),
-            What::Left => away_before = away_before.saturating_sub(1),
-            What::Failed | What::Found | What::Forgotten => {}
+            SessionChange::Disconnected => found.connected = found.connected.saturating_sub(1),
+            SessionChange::Left => disconnected_before = disconnected_before.saturating_sub(1),
+            SessionChange::Failed | SessionChange::SessionResumed | SessionChange::SessionLost => {}
         }
     }
     let since = |event: &Event| Some((event.at_ns - done_ns) as f64 / 1e9);
     let mut last_back_s = None;
     let mut within_a_second: VecDeque<u64> = VecDeque::new();
     for event in events.iter().filter(|event| (done_ns..until_ns).contains(&event.at_ns)) {
-        match event.what {
-            What::Lost => {
+        match event.change {
+            SessionChange::Lost => {
                 found.lost += 1;
                 found.first_noticed_s = found.first_noticed_s.or(since(event));
                 found.last_noticed_s = since(event);
             }
             // Sessions that were disconnected before the fault are assumed to reconnect first, in all counts here.
-            What::Back if away_before > 0 && found.lost == 0 => away_before -= 1,
-            What::Back => {
+            SessionChange::Reconnected if disconnected_before > 0 && found.lost == 0 => disconnected_before -= 1,
+            SessionChange::Reconnected => {
                 found.back += 1;
                 found.first_back_s = found.first_back_s.or(since(event));
                 within_a_second.push_back(event.at_ns);
@@ -94,11 +94,11 @@ fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnection
                 found.peak_back_per_s = found.peak_back_per_s.max(Some(within_a_second.len() as u64));
                 last_back_s = since(event);
             }
-            What::Left => found.left += 1,
-            What::Failed => found.failed_tries += 1,
-            What::Found => found.sessions_found += 1,
-            What::Forgotten => found.sessions_forgotten += 1,
-            What::Up | What::Gone => {}
+            SessionChange::Left => found.left += 1,
+            SessionChange::Failed => found.failed_tries += 1,
+            SessionChange::SessionResumed => found.sessions_found += 1,
+            SessionChange::SessionLost => found.sessions_forgotten += 1,
+            SessionChange::Connected | SessionChange::Disconnected => {}
         }
     }
     found.all_back_s = last_back_s.filter(|_| found.back + found.left >= found.lost);
@@ -112,12 +112,17 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn what_clients_go_through_is_told_from_the_fault_on() {
-        use What::{Back, Failed, Forgotten, Found, Lost, Up};
-        let event = |at_ns: u64, what| Event { at_ns, what };
-        let mut events = vec![event(1, Up), event(2, Up), event(3, Up)];
+    fn client_events_count_from_the_fault_on() {
+        use SessionChange::{Connected, Failed, Lost, Reconnected, SessionLost, SessionResumed};
+        let event = |at_ns: u64, change| Event { at_ns, change };
+        let mut events = vec![event(1, Connected), event(2, Connected), event(3, Connected)];
         events.extend([event(10 * S + S / 10, Lost), event(10 * S + S / 5, Lost), event(11 * S, Failed)]);
-        events.extend([event(12 * S, Found), event(12 * S, Back), event(13 * S, Forgotten), event(14 * S, Back)]);
+        events.extend([
+            event(12 * S, SessionResumed),
+            event(12 * S, Reconnected),
+            event(13 * S, SessionLost),
+            event(14 * S, Reconnected),
+        ]);
         events.push(event(20 * S, Lost));
         let found = connections(&events, 10 * S, 20 * S);
         assert_eq!((found.connected, found.lost, found.back, found.failed_tries), (3, 2, 2, 1));
@@ -134,9 +139,9 @@ mod tests {
 
     #[test]
     fn a_storm_s_peak_is_that_of_any_second() {
-        let lost = (0..5).map(|number| Event { at_ns: S + number, what: What::Lost });
+        let lost = (0..5).map(|number| Event { at_ns: S + number, change: SessionChange::Lost });
         let back_ms = [1_500, 2_400, 2_499, 2_501, 3_500];
-        let back = back_ms.map(|ms: u64| Event { at_ns: ms * S / 1_000, what: What::Back });
+        let back = back_ms.map(|ms: u64| Event { at_ns: ms * S / 1_000, change: SessionChange::Reconnected });
         let found = connections(&lost.chain(back).collect::<Vec<_>>(), S, 9 * S);
         assert_eq!((found.back, found.peak_back_per_s), (5, Some(3)));
     }

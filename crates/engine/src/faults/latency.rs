@@ -13,7 +13,7 @@ use pubmark_record::faults::FaultLatency;
 /// Time before the first fault that is examined, ns.
 const BEFORE_NS: i64 = 10_000_000_000;
 /// Smallest number of bins before the first fault.
-const FEWEST_BEFORE: usize = 5;
+const MINIMUM_BINS_BEFORE: usize = 5;
 /// Number of consecutive bins that must be as before.
 const IN_A_ROW: usize = 3;
 /// Largest ratio of a bin's value to the value before.
@@ -46,7 +46,7 @@ impl Before {
             let joined = (first..end).map(|bin| fine.joined(bin as usize * bins, *bins, *fraction));
             let (mut counts, mut values): (Vec<u64>, Vec<u64>) =
                 joined.filter_map(|(count, value)| Some((count, value?))).unzip();
-            if values.len() < FEWEST_BEFORE {
+            if values.len() < MINIMUM_BINS_BEFORE {
                 return None;
             }
             counts.sort_unstable();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_and_a_slow_return_are_seen_to_their_ends() {
+    fn a_gap_and_a_slow_recovery_are_measured_to_their_ends() {
         let fine = series(1, |at_ms| match at_ms {
             30_000..35_000 => None,
             35_000..37_000 => Some(1_000 + (37_000 - at_ms) * 10),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_disturbed_and_what_never_comes_back_are_told() {
+    fn an_undisturbed_latency_and_one_that_never_recovers_are_reported() {
         let found = after(&series(1, |_| Some(1_000)));
         assert_eq!((found.disturbed, found.back_s), (false, Some(0.0)));
         let found = after(&series(1, |at_ms| Some(if at_ms < 30_000 { 1_000 } else { 1_200 })));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn few_messages_widen_the_bins_and_too_few_say_nothing() {
+    fn few_messages_widen_the_bins_and_too_few_give_no_result() {
         let found = after(&series(20, |_| Some(1_000)));
         assert_eq!((found.quantile.as_str(), found.bin_s), ("p50", 0.5));
         assert!(Before::the_first_fault(&series(200, |_| Some(1_000)), 30_000 * MS).is_none());

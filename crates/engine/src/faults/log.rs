@@ -16,23 +16,23 @@ const EVENT_LIMIT: usize = 1 << 20;
 
 /// What happened to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum What {
+pub enum SessionChange {
     /// It is connected for the first time, and subscribed if it receives.
-    Up,
+    Connected,
     /// Its connection was lost.
     Lost,
     /// A reconnect failed.
     Failed,
     /// It reconnected, and the system still had its session state.
-    Found,
+    SessionResumed,
     /// It reconnected, and the system had discarded the state of the persistent session.
-    Forgotten,
+    SessionLost,
     /// It is connected again, and subscribed if it receives.
-    Back,
+    Reconnected,
     /// It disconnected as planned, after its connection was lost.
     Left,
     /// It disconnected as planned.
-    Gone,
+    Disconnected,
 }
 
 /// An event.
@@ -41,7 +41,7 @@ pub struct Event {
     /// Time, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// What happened.
-    pub what: What,
+    pub change: SessionChange,
 }
 
 /// The records of all shards, merged.
@@ -109,7 +109,7 @@ pub struct FaultLog {
     /// Number of the latest fault; 0 before the first.
     segment: u16,
     /// Sessions that lost their connection and have not reconnected.
-    away: HashSet<u32>,
+    disconnected: HashSet<u32>,
     /// Time until which sessions may not connect, ns of `CLOCK_MONOTONIC`.
     held_until_ns: HashMap<u32, u64>,
 }
@@ -118,7 +118,7 @@ impl FaultLog {
     /// For a shard whose time series begin at `start_ns`.
     pub fn new(planned: Arc<[PlannedFault]>, chosen: Vec<Vec<u32>>, start_ns: i64) -> FaultLog {
         let notes = FaultNotes::new(planned.len(), start_ns);
-        FaultLog { planned, chosen, notes, segment: 0, away: HashSet::new(), held_until_ns: HashMap::new() }
+        FaultLog { planned, chosen, notes, segment: 0, disconnected: HashSet::new(), held_until_ns: HashMap::new() }
     }
 
     /// The present segment.
@@ -132,23 +132,23 @@ impl FaultLog {
     }
 
     /// Records an event of a session.
-    pub fn note(&mut self, session: u32, what: What, at_ns: u64) {
-        let what = match what {
-            What::Up if self.away.remove(&session) => What::Back,
-            What::Left if !self.away.remove(&session) => What::Gone,
-            What::Lost => {
-                self.away.insert(session);
-                what
+    pub fn note(&mut self, session: u32, change: SessionChange, at_ns: u64) {
+        let change = match change {
+            SessionChange::Connected if self.disconnected.remove(&session) => SessionChange::Reconnected,
+            SessionChange::Left if !self.disconnected.remove(&session) => SessionChange::Disconnected,
+            SessionChange::Lost => {
+                self.disconnected.insert(session);
+                change
             }
             // Failed attempts of a session that was never connected are not reconnects.
-            What::Failed if !self.away.contains(&session) => return,
-            what => what,
+            SessionChange::Failed if !self.disconnected.contains(&session) => return,
+            change => change,
         };
         if self.notes.events.len() >= EVENT_LIMIT {
             self.notes.is_cut = true;
             return;
         }
-        self.notes.events.push(Event { at_ns, what });
+        self.notes.events.push(Event { at_ns, change });
     }
 
     /// Prevents a session from connecting until `until_ns`.
@@ -181,22 +181,34 @@ mod tests {
     #[test]
     fn a_session_is_back_only_if_it_was_lost_and_held_only_for_its_time() {
         let mut log = FaultLog::new([].into(), vec![], 0);
-        for (session, what, at_ns) in [
-            (1, What::Failed, 1),
-            (1, What::Up, 2),
-            (2, What::Up, 2),
-            (1, What::Lost, 3),
-            (1, What::Failed, 4),
-            (1, What::Up, 5),
-            (2, What::Left, 6),
-            (1, What::Lost, 7),
-            (1, What::Left, 8),
+        for (session, change, at_ns) in [
+            (1, SessionChange::Failed, 1),
+            (1, SessionChange::Connected, 2),
+            (2, SessionChange::Connected, 2),
+            (1, SessionChange::Lost, 3),
+            (1, SessionChange::Failed, 4),
+            (1, SessionChange::Connected, 5),
+            (2, SessionChange::Left, 6),
+            (1, SessionChange::Lost, 7),
+            (1, SessionChange::Left, 8),
         ] {
-            log.note(session, what, at_ns);
+            log.note(session, change, at_ns);
         }
-        let seen: Vec<_> = log.notes.events.iter().map(|event| (event.at_ns, event.what)).collect();
-        use What::{Back, Failed, Gone, Left, Lost, Up};
-        assert_eq!(seen, [(2, Up), (2, Up), (3, Lost), (4, Failed), (5, Back), (6, Gone), (7, Lost), (8, Left)]);
+        let seen: Vec<_> = log.notes.events.iter().map(|event| (event.at_ns, event.change)).collect();
+        use SessionChange::{Connected, Disconnected, Failed, Left, Lost, Reconnected};
+        assert_eq!(
+            seen,
+            [
+                (2, Connected),
+                (2, Connected),
+                (3, Lost),
+                (4, Failed),
+                (5, Reconnected),
+                (6, Disconnected),
+                (7, Lost),
+                (8, Left)
+            ]
+        );
         log.hold(7, 100);
         assert_eq!([log.holds(7, 99), log.holds(8, 99), log.holds(7, 100)], [true, false, false]);
     }

@@ -12,7 +12,7 @@ pub(crate) mod outcome;
 pub(crate) mod planned;
 mod segments;
 
-pub use after::{Followed, Span, figures};
+pub use after::{FaultEffects, Span, figures};
 pub use log::{Event, FaultNotes, LEVELS};
 pub use outcome::FaultOutcome;
 pub use planned::{BreakConnections, PlannedFault};

@@ -26,9 +26,9 @@ pub(crate) fn by_segment(
     let sessions = plan.subscribe_at.sessions_per_subscriber().max(1) as u32;
     let judged = Judged::new(publishers, received);
     for stream in judged.streams() {
-        let level_heard = listening.get((stream.row.subscriber / sessions) as usize).copied().unwrap_or(0);
+        let subscribed_level = listening.get((stream.row.subscriber / sessions) as usize).copied().unwrap_or(0);
         let group = &plan.workload.devices[usize::from(stream.book.group)];
-        let level = level_heard.min(usize::from(group.qos.level()));
+        let level = subscribed_level.min(usize::from(group.qos.level()));
         for (segment, range) in ranges(stream.book) {
             let mut found = Delivery::default();
             stream.judge(range, &mut found);

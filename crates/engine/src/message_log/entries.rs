@@ -91,7 +91,7 @@ pub struct Entry {
 
 /// The known values of a message that was passed to the adapter.
 #[derive(Clone, Copy)]
-struct Handed {
+struct SubmittedMessage {
     sequence: u32,
     payload_bytes: u32,
     due_ns: u64,
@@ -99,12 +99,12 @@ struct Handed {
 }
 
 /// Messages that were passed to the adapter, by publisher, each in the order of their sequence numbers.
-struct HandedOver(HashMap<u32, Vec<Handed>>);
+struct SubmittedMessages(HashMap<u32, Vec<SubmittedMessage>>);
 
-impl HandedOver {
-    fn find(&self, publisher: u32, sequence: u32) -> Option<&Handed> {
+impl SubmittedMessages {
+    fn find(&self, publisher: u32, sequence: u32) -> Option<&SubmittedMessage> {
         let all = self.0.get(&publisher)?;
-        all.binary_search_by_key(&sequence, |handed| handed.sequence).ok().map(|place| &all[place])
+        all.binary_search_by_key(&sequence, |submitted| submitted.sequence).ok().map(|place| &all[place])
     }
 }
 
@@ -116,12 +116,12 @@ impl Log {
     /// # Errors
     /// A file of the log cannot be read, or `visit` returned an error.
     pub fn entries(&self, window_ns: u64, mut visit: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
-        let handed = self.handed_over()?;
+        let submitted = self.submitted_messages()?;
         let at = |ns: u64| ns.wrapping_sub(window_ns) as i64;
         let books: HashMap<u32, &PublisherBook> = self.publishers.iter().map(|book| (book.publisher, book)).collect();
         self.each_row(|row| {
             let Some(outcome) = outcome_of(&row, &books, &self.filtered_for) else { return Ok(()) };
-            let sender = if row.sequence == 0 { None } else { handed.find(row.publisher, row.sequence) };
+            let sender = if row.sequence == 0 { None } else { submitted.find(row.publisher, row.sequence) };
             let arrived = row.kind.has_arrived();
             // A row of another machine may have any values.
             let upper_ns = at(row.at_ns).wrapping_sub(at(row.due_ns));
@@ -140,7 +140,7 @@ impl Log {
                 out_of_order: row.kind == RowKind::DeliveredOutOfOrder,
             })
         })?;
-        let unarrived = |outcome, publisher, sequence, audience, sender: Option<&Handed>| Entry {
+        let unarrived = |outcome, publisher, sequence, audience, sender: Option<&SubmittedMessage>| Entry {
             outcome,
             publisher,
             sequence: Some(sequence),
@@ -155,11 +155,11 @@ impl Log {
         };
         for row in &self.missing {
             let MissingRow { publisher, sequence, audience, outcome } = *row;
-            let sender = handed.find(publisher, sequence);
+            let sender = submitted.find(publisher, sequence);
             visit(&unarrived(EntryOutcome::Missing(outcome), publisher, sequence, audience, sender))?;
         }
         let wanted: HashSet<u32> = self.streams.iter().map(|(_, publisher)| *publisher).collect();
-        for (publisher, sent) in handed.0.iter().filter(|(publisher, _)| !wanted.contains(publisher)) {
+        for (publisher, sent) in submitted.0.iter().filter(|(publisher, _)| !wanted.contains(publisher)) {
             let is_exempt = |sequence: u32| {
                 let place =
                     self.missing.binary_search_by_key(&(*publisher, sequence), |row| (row.publisher, row.sequence));
@@ -188,7 +188,7 @@ impl Log {
             .collect();
         let mut sums: HashMap<u32, u64> = HashMap::new();
         self.each_row(|row| {
-            if row.kind == RowKind::Handed && !unsent.contains(&(row.publisher, row.sequence)) {
+            if row.kind == RowKind::Submitted && !unsent.contains(&(row.publisher, row.sequence)) {
                 *sums.entry(row.publisher).or_default() += u64::from(row.payload_bytes);
             }
             Ok(())
@@ -208,11 +208,11 @@ impl Log {
         self.files.iter().try_for_each(|file| rows(file)?.try_for_each(|row| visit(row?)))
     }
 
-    fn handed_over(&self) -> io::Result<HandedOver> {
-        let mut all: HashMap<u32, Vec<Handed>> = HashMap::new();
+    fn submitted_messages(&self) -> io::Result<SubmittedMessages> {
+        let mut all: HashMap<u32, Vec<SubmittedMessage>> = HashMap::new();
         self.each_row(|row| {
-            if row.kind == RowKind::Handed {
-                all.entry(row.publisher).or_default().push(Handed {
+            if row.kind == RowKind::Submitted {
+                all.entry(row.publisher).or_default().push(SubmittedMessage {
                     sequence: row.sequence,
                     payload_bytes: row.payload_bytes,
                     due_ns: row.due_ns,
@@ -221,8 +221,8 @@ impl Log {
             }
             Ok(())
         })?;
-        all.values_mut().for_each(|sent| sent.sort_unstable_by_key(|handed| handed.sequence));
-        Ok(HandedOver(all))
+        all.values_mut().for_each(|sent| sent.sort_unstable_by_key(|submitted| submitted.sequence));
+        Ok(SubmittedMessages(all))
     }
 }
 
@@ -234,7 +234,7 @@ fn outcome_of(
 ) -> Option<EntryOutcome> {
     let book = books.get(&row.publisher);
     Some(match row.kind {
-        RowKind::Handed => return None,
+        RowKind::Submitted => return None,
         RowKind::SkippedPlanned => EntryOutcome::SkippedPlanned,
         RowKind::SkippedDisconnected => EntryOutcome::Missing(Missing::SkippedDisconnected),
         RowKind::TooLarge => EntryOutcome::TooLarge,

@@ -5,7 +5,7 @@
 #[repr(u8)]
 pub enum RowKind {
     /// The adapter accepted it, with its sequence number.
-    Handed = 0,
+    Submitted = 0,
     /// It was due while its device was planned to be offline.
     SkippedPlanned = 1,
     /// It was due after its device had lost its connection.
@@ -26,7 +26,7 @@ pub enum RowKind {
 
 impl RowKind {
     const ALL: [RowKind; 9] = [
-        RowKind::Handed,
+        RowKind::Submitted,
         RowKind::SkippedPlanned,
         RowKind::SkippedDisconnected,
         RowKind::TooLarge,

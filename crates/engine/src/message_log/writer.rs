@@ -168,7 +168,7 @@ mod tests {
 
     fn row(sequence: u32) -> Row {
         Row {
-            kind: RowKind::Handed,
+            kind: RowKind::Submitted,
             publisher: 0,
             sequence,
             audience: 0,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_full_makes_the_log_partial_and_says_why() {
+    fn a_full_disk_makes_the_log_partial_with_a_reason() {
         let (to_writer, inbox) = mpsc::channel();
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         thread::spawn(move || write(file, &inbox));

@@ -40,11 +40,11 @@ pub type AccessResult = Result<Box<dyn AccessNetwork>, String>;
 /// What a worker process needs to serve a run.
 #[derive(Clone, Copy)]
 pub struct Service {
-    /// The adapters of devices and subscribers, by the names that [`super::Launcher::speaks`] returns.
+    /// The adapters of devices and subscribers, by the names that [`super::Launcher::adapter_names`] returns.
     pub sides: fn(&[String; 2]) -> Result<Sides, String>,
     /// The access network for the bytes that [`super::Launcher::access`] returns. Called before the process has a
     /// second thread.
     pub access: fn(&[u8]) -> AccessResult,
     /// Ends the process, because the process that controlled it has ended.
-    pub gone: fn(),
+    pub on_node_lost: fn(),
 }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_it_may_be_is_an_error() {
+    fn a_list_longer_than_its_limit_is_an_error() {
         let read = |list: usize, rows: u8| {
             let few = Few { list: vec![1; list], table: (0..rows).map(|key| (key, key)).collect() };
             postcard::from_bytes::<Few>(&postcard::to_allocvec(&few).unwrap()).is_ok_and(|read| read == few)

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_more_than_is_allowed_is_not_listened_to_any_more() {
+    fn a_process_that_exceeds_its_allowance_is_no_longer_read() {
         let mut bytes = Vec::new();
         write(&mut bytes, &vec![7u8; 99]).unwrap();
         write(&mut bytes, &vec![7u8; 99]).unwrap();
@@ -87,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_an_outcome_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn any_bytes_are_an_outcome_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..400)) {
             let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
             bytes.extend(body);
             let _ = read::<super::super::messages::FromWorker>(&mut bytes.as_slice(), &mut 999);

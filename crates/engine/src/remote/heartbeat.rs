@@ -69,17 +69,17 @@ impl HeartbeatWatch {
 struct Silence {
     beats: u64,
     length: Duration,
-    looked: Instant,
+    checked: Instant,
 }
 
 impl Silence {
     fn begin(now: Instant) -> Silence {
-        Silence { beats: 0, length: Duration::ZERO, looked: now }
+        Silence { beats: 0, length: Duration::ZERO, checked: now }
     }
 
     fn check(&mut self, beats: u64, now: Instant) -> Option<Duration> {
-        let gap = now.saturating_duration_since(self.looked).min(LONGEST_GAP);
-        self.looked = now;
+        let gap = now.saturating_duration_since(self.checked).min(LONGEST_GAP);
+        self.checked = now;
         match beats == self.beats {
             true => self.length += gap,
             false => (self.beats, self.length) = (beats, Duration::ZERO),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_did_not_look_for_long_calls_nobody_silent() {
+    fn a_watcher_that_paused_reports_no_silence() {
         let mut now = Instant::now();
         let mut silence = Silence::begin(now);
         assert_eq!(silence.check(1, now), None);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_beats_in_the_entry_of_its_shard_until_its_memory_goes() {
+    fn a_process_sends_heartbeats_in_the_entry_of_its_shard_until_its_memory_is_dropped() {
         let progress = Arc::new(Progress::new(2).unwrap());
         beat(&progress, 1).unwrap();
         let until = Instant::now() + Duration::from_secs(10);

@@ -27,7 +27,7 @@ pub trait Launcher: Debug + Send + Sync {
 
     /// Names of the adapters of devices and of subscribers, which the caller of [`serve()`](super::serve())
     /// understands.
-    fn speaks(&self) -> [String; 2];
+    fn adapter_names(&self) -> [String; 2];
 
     /// The access network that a process at this location must set up for its clients, encoded for the caller of
     /// [`serve()`](super::serve()); `None` if it sets up none.

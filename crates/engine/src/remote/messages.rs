@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::order::Order;
+use super::task::WorkerTask;
 use crate::command::Command;
 use crate::shard_outcome::ShardOutcome;
 
@@ -10,7 +10,7 @@ use crate::shard_outcome::ShardOutcome;
 #[derive(Serialize, Deserialize)]
 pub(super) enum ToWorker {
     /// The order; sent once, as the first message.
-    Order(Box<Order>),
+    Task(Box<WorkerTask>),
     /// A command for a shard, by its index in the run.
     Command { shard: u32, command: Command },
     /// Send your part of the message log. Sent after all outcomes.

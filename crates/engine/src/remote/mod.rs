@@ -13,9 +13,9 @@ mod frames;
 mod heartbeat;
 pub(crate) mod launcher;
 mod messages;
-mod order;
 pub(crate) mod process;
 mod serve;
+mod task;
 
 pub use access::{AccessNetwork, AccessReport, LARGEST_REPORT, Service};
 pub use heartbeat::{HeartbeatWatch, beat};

@@ -17,7 +17,7 @@ use super::frames;
 use super::heartbeat::{HeartbeatWatch, START_LIMIT};
 use super::launcher::{Launcher, Started};
 use super::messages::{FromWorker, ToWorker};
-use super::order::Order;
+use super::task::WorkerTask;
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::message_log::files::file_in;
@@ -37,7 +37,7 @@ const SLOWEST_LOG_BYTES_PER_S: u64 = 128 << 10;
 /// Memory for a piece of the message log and for the end of the log, bytes.
 const LOG_MESSAGES: u64 = 2 * PIECE_BYTES as u64;
 /// Interval between two checks of a process's heartbeat and of `stop`, during a wait for a message.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest wait for a process to end once its socket is closed.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -112,20 +112,20 @@ impl Process {
         let of_log = if part.is_some() { LOG_MESSAGES } else { 0 };
         let allowed = allowance(plan, shards.len()).saturating_add(of_access + of_log);
         let log = part.zip(process.log.clone());
-        let mut heard = ReceiveLimits { allowed, outcomes: shards.clone(), access: access.is_some(), log };
-        let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards, access)?));
+        let mut limits = ReceiveLimits { allowed, outcomes: shards.clone(), access: access.is_some(), log };
+        let task = ToWorker::Task(Box::new(WorkerTask::new(plan, launcher.adapter_names(), shards, access)?));
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         let converse = move || {
             // An order is large, and a process that was stopped does not read it. This thread waits for that, and wakes
             // when the socket is shut down. The consequence of a failure is reported by the reading end.
-            let _ = frames::write(&mut &from, &order);
-            listen(from, &mut heard, &letters, &failed);
+            let _ = frames::write(&mut &from, &task);
+            listen(from, &mut limits, &letters, &failed);
         };
         process.reader = Some(thread::Builder::new().name("worker-reader".to_owned()).spawn(converse)?);
         Ok(process)
     }
 
-    fn say(&self, message: &ToWorker) -> io::Result<()> {
+    fn send(&self, message: &ToWorker) -> io::Result<()> {
         frames::write(&mut &self.control, message)
     }
 
@@ -158,7 +158,7 @@ impl Process {
 
     /// Sends a command to a shard.
     pub fn command(&self, shard: u32, command: Command) {
-        if self.say(&ToWorker::Command { shard, command }).is_err() {
+        if self.send(&ToWorker::Command { shard, command }).is_err() {
             // The process is gone: `finish` reports how.
             self.failed.store(true, Relaxed);
         }
@@ -255,7 +255,7 @@ impl Process {
     /// # Errors
     /// The process has ended or stopped responding, or time is up: in words.
     fn next(&mut self, until: Instant) -> Result<Option<FromWorker>, String> {
-        match self.inbox.recv_timeout(if self.given_up.is_some() { Duration::ZERO } else { LOOK }) {
+        match self.inbox.recv_timeout(if self.given_up.is_some() { Duration::ZERO } else { POLL_INTERVAL }) {
             Ok(message) => return Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => self.check(),
             Err(RecvTimeoutError::Disconnected) => {
@@ -271,7 +271,7 @@ impl Process {
 
     /// How a process of this machine ended, in words, once its socket is closed.
     fn end(&mut self) -> String {
-        let until = Instant::now() + LOOK;
+        let until = Instant::now() + POLL_INTERVAL;
         let Some(child) = &mut self.child else { return String::new() };
         loop {
             match child.try_wait() {
@@ -354,23 +354,23 @@ impl ReceiveLimits {
 
 /// Passes on the messages of a process until it closes its end or sends a message that is not permitted. Pieces of the
 /// message log are stored here, and only their end is passed on.
-fn listen(mut from: UnixStream, heard: &mut ReceiveLimits, letters: &Sender<FromWorker>, failed: &AtomicBool) {
+fn listen(mut from: UnixStream, limits: &mut ReceiveLimits, letters: &Sender<FromWorker>, failed: &AtomicBool) {
     loop {
-        let allowed = heard.allowed;
-        let message = match frames::read(&mut from, &mut heard.allowed) {
-            Ok(Some(message)) if !heard.is_wanted(&message) => {
+        let allowed = limits.allowed;
+        let message = match frames::read(&mut from, &mut limits.allowed) {
+            Ok(Some(message)) if !limits.is_wanted(&message) => {
                 FromWorker::Failed("it sent something that was not requested".to_owned())
             }
             Ok(Some(FromWorker::Log(piece))) if !piece.is_empty() => {
                 // A stored piece is not in memory any more.
-                heard.allowed = allowed;
-                match heard.store(&piece) {
+                limits.allowed = allowed;
+                match limits.store(&piece) {
                     Ok(()) => continue,
                     Err(why) => FromWorker::Failed(why),
                 }
             }
             Ok(Some(message)) => {
-                heard.log.take_if(|_| matches!(message, FromWorker::Log(_)));
+                limits.log.take_if(|_| matches!(message, FromWorker::Log(_)));
                 message
             }
             Ok(None) => break,
@@ -398,20 +398,20 @@ mod tests {
     use crate::message_log::row::ROW_BYTES;
     use std::io::Write as _;
 
-    fn answer_to(said: &[u8], allowed: u64) -> Vec<FromWorker> {
-        answer_with(said, allowed, None)
+    fn response_to(sent: &[u8], allowed: u64) -> Vec<FromWorker> {
+        response_with(sent, allowed, None)
     }
 
-    fn answer_with(said: &[u8], allowed: u64, log: Option<(PartReceiver, Arc<LogArrival>)>) -> Vec<FromWorker> {
+    fn response_with(sent: &[u8], allowed: u64, log: Option<(PartReceiver, Arc<LogArrival>)>) -> Vec<FromWorker> {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (letters, inbox) = mpsc::channel();
         let failed = AtomicBool::new(false);
         thread::scope(|scope| {
             // A reader that gives the process up leaves the rest unread.
-            scope.spawn(|| (&theirs).write_all(said).is_ok());
-            let mut heard = ReceiveLimits { allowed, outcomes: vec![0], access: false, log };
+            scope.spawn(|| (&theirs).write_all(sent).is_ok());
+            let mut limits = ReceiveLimits { allowed, outcomes: vec![0], access: false, log };
             // The other end stays open: the reader does not wait for announced data.
-            listen(ours, &mut heard, &letters, &failed);
+            listen(ours, &mut limits, &letters, &failed);
         });
         assert!(failed.load(Relaxed));
         drop(letters);
@@ -420,47 +420,51 @@ mod tests {
 
     #[test]
     fn a_process_that_announces_more_than_its_plan_allows_is_given_up_at_once() {
-        let said = answer_to(&(1_u32 << 29).to_le_bytes(), 64 << 20);
-        let [FromWorker::Failed(why)] = &said[..] else { panic!("{} messages", said.len()) };
+        let received = response_to(&(1_u32 << 29).to_le_bytes(), 64 << 20);
+        let [FromWorker::Failed(why)] = &received[..] else { panic!("{} messages", received.len()) };
         assert!(why.contains("a message of 536870912 bytes where 67108864 more are allowed"), "{why}");
     }
 
     #[test]
-    fn a_process_that_says_nothing_again_and_again_is_given_up_too() {
-        let mut said = vec![];
-        (0..1_000).for_each(|_| frames::write(&mut said, &FromWorker::Opened).unwrap());
-        let heard = answer_to(&said, 10 * 65);
-        assert!(heard.len() == 11 && matches!(heard.last(), Some(FromWorker::Failed(_))), "{} messages", heard.len());
+    fn a_process_that_sends_empty_messages_repeatedly_is_given_up() {
+        let mut sent = vec![];
+        (0..1_000).for_each(|_| frames::write(&mut sent, &FromWorker::Opened).unwrap());
+        let received = response_to(&sent, 10 * 65);
+        assert!(
+            received.len() == 11 && matches!(received.last(), Some(FromWorker::Failed(_))),
+            "{} messages",
+            received.len()
+        );
     }
 
     /// What arrives of these pieces of a message log, of which memory has space for two: the messages that are passed on,
     /// and the bytes that are stored.
     fn log_of(pieces: &[Vec<u8>], is_requested: bool) -> (Vec<FromWorker>, u64) {
-        let mut said = vec![];
-        pieces.iter().for_each(|piece| frames::write(&mut said, &FromWorker::Log(piece.clone())).unwrap());
-        frames::write(&mut said, &FromWorker::Failed("the end of the test".to_owned())).unwrap();
+        let mut sent = vec![];
+        pieces.iter().for_each(|piece| frames::write(&mut sent, &FromWorker::Log(piece.clone())).unwrap());
+        frames::write(&mut sent, &FromWorker::Failed("the end of the test".to_owned())).unwrap();
         let files = LogFiles::create(&std::env::temp_dir()).unwrap();
         let file = std::fs::File::create(files.file(0)).unwrap();
         let arrival = LogArrival { is_requested: is_requested.into(), bytes: 0.into() };
         let log = (PartReceiver::new(file.try_clone().unwrap(), u64::MAX, 1, 1), Arc::new(arrival));
-        let heard = answer_with(&said, LOG_MESSAGES, Some(log));
-        (heard, file.metadata().unwrap().len())
+        let received = response_with(&sent, LOG_MESSAGES, Some(log));
+        (received, file.metadata().unwrap().len())
     }
 
     #[test]
     fn a_message_log_of_any_length_needs_the_memory_of_a_piece() {
         let mut pieces = vec![vec![0; PIECE_BYTES]; 40];
         pieces.push(vec![]);
-        let (heard, stored) = log_of(&pieces, true);
-        assert!(matches!(&heard[..], [FromWorker::Log(end), FromWorker::Failed(_)] if end.is_empty()));
+        let (received, stored) = log_of(&pieces, true);
+        assert!(matches!(&received[..], [FromWorker::Log(end), FromWorker::Failed(_)] if end.is_empty()));
         assert_eq!(stored, 40 * PIECE_BYTES as u64);
     }
 
     #[test]
     fn a_message_log_that_was_not_requested_or_goes_on_after_its_end_is_given_up() {
-        let why = |(heard, stored): (Vec<FromWorker>, u64)| match heard.last() {
+        let why = |(received, stored): (Vec<FromWorker>, u64)| match received.last() {
             Some(FromWorker::Failed(why)) => (why.clone(), stored),
-            _ => panic!("{} messages", heard.len()),
+            _ => panic!("{} messages", received.len()),
         };
         let piece = || vec![0; ROW_BYTES];
         let unrequested = "it sent something that was not requested".to_owned();

@@ -14,7 +14,7 @@ use super::access::{AccessNetwork, Service};
 use super::frames;
 use super::heartbeat::beat;
 use super::messages::{FromWorker, ToWorker};
-use super::order::{MemoryFile, Order};
+use super::task::{MemoryFile, WorkerTask};
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::message_log::{self, part};
@@ -24,7 +24,7 @@ use crate::shares::{Side, shares};
 use crate::worker::Worker;
 
 /// Interval between two checks of whether a shard has ended by itself.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs shards as commanded by the other end of `control`, with counters in `memory`, until that end closes. Must be
 /// called while the process has no other thread.
@@ -34,25 +34,25 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Result<()> {
     let mut from = control.try_clone()?;
     let to = Mutex::new(control);
-    let say = |message: &FromWorker| {
+    let report = |message: &FromWorker| {
         // The process that led the run may have ended; the reader detects that.
         let _ = frames::write(&mut *to.lock().unwrap_or_else(PoisonError::into_inner), message);
     };
     // The process that leads a run started this one, so it may use any amount of its memory.
     let mut allowed = u64::MAX;
     let Some(first) = frames::read(&mut from, &mut allowed)? else { return Ok(()) };
-    let ToWorker::Order(order) = first else {
-        say(&FromWorker::Failed("its first message did not start a run".to_owned()));
+    let ToWorker::Task(task) = first else {
+        report(&FromWorker::Failed("its first message did not start a run".to_owned()));
         return Ok(());
     };
-    let Started { mut worker, mut access, log, files: _files } = match start(&order, memory, service) {
+    let Started { mut worker, mut access, log, files: _files } = match start(&task, memory, service) {
         Ok(started) => started,
         Err(why) => {
-            say(&FromWorker::Failed(why));
+            report(&FromWorker::Failed(why));
             return Ok(());
         }
     };
-    say(&FromWorker::Opened);
+    report(&FromWorker::Opened);
     let (commands, inbox) = mpsc::channel();
     // When the socket has closed, the process ends whatever its shards are doing, because nothing can be reported any
     // more.
@@ -64,34 +64,34 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
                 return;
             }
         }
-        (service.gone)();
+        (service.on_node_lost)();
     })?;
     let mut has_ended = false;
-    let mut unfinished = order.shards.len();
+    let mut unfinished = task.shards.len();
     let mut window_ns = None;
     loop {
-        match inbox.recv_timeout(LOOK) {
+        match inbox.recv_timeout(POLL_INTERVAL) {
             Ok(ToWorker::SendLog) => {
                 // An empty piece, also without a log, says that all was sent.
-                match log.as_ref().map_or(Ok(()), |log| part::send(log, |piece| say(&FromWorker::Log(piece)))) {
-                    Ok(()) => say(&FromWorker::Log(vec![])),
-                    Err(error) => say(&FromWorker::Failed(format!("failed to read the message log: {error}"))),
+                match log.as_ref().map_or(Ok(()), |log| part::send(log, |piece| report(&FromWorker::Log(piece)))) {
+                    Ok(()) => report(&FromWorker::Log(vec![])),
+                    Err(error) => report(&FromWorker::Failed(format!("failed to read the message log: {error}"))),
                 }
             }
-            // The order was the first message.
-            Ok(ToWorker::Order(_)) => {}
+            // The task was the first message.
+            Ok(ToWorker::Task(_)) => {}
             Ok(ToWorker::Command { shard, command }) => {
-                let Some(place) = order.shards.iter().position(|own| *own == shard) else { continue };
+                let Some(place) = task.shards.iter().position(|own| *own == shard) else { continue };
                 match command {
                     Command::Finish => {
                         let outcome = worker.finish_one(place);
                         unfinished = unfinished.saturating_sub(1);
                         if let Some(mut access) = access.take_if(|_| unfinished == 0) {
-                            say(&FromWorker::Access(access.finish()));
+                            report(&FromWorker::Access(access.finish()));
                         }
                         match outcome {
-                            Ok(outcome) => say(&FromWorker::Outcome { shard, outcome: Box::new(outcome) }),
-                            Err(error) => say(&FromWorker::Failed(words(&error))),
+                            Ok(outcome) => report(&FromWorker::Outcome { shard, outcome: Box::new(outcome) }),
+                            Err(error) => report(&FromWorker::Failed(words(&error))),
                         }
                     }
                     command => {
@@ -111,7 +111,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
             Err(RecvTimeoutError::Timeout) => {
                 if !has_ended && worker.has_failed() {
                     has_ended = true;
-                    say(&FromWorker::Ended);
+                    report(&FromWorker::Ended);
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -129,25 +129,25 @@ struct Started {
     files: Vec<MemoryFile>,
 }
 
-fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, String> {
-    let mut access = order.access.as_deref().map(service.access).transpose()?;
+fn start(task: &WorkerTask, memory: OwnedFd, service: Service) -> Result<Started, String> {
+    let mut access = task.access.as_deref().map(service.access).transpose()?;
     let progress = Progress::of_run(memory).map_err(|error| error.to_string())?;
     let progress = Arc::new(progress);
     // Started before any step that takes long: computing a large fleet, opening a library.
-    beat(&progress, order.shards.first().map_or(0, |shard| *shard as usize)).map_err(|error| error.to_string())?;
-    let sides = (service.sides)(&order.speaks)?;
-    let files = order.files().map_err(|error| format!("failed to store the files of the run in memory: {error}"))?;
-    let plan = order.plan(&files);
+    beat(&progress, task.shards.first().map_or(0, |shard| *shard as usize)).map_err(|error| error.to_string())?;
+    let sides = (service.sides)(&task.adapter_names)?;
+    let files = task.files().map_err(|error| format!("failed to store the files of the run in memory: {error}"))?;
+    let plan = task.plan(&files);
     let shares = shares(&plan);
     if progress.shards().len() != shares.len() {
         return Err(format!("memory for {} shards in a run of {}", progress.shards().len(), shares.len()));
     }
-    follow_clock(&progress, service.gone).map_err(|error| error.to_string())?;
+    follow_clock(&progress, service.on_node_lost).map_err(|error| error.to_string())?;
     let plan = match &mut access {
         Some(access) => access.connect(plan)?,
         None => plan,
     };
-    let own = |index: usize| u32::try_from(index).is_ok_and(|index| order.shards.contains(&index));
+    let own = |index: usize| u32::try_from(index).is_ok_and(|index| task.shards.contains(&index));
     let mut setups = setup::shards(&plan, &progress, own);
     let attached = match plan.on_nodes {
         true => message_log::attach_on_node(&mut setups, &plan),
@@ -166,12 +166,12 @@ fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, St
 /// and nothing else could end this process.
 const KEEPER_LIMIT: Duration = Duration::from_secs(4);
 
-/// If a node maintains the run's clock, this process follows it. `gone` is called when the node no longer maintains the
-/// clock, and should end the process.
+/// If a node maintains the run's clock, this process follows it. `on_node_lost` is called when the node no longer
+/// maintains the clock, and should end the process.
 ///
 /// # Errors
 /// The thread that watches the node cannot be started.
-pub fn follow_clock(progress: &Arc<Progress>, gone: fn()) -> io::Result<()> {
+pub fn follow_clock(progress: &Arc<Progress>, on_node_lost: fn()) -> io::Result<()> {
     if progress.run_clock().alive_ns().is_none() {
         return Ok(());
     }
@@ -184,9 +184,9 @@ pub fn follow_clock(progress: &Arc<Progress>, gone: fn()) -> io::Result<()> {
             let alive_ns = kept.alive_ns().unwrap_or(0);
             let silent = Duration::from_nanos(clock::machine_ns().saturating_sub(alive_ns));
             if silent > KEEPER_LIMIT {
-                gone();
+                on_node_lost();
             }
-            std::thread::sleep(LOOK * 5);
+            std::thread::sleep(POLL_INTERVAL * 5);
         }
     })?;
     Ok(())

@@ -10,7 +10,7 @@ use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 use super::timetable::Timetable;
 use super::totals::Totals;
-use crate::faults::log::What;
+use crate::faults::log::SessionChange;
 use crate::plan::{ATTEMPT_LIMIT, BACKOFF, STALL};
 use crate::shard_outcome::Counters;
 
@@ -68,11 +68,11 @@ impl Sessions {
             _ => return false,
         }
         // This thread was paused meanwhile, and perhaps the system too: the attempt has not had its full time.
-        let stood_still = now_ns.saturating_sub(at_ns) > STALL.as_nanos() as u64;
-        if stood_still {
+        let was_paused = now_ns.saturating_sub(at_ns) > STALL.as_nanos() as u64;
+        if was_paused {
             timers.add(now_ns + limit_ns, Task::AttemptLimit(index));
         }
-        !stood_still
+        !was_paused
     }
 
     /// A TLS handshake was completed.
@@ -115,10 +115,14 @@ impl Sessions {
             self[id].own_mut(publishers).iter_mut().for_each(|publisher| publisher.acknowledged = false);
         }
         if should_be_present {
-            self.note_fault(now_ns, id.0, if connected.session_present { What::Found } else { What::Forgotten });
+            self.note_fault(
+                now_ns,
+                id.0,
+                if connected.session_present { SessionChange::SessionResumed } else { SessionChange::SessionLost },
+            );
         }
         if !subscribes {
-            self.note_fault(now_ns, id.0, What::Up);
+            self.note_fault(now_ns, id.0, SessionChange::Connected);
         }
         if subscribes && connected.session_present {
             // The server retained the subscriptions: it sends no responses to them again, and no message was missed.
@@ -151,7 +155,7 @@ impl Sessions {
         totals: &mut Totals,
         now_ns: u64,
     ) {
-        self.subscriber_gone(id, timetable, now_ns);
+        self.subscriber_lost(id, timetable, now_ns);
         let session = &mut self[id];
         session.leaving = None;
         if *cause == Cause::Ours {
@@ -169,7 +173,7 @@ impl Sessions {
         let was_up = self[index].state == State::Online;
         let counters = &mut totals.figures.counters;
         count(counters, was_up, cause);
-        self.note_fault(now_ns, index, if was_up { What::Lost } else { What::Failed });
+        self.note_fault(now_ns, index, if was_up { SessionChange::Lost } else { SessionChange::Failed });
         let session = &mut self[index];
         // A session that disconnected as planned and is not accepted again waits, like that of a device that was never
         // connected.

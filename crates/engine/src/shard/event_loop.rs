@@ -10,15 +10,15 @@ use pubmark_protocol::clock;
 
 use super::Shard;
 use super::setup::Setup;
-use super::spending::Spending;
 use super::timers::Task;
+use super::window_usage::WindowUsage;
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::pacing::{Pacing, Turns};
 use crate::plan::{READER_BEAT, REALTIME_LEAD};
 use crate::realtime::Realtime;
 use crate::shard_outcome::ShardOutcome;
-use crate::spent::Spent;
+use crate::usage::ThreadUsage;
 
 /// Tasks executed before the shard polls its sockets again.
 const TASKS_PER_TURN: usize = 128;
@@ -73,7 +73,7 @@ pub struct EventLoop<C, T> {
     /// Pause between two turns, in a flood.
     pause: Option<Duration>,
     wakeups: u64,
-    spending: Spending,
+    window_usage: WindowUsage,
 }
 
 impl<C: Clients, T: Clock> EventLoop<C, T> {
@@ -108,7 +108,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
             handicap,
             pause,
             wakeups: 0,
-            spending: Spending::default(),
+            window_usage: WindowUsage::default(),
         })
     }
 
@@ -116,7 +116,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     pub fn command(&mut self, command: Command) {
         self.shard.execute(command, self.clock.now_ns());
         if matches!(command, Command::Close { .. }) {
-            self.spending.end(self.spent());
+            self.window_usage.end(self.usage());
         }
     }
 
@@ -151,7 +151,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
 
     /// Ends the sessions.
     pub fn finish(self) -> ShardOutcome {
-        self.shard.finish(self.clients, self.spending.in_window(), self.clock.now_ns())
+        self.shard.finish(self.clients, self.window_usage.in_window(), self.clock.now_ns())
     }
 
     /// Sleeps for the rest of a quantum. True if the quantum is not over yet, for example after a signal.
@@ -200,8 +200,8 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
             let Some(task) = self.shard.next_task(&mut self.clients, now_ns) else { break };
             match task {
                 Task::Send(_) => self.spend(now_ns),
-                Task::WindowStart => self.spending.begin(self.spent()),
-                Task::WindowEnd => self.spending.end(self.spent()),
+                Task::WindowStart => self.window_usage.begin(self.usage()),
+                Task::WindowEnd => self.window_usage.end(self.usage()),
                 Task::Fault(fault) => self.shard.sessions.note_broken_until(fault, self.clock.now_ns()),
                 _ => {}
             }
@@ -236,9 +236,14 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         }
     }
 
-    fn spent(&self) -> Spent {
+    fn usage(&self) -> ThreadUsage {
         let ordinary_ns = self.realtime.as_ref().map(|realtime| realtime.ordinary_ns(self.clock.now_ns()));
-        Spent { cpu_ns: self.clock.cpu_ns(), wakeups: self.wakeups, quantum_ns: self.turns.quantum_ns(), ordinary_ns }
+        ThreadUsage {
+            cpu_ns: self.clock.cpu_ns(),
+            wakeups: self.wakeups,
+            quantum_ns: self.turns.quantum_ns(),
+            ordinary_ns,
+        }
     }
 }
 

@@ -64,7 +64,7 @@ impl Shard {
             Event::Replied { request, delivery } => {
                 totals.last_event_ns = delivery.at_ns;
                 let reply = Reply { session, request, delivery: &delivery };
-                requests.enter_reply(&reply, &mut publishing.publishers, sessions, &timetable.window, totals);
+                requests.record_reply(&reply, &mut publishing.publishers, sessions, &timetable.window, totals);
             }
             Event::Writable => sessions.unblock(session, &mut publishing.publishers),
             Event::Secured(secured) => sessions.secured(session, &secured, totals),
@@ -115,7 +115,7 @@ impl Shard {
         let request = (&header, self.timetable.window.measures(header.due_ns));
         let (sessions, timers) = (&mut self.sessions, &mut self.timetable.timers);
         let received = (delivery.at_ns, delivery.late_ns(header.due_ns));
-        self.requests.enter_request(session, request, reply_to, received, sessions, timers);
+        self.requests.record_request(session, request, reply_to, received, sessions, timers);
     }
 
     fn written(&mut self, session: SessionId, token: Token, written: Written) {

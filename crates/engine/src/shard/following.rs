@@ -1,6 +1,6 @@
 //! Individual records of deliveries, for the messages that a run follows on their path.
 
-use crate::followed::{Arrived, Followed};
+use crate::followed::{FollowedDeliveries, FollowedDelivery};
 use crate::plan::FOLLOWED_LIMIT;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::Delivery;
@@ -13,25 +13,25 @@ pub struct Following {
     sampling: Sampling,
     /// By session: index of its network.
     networks: Vec<Option<u16>>,
-    followed: Followed,
+    followed: FollowedDeliveries,
 }
 
 impl Following {
     /// No deliveries yet, for sessions in these networks.
     pub fn new(sampling: Sampling, networks: Vec<Option<u16>>) -> Following {
-        Following { sampling, networks, followed: Followed::default() }
+        Following { sampling, networks, followed: FollowedDeliveries::default() }
     }
 
     /// Records the first copy of a measured message.
     pub fn note(&mut self, session: SessionId, header: &Header, delivery: &Delivery<'_>) {
-        if !self.sampling.takes(header.publisher, header.sequence) {
+        if !self.sampling.includes(header.publisher, header.sequence) {
             return;
         }
         if self.followed.arrived.len() == FOLLOWED_LIMIT {
             self.followed.dropped += 1;
             return;
         }
-        self.followed.arrived.push(Arrived {
+        self.followed.arrived.push(FollowedDelivery {
             publisher: header.publisher,
             sequence: header.sequence,
             payload_bytes: delivery.payload.len() as u32,
@@ -44,7 +44,7 @@ impl Following {
     }
 
     /// The recorded deliveries.
-    pub fn into_followed(self) -> Followed {
+    pub fn into_followed(self) -> FollowedDeliveries {
         self.followed
     }
 }

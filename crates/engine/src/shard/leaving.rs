@@ -8,7 +8,7 @@ use super::session::State;
 use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 use super::totals::Totals;
-use crate::faults::log::What;
+use crate::faults::log::SessionChange;
 use crate::plan::QUIESCE_LIMIT;
 
 impl Sessions {
@@ -25,7 +25,7 @@ impl Sessions {
     ) -> Option<Goodbye> {
         let counters = &mut totals.figures.counters;
         counters.planned_leaves += 1;
-        self.note_fault(now_ns, index, What::Left);
+        self.note_fault(now_ns, index, SessionChange::Left);
         let session = &mut self[index];
         session.wanted = false;
         session.lost = false;

@@ -30,7 +30,6 @@ mod sessions;
 mod settling;
 pub mod setup;
 pub mod slowing;
-mod spending;
 mod streams;
 mod subscribing;
 mod tasks;
@@ -40,6 +39,7 @@ mod totals;
 mod traffic;
 mod wait;
 pub mod window;
+mod window_usage;
 mod work;
 mod working;
 
@@ -51,7 +51,7 @@ use pubmark_protocol::clients::{Clients, SessionConfig, ShardConfig};
 use crate::command::Command;
 use crate::progress::{Progress, ShardProgress};
 use crate::shard_outcome::ShardOutcome;
-use crate::spent::Spent;
+use crate::usage::ThreadUsage;
 use figures::Figures;
 use publishing::Publishing;
 use receiving::Receiving;
@@ -122,7 +122,7 @@ impl Shard {
         shown.subscribed.store(sessions.subscribed, Relaxed);
         shown.failing.store(sessions.failing, Relaxed);
         shown.not_authorized.store(self.totals.figures.counters.auth_failed, Relaxed);
-        shown.met.store(self.receiving.receiver.met(), Relaxed);
+        shown.reached.store(self.receiving.receiver.reached(), Relaxed);
         shown.offered.store(publishing.offered, Relaxed);
         shown.sent.store(publishing.sent, Relaxed);
         shown.expected.store(publishing.expected, Relaxed);
@@ -154,7 +154,7 @@ impl Shard {
     fn next_ns(&self) -> Option<u64> {
         let works = !self.sessions.writable.is_empty()
             || self.publishing.wants_to_flood(&self.sessions, &self.timetable)
-            || self.totals.tally.is_looking();
+            || self.totals.tally.is_reading();
         if works { Some(0) } else { self.timetable.timers.next_ns() }
     }
 
@@ -186,9 +186,9 @@ impl Shard {
         self.show(now_ns);
     }
 
-    /// Ends all sessions and settles all open messages. `spent` has the CPU time and wake-ups of the thread in the
+    /// Ends all sessions and settles all open messages. `usage` has the CPU time and wake-ups of the thread in the
     /// window.
-    fn finish<C: Clients>(mut self, mut clients: C, spent: Option<Spent>, now_ns: u64) -> ShardOutcome {
+    fn finish<C: Clients>(mut self, mut clients: C, usage: Option<ThreadUsage>, now_ns: u64) -> ShardOutcome {
         let (unsent_bytes, held_bytes) = (clients.unsent_bytes(), clients.held_bytes());
         self.totals.tally.finish(&clients);
         self.disconnect_all(&mut clients, now_ns);
@@ -217,7 +217,7 @@ impl Shard {
             traffic: totals.tally.into_groups(),
             unsent_bytes,
             held_bytes,
-            spent,
+            usage,
             sessions: u64::from(sessions.count()),
             ramp: sessions.ramp,
             faults: sessions.faults.map(|log| log.notes),

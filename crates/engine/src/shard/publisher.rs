@@ -35,12 +35,12 @@ pub struct Pending {
     /// Size of the whole payload, bytes.
     pub payload_bytes: u32,
     /// Number of subscriptions in its fan-out that the system's content filter excludes.
-    pub kept_back: u32,
+    pub excluded: u32,
 }
 
 /// How far sending is behind the schedule.
 #[derive(Clone)]
-pub struct Behind {
+pub struct WaitingMessages {
     /// The first waiting message.
     pub cursor: Cursor,
     /// Upper bound of the generator's part in the wait of any of these messages, ns: the longest lag of a message when
@@ -49,10 +49,10 @@ pub struct Behind {
     wait: Wait,
 }
 
-impl Behind {
+impl WaitingMessages {
     /// A message that was reached with this lag waits from now on.
-    pub fn new(cursor: Cursor, lag_ns: u64, now_ns: u64) -> Behind {
-        Behind { cursor, lag_ns, wait: Wait::new(now_ns) }
+    pub fn new(cursor: Cursor, lag_ns: u64, now_ns: u64) -> WaitingMessages {
+        WaitingMessages { cursor, lag_ns, wait: Wait::new(now_ns) }
     }
 
     /// Adds a message to the waiting ones.
@@ -84,7 +84,7 @@ pub struct Publisher {
     pub schedule: Cursor,
     /// The position of sending, if it is behind the schedule. The backlog is the distance between the two cursors,
     /// never a queue.
-    pub behind: Option<Box<Behind>>,
+    pub waiting: Option<Box<WaitingMessages>>,
     /// Number of messages between the two cursors.
     pub backlog: u32,
     /// Planned disconnects and reconnects.
@@ -129,7 +129,7 @@ impl Publisher {
             flood: rules.is_flood(),
             blocked: false,
             schedule: Cursor::new(rules, device),
-            behind: None,
+            waiting: None,
             backlog: 0,
             churn: churns.then(|| Box::new(ChurnCursor::new(rules, device))),
             next_sequence: 1,
@@ -157,7 +157,7 @@ impl Publisher {
         probes::sends(group).then(|| Outgoing {
             publication: self.publication,
             sequence: probes::SEQUENCE,
-            timing: Timing { due_ns: now_ns, handed_ns: now_ns, lag_ns: 0 },
+            timing: Timing { due_ns: now_ns, submitted_ns: now_ns, lag_ns: 0 },
             root: None,
             payload_bytes: bytes.max(header::COMPACT as u32),
             draw: BodyDraw::default(),

@@ -96,7 +96,7 @@ impl Publishing {
             self.reactions.wait(session, reaction, ready_ns);
             self.backlog += 1;
         }
-        matches!(step, Step::Handed).then_some(SessionId(session))
+        matches!(step, Step::Submitted).then_some(SessionId(session))
     }
 
     fn step_reaction<C: Clients>(&mut self, sending: &mut Sending<'_, C>, reaction: &Planned, ready_ns: u64) -> Step {

@@ -18,9 +18,9 @@ use crate::announced::Announced;
 use crate::content::counts::{ContentFilter, FirstCopy};
 use crate::message_log::row::{Row, RowKind};
 use crate::plan::LATE_AFTER;
-use crate::probes::{self, Met};
+use crate::probes::{self, ReachedPairs};
 use crate::shard_outcome::StreamRow;
-use crate::transform::Undoing;
+use crate::transform::Reversal;
 
 /// Receives each message once: a subscriber, or the members of a shared group together.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Audience {
     /// Its number in the message accounting.
     pub number: u32,
     /// Publishers whose topics its filters match.
-    pub heard: Arc<[StreamSource]>,
+    pub sources: Arc<[StreamSource]>,
     /// Number of filters of its subscription.
     pub filters: u16,
     /// Its subscriber group.
@@ -62,13 +62,13 @@ pub struct Receiver {
     known: Vec<u32>,
     run: u32,
     /// Pairs that exchanged a probe, in a run with probes.
-    met: Option<Met>,
+    reached: Option<ReachedPairs>,
     /// Probes that arrived.
     probes: u64,
     /// The predicates of its audiences, if any.
     content: Option<Box<ContentFilter>>,
     /// Reverses the steps of `transform`, if any group has steps.
-    undoing: Option<Box<Undoing>>,
+    reversal: Option<Box<Reversal>>,
 }
 
 impl Receiver {
@@ -84,7 +84,7 @@ impl Receiver {
         let mut streams = Vec::with_capacity(audiences.len());
         let mut begins = vec![0];
         for audience in audiences {
-            let (entry, count) = Streams::new(&audience.heard, base);
+            let (entry, count) = Streams::new(&audience.sources, base);
             streams.push(entry);
             base += count;
             begins.push(base);
@@ -107,10 +107,10 @@ impl Receiver {
             smallest,
             nodes: None,
             run,
-            met: None,
+            reached: None,
             probes: 0,
             content: None,
-            undoing: None,
+            reversal: None,
         }
     }
 
@@ -122,7 +122,7 @@ impl Receiver {
     /// Sets the device groups that send probes, in a run with probes.
     pub fn with_probes(self, groups: Option<Arc<[bool]>>) -> Receiver {
         let streams = self.ledger.streams();
-        Receiver { met: groups.map(|groups| Met::new(groups, streams)), ..self }
+        Receiver { reached: groups.map(|groups| ReachedPairs::new(groups, streams)), ..self }
     }
 
     /// Sets the predicates.
@@ -138,13 +138,13 @@ impl Receiver {
     }
 
     /// Sets the reversal of `transform`, if groups have steps.
-    pub fn with_transforms(self, undoing: Option<Undoing>) -> Receiver {
-        Receiver { undoing: undoing.map(Box::new), ..self }
+    pub fn with_transforms(self, reversal: Option<Reversal>) -> Receiver {
+        Receiver { reversal: reversal.map(Box::new), ..self }
     }
 
     /// Number of pairs of this shard's audiences that exchanged a probe.
-    pub fn met(&self) -> u64 {
-        self.met.as_ref().map_or(0, Met::pairs)
+    pub fn reached(&self) -> u64 {
+        self.reached.as_ref().map_or(0, ReachedPairs::pairs)
     }
 
     /// Number of probes that have arrived.
@@ -153,8 +153,8 @@ impl Receiver {
     }
 
     /// Counts a delivery if it is a probe; returns false if it is not.
-    fn enter_probe(&mut self, subscriber: u32, delivery: &Delivery<'_>) -> bool {
-        let Some(met) = &mut self.met else { return false };
+    fn record_probe(&mut self, subscriber: u32, delivery: &Delivery<'_>) -> bool {
+        let Some(reached) = &mut self.reached else { return false };
         let header = delivery.read_header();
         let Some(header) =
             header.filter(|header| header.sequence == probes::SEQUENCE && header::is_of_run(header, self.run))
@@ -163,7 +163,7 @@ impl Receiver {
         };
         self.probes += 1;
         if let Some((stream, _)) = self.streams[subscriber as usize].find(header.publisher) {
-            met.enter(self.groups[header.publisher as usize], stream);
+            reached.enter(self.groups[header.publisher as usize], stream);
         }
         true
     }
@@ -239,7 +239,7 @@ impl Receiver {
         figures: &mut Figures,
     ) -> Option<Header> {
         let Some((header, stream, filters)) = self.stream_of(subscriber, delivery, window) else {
-            if self.enter_probe(subscriber, delivery) {
+            if self.record_probe(subscriber, delivery) {
                 return None;
             }
             let counters = &mut figures.counters;
@@ -261,9 +261,9 @@ impl Receiver {
             return None;
         }
         let measured = window.measures(header.chain_due_ns());
-        if let Some(undoing) = &mut self.undoing {
+        if let Some(reversal) = &mut self.reversal {
             let counted = measured.then_some(&mut figures.transform);
-            if undoing.undo(group, &header, delivery, counted).is_err() {
+            if reversal.reverse(group, &header, delivery, counted).is_err() {
                 figures.counters.corrupt += u64::from(measured);
                 return None;
             }
@@ -296,7 +296,7 @@ impl Receiver {
                         number: self.numbers[subscriber as usize],
                         group,
                         payload: delivery.payload,
-                        undone: self.undoing.as_ref().and_then(|undoing| undoing.document(group)),
+                        reversed: self.reversal.as_ref().and_then(|reversal| reversal.document(group)),
                         latency_ns: window.relative(delivery.at_ns) - window.relative(header.due_ns),
                         width_ns: header.lag_ns.saturating_add(delivery.late_ns(header.due_ns)),
                     };
@@ -328,10 +328,10 @@ impl Receiver {
         let late_ns = delivery.late_ns(header.due_ns);
         let width_ns = header.lag_ns.saturating_add(late_ns);
         if window.is_plausible(header.due_ns, delivery.at_ns) {
-            figures.series.enter_latency(due_ns, latency_ns, width_ns);
+            figures.series.record_latency(due_ns, latency_ns, width_ns);
             figures.show_latency(latency_ns, width_ns, measured);
         }
-        figures.series.enter_delivery(at_ns, delivery.payload.len() as u64);
+        figures.series.record_delivery(at_ns, delivery.payload.len() as u64);
         if window.holds(delivery.at_ns) {
             figures.counters.delivered_in_window += 1;
             figures.counters.bytes_in_window += delivery.payload.len() as u64;
@@ -417,11 +417,11 @@ mod tests {
     const SMALLEST: u32 = 16;
 
     fn receiver(shared: bool) -> Receiver {
-        let heard: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 1 }].into();
+        let sources: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 1 }].into();
         let announced = Announced::new(1);
         announced.begin(0);
         announced.announce(0, 3);
-        let audience = Audience { number: 5, heard, filters: 1, group: 0, shared };
+        let audience = Audience { number: 5, sources, filters: 1, group: 0, shared };
         Receiver::new(&[audience], [0].into(), [SMALLEST].into(), Arc::new(announced), RUN)
     }
 
@@ -465,8 +465,8 @@ mod tests {
 
     #[test]
     fn copies_for_further_filters_leave_no_gaps() {
-        let heard: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 2 }].into();
-        let audience = Audience { number: 5, heard, filters: 2, group: 0, shared: false };
+        let sources: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 2 }].into();
+        let audience = Audience { number: 5, sources, filters: 2, group: 0, shared: false };
         let announced = Announced::new(1);
         announced.begin(0);
         announced.announce(0, 4);
@@ -478,10 +478,10 @@ mod tests {
     #[test]
     fn a_probe_is_one_only_in_a_run_that_has_probes() {
         let mut plain = receiver(false);
-        assert_eq!((counted(&mut plain, &[0, 0]).foreign, plain.met()), (2, 0));
+        assert_eq!((counted(&mut plain, &[0, 0]).foreign, plain.reached()), (2, 0));
         let mut probed = receiver(false).with_probes(Some([true].into()));
         let counters = counted(&mut probed, &[0, 1, 0]);
-        assert_eq!((counters.foreign, counters.delivered_in_window, probed.met()), (0, 1, 1));
+        assert_eq!((counters.foreign, counters.delivered_in_window, probed.reached()), (0, 1, 1));
     }
 
     #[test]
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_the_window_is_known_is_foreign() {
+    fn a_message_before_the_window_is_known_is_foreign() {
         let mut receiver = receiver(false);
         let mut figures = Figures::new(1, 0);
         let mut payload = Vec::new();
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_will_is_counted_apart() {
+    fn a_will_is_counted_separately() {
         let mut receiver = receiver(false);
         let mut figures = Figures::new(1, 0);
         for (run, retained) in [(RUN, false), (RUN, false), (RUN, true), (RUN + 1, false)] {

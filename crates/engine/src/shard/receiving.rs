@@ -10,7 +10,7 @@ use super::receiver::Receiver;
 use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
-use crate::followed::Followed;
+use crate::followed::FollowedDeliveries;
 use crate::shard_outcome::Counters;
 
 /// A first copy with a longer latency is overdue, ns.
@@ -96,7 +96,7 @@ impl Receiving {
         timetable: &Timetable,
         totals: &Totals,
     ) {
-        let asked = sessions[session].asked;
+        let requested_qos = sessions[session].requested_qos;
         let Some(log) = &mut sessions.faults else { return };
         let (counters, window) = (&totals.figures.counters, &timetable.window);
         let (duplicated, out_of_order) =
@@ -114,7 +114,7 @@ impl Receiving {
         }
         // For a duplicate there is no header yet; it is read from the payload to determine the publisher.
         let Some(header) = header.copied().or_else(|| delivery.read_header()) else { return };
-        let received_at = asked.map_or(0, |qos| usize::from(qos.level()));
+        let received_at = requested_qos.map_or(0, |qos| usize::from(qos.level()));
         let tally = log.tally(received_at.min(timetable.level(self.receiver.group_of(header.publisher))));
         tally.duplicated += duplicated;
         tally.out_of_order += out_of_order;
@@ -122,7 +122,7 @@ impl Receiving {
     }
 
     /// Removes and returns the individually recorded deliveries.
-    pub fn take_followed(&mut self) -> Followed {
+    pub fn take_followed(&mut self) -> FollowedDeliveries {
         self.following.take().map(|following| following.into_followed()).unwrap_or_default()
     }
 }

@@ -10,7 +10,7 @@ use crate::requests::RequesterBook;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenRequest {
     /// When it was passed to the adapter, ns of `CLOCK_MONOTONIC`: its time-out counts from here.
-    pub(super) handed_ns: u64,
+    pub(super) submitted_ns: u64,
     /// When its first byte was written to the socket; `None` until its last byte was accepted.
     pub(super) write_start_ns: Option<u64>,
     /// It was due in the measured window.

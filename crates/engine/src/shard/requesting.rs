@@ -45,14 +45,14 @@ impl Requests {
         sequence: u32,
         measured: bool,
         timers: &mut Timers,
-        handed_ns: u64,
+        submitted_ns: u64,
     ) {
         let Some(requester) = &mut publisher.requester else { return };
-        requester.open.insert(sequence, OpenRequest { handed_ns, write_start_ns: None, measured, orphaned: false });
+        requester.open.insert(sequence, OpenRequest { submitted_ns, write_start_ns: None, measured, orphaned: false });
         self.open += 1;
         self.figures.peak_open = self.figures.peak_open.max(self.open);
         if !std::mem::replace(&mut requester.armed, true) {
-            timers.add(handed_ns + requester.timeout_ns, Task::RequestLimit(index));
+            timers.add(submitted_ns + requester.timeout_ns, Task::RequestLimit(index));
         }
     }
 
@@ -100,7 +100,7 @@ impl Requests {
         let mut expired = 0;
         while let Some(entry) = requester.open.first_entry() {
             let open = *entry.get();
-            let limit_ns = open.handed_ns + requester.timeout_ns;
+            let limit_ns = open.submitted_ns + requester.timeout_ns;
             if limit_ns > now_ns {
                 requester.armed = true;
                 timers.add(limit_ns, Task::RequestLimit(index));
@@ -130,7 +130,7 @@ impl Requests {
     }
 
     /// A reply arrived at a session.
-    pub fn enter_reply(
+    pub fn record_reply(
         &mut self,
         reply: &Reply<'_>,
         publishers: &mut [Publisher],
@@ -158,11 +158,11 @@ impl Requests {
             book.duplicated += measured;
         } else {
             totals.tally.received(session, delivery.payload.len() as u64);
-            self.enter_first_reply(publisher, &header, delivery, sessions, window);
+            self.record_first_reply(publisher, &header, delivery, sessions, window);
         }
     }
 
-    fn enter_first_reply(
+    fn record_first_reply(
         &mut self,
         publisher: &mut Publisher,
         header: &Header,
@@ -191,20 +191,20 @@ impl Requests {
         }
         if measured {
             self.figures.book(requester).answered += 1;
-            self.enter_times(publisher.book.group, header, &open, delivery);
+            self.record_times(publisher.book.group, header, &open, delivery);
         }
         let free_since_ns = &mut sessions[publisher.session].free_since_ns;
         *free_since_ns = free_since_ns.or(delivery.absent_at_ns());
         self.note_closed(publisher, 1, sessions);
     }
 
-    fn enter_times(&mut self, group: u16, header: &Header, open: &OpenRequest, delivery: &Delivery<'_>) {
+    fn record_times(&mut self, group: u16, header: &Header, open: &OpenRequest, delivery: &Delivery<'_>) {
         let since = |from_ns: u64| delivery.at_ns as i64 - from_ns as i64;
         let round_trip_ns = since(header.due_ns);
         // The header's lag is that of request and reply. The parts of the round trip have no wider intervals than the
         // whole.
         let width_ns = header.lag_ns.saturating_add(delivery.late_ns(header.due_ns));
-        self.figures.enter_round_trip(group, round_trip_ns, width_ns);
+        self.figures.record_round_trip(group, round_trip_ns, width_ns);
         let times = &mut self.figures.times;
         match open.write_start_ns {
             Some(write_start_ns) => times.service.record(since(write_start_ns), width_ns),

@@ -28,7 +28,7 @@ enum Step {
 
 impl Requests {
     /// The first copy of a request arrived at a responder.
-    pub fn enter_request(
+    pub fn record_request(
         &mut self,
         session: SessionId,
         (header, measured): (&Header, bool),
@@ -154,7 +154,7 @@ impl Requests {
             due_ns: job.due_ns,
             timing: Timing {
                 due_ns: job.received_ns,
-                handed_ns: now_ns,
+                submitted_ns: now_ns,
                 lag_ns: job.lag_ns.saturating_add(job.late_ns).saturating_add(lag_ns),
             },
             payload_bytes: responder.reply_bytes(),

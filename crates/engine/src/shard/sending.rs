@@ -7,7 +7,7 @@ use pubmark_protocol::clients::{Clients, Outgoing, SendOutcome, SessionId};
 use pubmark_protocol::header::Root;
 use pubmark_protocol::timing::Timing;
 
-use super::publisher::{Behind, Pending};
+use super::publisher::{Pending, WaitingMessages};
 use super::publishing::Publishing;
 use super::requests::Requests;
 use super::session::State;
@@ -62,7 +62,7 @@ pub(super) struct Message {
 /// Result of an attempt to send a message.
 pub(super) enum Step {
     /// Passed to the adapter.
-    Handed,
+    Submitted,
     /// Skipped or refused.
     Settled,
     /// It must wait.
@@ -83,18 +83,18 @@ impl Publishing {
         let ready_ns = sending.now_ns;
         self.offer(index, &due, None, ready_ns, sending.timetable, sending.totals);
         let lag_ns = ready_ns.saturating_sub(sending.timetable.window.absolute(due.due_ns));
-        if let Some(behind) = &mut self.publishers[index as usize].behind {
-            behind.join(lag_ns);
+        if let Some(waiting) = &mut self.publishers[index as usize].waiting {
+            waiting.join(lag_ns);
             self.add_to_backlog(index);
             return None;
         }
         let session = self.publishers[index as usize].session;
         match self.step(sending, index, &Message { due, root: None, ready_ns, lag_ns }) {
-            Step::Handed => Some(SessionId(session)),
+            Step::Submitted => Some(SessionId(session)),
             Step::Settled => None,
             Step::Waits => {
-                let behind = Behind::new(before, lag_ns, ready_ns);
-                self.publishers[index as usize].behind = Some(Box::new(behind));
+                let waiting = WaitingMessages::new(before, lag_ns, ready_ns);
+                self.publishers[index as usize].waiting = Some(Box::new(waiting));
                 self.add_to_backlog(index);
                 None
             }
@@ -117,21 +117,21 @@ impl Publishing {
         totals: &mut Totals,
     ) {
         let lag_ns = timetable.window.relative(ready_ns) - due.due_ns;
-        totals.figures.series.enter_offer(due.due_ns, u64::try_from(lag_ns).ok());
+        totals.figures.series.record_offer(due.due_ns, u64::try_from(lag_ns).ok());
         if is_measured(due, root_ns, timetable) {
             totals.figures.times.scheduler_lag.record(lag_ns);
-            self.enter_offer(index, due);
+            self.record_offer(index, due);
         }
     }
 
     /// Counts a reaction that never became ready as offered.
     pub(super) fn count_offer(&mut self, index: u32, due: &Due, root_ns: u64, timetable: &Timetable) {
         if is_measured(due, Some(root_ns), timetable) {
-            self.enter_offer(index, due);
+            self.record_offer(index, due);
         }
     }
 
-    fn enter_offer(&mut self, index: u32, due: &Due) {
+    fn record_offer(&mut self, index: u32, due: &Due) {
         self.offered += 1;
         let book = &mut self.publishers[index as usize].book;
         book.offered += 1;
@@ -172,13 +172,13 @@ impl Publishing {
         let mut message = Outgoing {
             publication: publisher.publication,
             sequence: publisher.next_sequence,
-            timing: Timing { due_ns, handed_ns: *now_ns, lag_ns },
+            timing: Timing { due_ns, submitted_ns: *now_ns, lag_ns },
             root,
             draw: due.draw,
             plain_body_bytes: 0,
             payload_bytes: due.payload_bytes,
         };
-        let stepped = publisher.steps.as_ref().map(|steps| {
+        let transformed_message = publisher.steps.as_ref().map(|steps| {
             let has_waited = ready_ns != *now_ns;
             steps.make(publisher.book.publisher, &mut message, has_waited)
         });
@@ -187,25 +187,26 @@ impl Publishing {
                 publisher.note_turn(&due);
                 let (epoch, segment) = (timetable.epoch(*now_ns), sessions.segment());
                 let sequence = publisher.use_sequence(measured, epoch, segment);
-                let mut kept_back = 0;
+                let mut excluded = 0;
                 if let Some(matching) = &publisher.matching {
                     let noted = Noted { draw: due.draw, due_ns, is_measured: measured };
-                    kept_back = matching.note(noted, &mut self.note_room, &mut publisher.book.matches);
+                    excluded = matching.note(noted, &mut self.note_room, &mut publisher.book.matches);
                 }
                 let payload_bytes = message.payload_bytes;
-                let ready_ns = ready_ns + stepped.map_or(0, |stepped| stepped.delay_ns);
-                if measured && let Some(stepped) = stepped {
+                let ready_ns =
+                    ready_ns + transformed_message.map_or(0, |transformed_message| transformed_message.delay_ns);
+                if measured && let Some(transformed_message) = transformed_message {
                     let (group, all) = (publisher.book.group, &mut totals.figures.transform);
-                    transform::enter_made(all, group, &timetable.workload, &stepped.costs);
+                    transform::record_transform(all, group, &timetable.workload, &transformed_message.costs);
                 }
-                let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes, kept_back };
+                let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes, excluded };
                 sessions[publisher.session].pending.push_back(pending);
                 if measured && let Some(log) = &mut totals.figures.log {
-                    log.note(handed(publisher.book.publisher, sequence, (due_ns, ready_ns), payload_bytes));
+                    log.note(submitted(publisher.book.publisher, sequence, (due_ns, ready_ns), payload_bytes));
                 }
                 self.in_flight += 1;
                 requests.open(index, publisher, sequence, measured, &mut timetable.timers, *now_ns);
-                Step::Handed
+                Step::Submitted
             }
             SendOutcome::WouldBlock => Step::Waits,
             SendOutcome::TooLarge(_) => {
@@ -237,21 +238,21 @@ impl Publishing {
     fn catch_up<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32, free_since_ns: Option<u64>) {
         while self.publishers[index as usize].backlog > 0 {
             let publisher = &mut self.publishers[index as usize];
-            let Some(mut behind) = publisher.behind.take() else { return };
-            let before = behind.cursor.clone();
-            let Some(due) = behind.cursor.take(sending.timetable.rules(publisher.book.group)) else { return };
+            let Some(mut waiting) = publisher.waiting.take() else { return };
+            let before = waiting.cursor.clone();
+            let Some(due) = waiting.cursor.take(sending.timetable.rules(publisher.book.group)) else { return };
             let ready_ns = sending.timetable.window.absolute(due.due_ns);
-            let lag_ns = behind.lag_ns(free_since_ns, sending.now_ns);
+            let lag_ns = waiting.lag_ns(free_since_ns, sending.now_ns);
             match self.step(sending, index, &Message { due, root: None, ready_ns, lag_ns }) {
-                Step::Handed | Step::Settled => {
+                Step::Submitted | Step::Settled => {
                     let publisher = &mut self.publishers[index as usize];
                     publisher.backlog -= 1;
                     self.backlog -= 1;
-                    publisher.behind = (publisher.backlog > 0).then_some(behind);
+                    publisher.waiting = (publisher.backlog > 0).then_some(waiting);
                 }
                 Step::Waits => {
-                    behind.cursor = before;
-                    self.publishers[index as usize].behind = Some(behind);
+                    waiting.cursor = before;
+                    self.publishers[index as usize].waiting = Some(waiting);
                     return;
                 }
             }
@@ -300,7 +301,7 @@ impl Publishing {
                 break;
             }
             match self.step(sending, index, &Message { due, root: None, ready_ns: now_ns, lag_ns: 0 }) {
-                Step::Handed | Step::Settled => {
+                Step::Submitted | Step::Settled => {
                     self.offer(index, &due, None, now_ns, sending.timetable, sending.totals);
                 }
                 Step::Waits => {
@@ -319,9 +320,9 @@ impl Publishing {
 }
 
 /// A message that its session accepted, as a row of the message log.
-fn handed(publisher: u32, sequence: u32, (due_ns, ready_ns): (u64, u64), payload_bytes: u32) -> Row {
+fn submitted(publisher: u32, sequence: u32, (due_ns, ready_ns): (u64, u64), payload_bytes: u32) -> Row {
     Row {
-        kind: RowKind::Handed,
+        kind: RowKind::Submitted,
         publisher,
         sequence,
         audience: 0,

@@ -54,7 +54,7 @@ pub struct Session {
     /// Its subscriber on this shard.
     pub subscriber: Option<u32>,
     /// QoS that its subscriptions request.
-    pub asked: Option<Qos>,
+    pub requested_qos: Option<Qos>,
     /// Filters that it subscribes to.
     pub filters: Box<[Filter]>,
     /// It is connected, and the system has responded to all its filters.
@@ -88,7 +88,7 @@ impl Session {
             failures: 0,
             publishers,
             subscriber,
-            asked: config.subscriptions.first().map(|first| first.qos),
+            requested_qos: config.subscriptions.first().map(|first| first.qos),
             filters: vec![Filter::default(); config.subscriptions.len()].into(),
             subscribed: false,
             persistent: config.persistent,

@@ -16,7 +16,7 @@ use super::setup::SessionSetup;
 use super::timers::Task;
 use super::timetable::Timetable;
 use super::work::Work;
-use crate::faults::log::{FaultLog, What};
+use crate::faults::log::{FaultLog, SessionChange};
 use crate::ramp::Ramp;
 
 /// The sessions of a shard, by their index on it.
@@ -129,9 +129,9 @@ impl Sessions {
     }
 
     /// Records an event of a session, in a run with faults.
-    pub fn note_fault(&mut self, now_ns: u64, session: u32, what: What) {
+    pub fn note_fault(&mut self, now_ns: u64, session: u32, change: SessionChange) {
         if let Some(log) = self.faults.as_mut().filter(|_| !self.finishing) {
-            log.note(session, what, now_ns);
+            log.note(session, change, now_ns);
         }
     }
 

@@ -42,7 +42,7 @@ impl Publishing {
         figures.series.bin(window.relative(written.end_ns)).sent += 1;
         self.sent += 1;
         let publisher = &mut self.publishers[pending.publisher as usize];
-        self.expected += u64::from(publisher.fan_out.saturating_sub(pending.kept_back));
+        self.expected += u64::from(publisher.fan_out.saturating_sub(pending.excluded));
         if publisher.acknowledged {
             publisher.unacknowledged += 1;
         } else {
@@ -145,9 +145,9 @@ impl Publishing {
         }
         for publisher in &mut self.publishers {
             let rules = timetable.rules(publisher.book.group);
-            let Some(mut behind) = publisher.behind.take() else { continue };
+            let Some(mut waiting) = publisher.waiting.take() else { continue };
             while publisher.backlog > 0 {
-                let Some(due) = behind.cursor.take(rules) else { break };
+                let Some(due) = waiting.cursor.take(rules) else { break };
                 publisher.backlog -= 1;
                 count_unsent(publisher, &due, timetable, totals);
             }

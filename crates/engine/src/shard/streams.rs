@@ -14,15 +14,15 @@ pub(super) enum Streams {
 }
 
 impl Streams {
-    pub(super) fn new(heard: &[StreamSource], base: u32) -> (Streams, u32) {
-        let step = match heard {
+    pub(super) fn new(sources: &[StreamSource], base: u32) -> (Streams, u32) {
+        let step = match sources {
             [first, second, ..] => second.publisher - first.publisher,
             _ => 1,
         };
-        let regular = heard.windows(2).all(|pair| pair[0].publisher + step == pair[1].publisher)
-            && heard.iter().all(|entry| entry.filters == 1);
-        if let (true, Some(first)) = (regular, heard.first()) {
-            let count = heard.len() as u32;
+        let regular = sources.windows(2).all(|pair| pair[0].publisher + step == pair[1].publisher)
+            && sources.iter().all(|entry| entry.filters == 1);
+        if let (true, Some(first)) = (regular, sources.first()) {
+            let count = sources.len() as u32;
             return (Streams::Regular { first: first.publisher, step, base, count }, count);
         }
         let mut next = base;
@@ -32,7 +32,7 @@ impl Streams {
             next += u32::from(filters);
             (entry.publisher, (stream, filters))
         };
-        let rows = heard.iter().map(&mut row).collect();
+        let rows = sources.iter().map(&mut row).collect();
         (Streams::Sparse { rows }, next - base)
     }
 

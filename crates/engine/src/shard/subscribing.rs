@@ -7,7 +7,7 @@ use pubmark_protocol::events::Reason;
 use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
-use crate::faults::log::What;
+use crate::faults::log::SessionChange;
 
 impl Sessions {
     /// The system responded to a subscription. If it was the last response of a session that was not subscribed,
@@ -22,10 +22,10 @@ impl Sessions {
         now_ns: u64,
     ) -> Option<bool> {
         let session = &mut self[id];
-        let (asked, filter) = session.asked.zip(session.filters.get_mut(index))?;
+        let (requested_qos, filter) = session.requested_qos.zip(session.filters.get_mut(index))?;
         (filter.settled, filter.granted) = (true, granted.is_ok());
         match granted {
-            Ok(level) if level < asked => totals.figures.counters.granted_lower += 1,
+            Ok(level) if level < requested_qos => totals.figures.counters.granted_lower += 1,
             Ok(_) => {}
             Err(reason) => {
                 totals.figures.counters.subscriptions_refused += 1;
@@ -55,11 +55,11 @@ impl Sessions {
         session.subscribed = true;
         self.subscribed += 1;
         self.settle_presence(id, timetable, now_ns);
-        self.note_fault(now_ns, id.0, What::Up);
+        self.note_fault(now_ns, id.0, SessionChange::Connected);
     }
 
     /// A session's connection has ended, and its subscriptions with it unless the session is persistent.
-    pub(super) fn subscriber_gone(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
+    pub(super) fn subscriber_lost(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
         let finishing = self.finishing;
         let session = &mut self[id];
         session.filters.iter_mut().for_each(|filter| filter.settled = false);

@@ -19,18 +19,18 @@ impl Shard {
         match task {
             Task::Send(publisher) => {
                 let (publishing, mut sending) = self.sending(clients, now_ns);
-                let handed = publishing.send_due(&mut sending, publisher);
-                self.flush(clients, handed, now_ns);
+                let submitted = publishing.send_due(&mut sending, publisher);
+                self.flush(clients, submitted, now_ns);
             }
             Task::React(number) => {
                 let (publishing, mut sending) = self.sending(clients, now_ns);
-                let handed = publishing.react(&mut sending, number);
-                self.flush(clients, handed, now_ns);
+                let submitted = publishing.react(&mut sending, number);
+                self.flush(clients, submitted, now_ns);
             }
             Task::Reply(job) => {
                 let (sessions, timers) = (&mut self.sessions, &mut self.timetable.timers);
-                let handed = self.requests.reply_due(clients, job, sessions, timers, now_ns);
-                self.flush(clients, handed, now_ns);
+                let submitted = self.requests.reply_due(clients, job, sessions, timers, now_ns);
+                self.flush(clients, submitted, now_ns);
             }
             Task::RequestLimit(index) => {
                 let publisher = &mut self.publishing.publishers[index as usize];
@@ -83,8 +83,8 @@ impl Shard {
         (publishing, Sending { clients, sessions, requests, timetable, totals, now_ns })
     }
 
-    fn flush<C: Clients>(&mut self, clients: &mut C, handed: Option<SessionId>, now_ns: u64) {
-        if let Some(session) = handed {
+    fn flush<C: Clients>(&mut self, clients: &mut C, submitted: Option<SessionId>, now_ns: u64) {
+        if let Some(session) = submitted {
             clients.flush(session, &mut self.at(now_ns));
         }
     }

@@ -10,7 +10,7 @@ use pubmark_protocol::traffic::Traffic;
 use crate::traffic::{GroupTraffic, sum};
 
 /// Sessions read in a turn.
-const LOOKS_PER_TURN: usize = 32;
+const READS_PER_TURN: usize = 32;
 
 /// The traffic counters of a shard.
 #[derive(Debug)]
@@ -54,17 +54,17 @@ impl Tally {
     }
 
     /// Are there sessions left to read?
-    pub fn is_looking(&self) -> bool {
+    pub fn is_reading(&self) -> bool {
         let sessions = self.groups.len();
         (self.began && self.begun < sessions) || (self.began && self.over && self.ended < sessions)
     }
 
     /// Reads as many sessions as a turn allows.
     pub fn check<C: Clients>(&mut self, clients: &C) {
-        if !self.is_looking() {
+        if !self.is_reading() {
             return;
         }
-        for _ in 0..LOOKS_PER_TURN {
+        for _ in 0..READS_PER_TURN {
             if self.begun < self.groups.len() {
                 let group = usize::from(self.groups[self.begun]);
                 let traffic = clients.traffic(SessionId(self.begun as u32));
@@ -83,7 +83,7 @@ impl Tally {
 
     /// Reads all remaining sessions, before their connections end.
     pub fn finish<C: Clients>(&mut self, clients: &C) {
-        while self.is_looking() {
+        while self.is_reading() {
             self.check(clients);
         }
     }

@@ -14,7 +14,7 @@ pub type Client = (usize, SessionId);
 
 /// An event that reaches a client.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum ClientEvent {
     /// The connection is accepted; whether its session was still present.
     Accepted { session_present: bool },
     /// The connection is refused.
@@ -32,13 +32,13 @@ pub enum News {
 }
 
 /// The delays after which the copies of one message arrive, ns: none if it is lost, several if it is duplicated.
-pub type Fate = Vec<u64>;
+pub type CopyDelays = Vec<u64>;
 
 /// The fate of a copy, by publisher, sequence number and receiving client.
-pub type Fates = dyn FnMut(u32, u32, Client) -> Fate;
+pub type DelaysOfCopy = dyn FnMut(u32, u32, Client) -> CopyDelays;
 
 /// The broker's response to a subscription or a message: accepted, or the reason for a refusal.
-pub type Reply = Result<(), Reason>;
+pub type Response = Result<(), Reason>;
 
 /// The broker's action for one copy of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,39 +56,39 @@ pub struct Copy {
 }
 
 /// An event in transit to a client.
-struct Coming {
+struct InTransit {
     at_ns: u64,
     /// Consecutive number, so that events at the same time keep their order.
     number: u64,
     session: SessionId,
     /// The client's connection at that time.
     connection: u64,
-    news: News,
+    event: ClientEvent,
 }
 
-impl PartialEq for Coming {
-    fn eq(&self, other: &Coming) -> bool {
+impl PartialEq for InTransit {
+    fn eq(&self, other: &InTransit) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Coming {}
+impl Eq for InTransit {}
 
-impl PartialOrd for Coming {
-    fn partial_cmp(&self, other: &Coming) -> Option<Ordering> {
+impl PartialOrd for InTransit {
+    fn partial_cmp(&self, other: &InTransit) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Coming {
+impl Ord for InTransit {
     /// The event that comes first compares as the greatest.
-    fn cmp(&self, other: &Coming) -> Ordering {
+    fn cmp(&self, other: &InTransit) -> Ordering {
         (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
     }
 }
 
 /// The broker's state of a client.
-pub struct Known {
+pub struct ClientState {
     /// Its settings.
     pub config: SessionConfig,
     filters: Vec<TopicFilter>,
@@ -98,10 +98,10 @@ pub struct Known {
     connection: Option<u64>,
 }
 
-type Act = Box<dyn FnOnce(&mut Broker)>;
+type Action = Box<dyn FnOnce(&mut Broker)>;
 
 /// The response to a connect, by client name.
-type Accepts = dyn FnMut(&str) -> Result<(), Cause>;
+type ConnectResponse = dyn FnMut(&str) -> Result<(), Cause>;
 
 /// The broker, its clock, and its script.
 pub struct Broker {
@@ -114,33 +114,33 @@ pub struct Broker {
     /// Time from a message to its acknowledgement.
     pub acknowledges_after_ns: u64,
     /// The fate of a copy, by publisher, sequence number and receiving client.
-    pub fate: Box<Fates>,
+    pub copy_delays: Box<DelaysOfCopy>,
     /// The response to a connect, by client name.
-    pub accepts: Box<Accepts>,
+    pub accepts: Box<ConnectResponse>,
     /// The response to a subscription, by filter.
-    pub grants: Box<dyn FnMut(&str) -> Reply>,
+    pub grants: Box<dyn FnMut(&str) -> Response>,
     /// The acknowledgement of a message, by sequence number; `None`: never.
-    pub acknowledges: Box<dyn FnMut(u32) -> Option<Reply>>,
+    pub acknowledges: Box<dyn FnMut(u32) -> Option<Response>>,
     /// Delay of the reply to a request, by sequence number, ns after its arrival; `None`: never.
     pub replies: Box<dyn FnMut(u32) -> Option<u64>>,
     /// Number of connections that were cut.
     pub cuts: u64,
     /// Clients that disconnected without a graceful disconnect.
-    pub gone_without_goodbye: u64,
+    pub ended_without_disconnect: u64,
     /// Clients that disconnected gracefully with unacknowledged messages.
-    pub gone_before_acknowledged: u64,
+    pub ended_before_acknowledged: u64,
     /// Number of messages that clients published.
     pub published: u64,
     /// Messages in transit on a connection when it ended.
     pub overtaken: u64,
     /// The action for each copy, in the order of sending.
     pub journal: Vec<Copy>,
-    clients: BTreeMap<Client, Known>,
+    clients: BTreeMap<Client, ClientState>,
     connections: u64,
     /// By shard: events in transit.
-    coming: BTreeMap<usize, BinaryHeap<Coming>>,
+    in_transit: BTreeMap<usize, BinaryHeap<InTransit>>,
     sent: u64,
-    script: Vec<(u64, Act)>,
+    script: Vec<(u64, Action)>,
 }
 
 impl Broker {
@@ -151,20 +151,20 @@ impl Broker {
             run,
             accepts_after_ns: 100_000,
             acknowledges_after_ns: 100_000,
-            fate: Box::new(|_, _, _| vec![100_000]),
+            copy_delays: Box::new(|_, _, _| vec![100_000]),
             accepts: Box::new(|_| Ok(())),
             grants: Box::new(|_| Ok(())),
             acknowledges: Box::new(|_| Some(Ok(()))),
             replies: Box::new(|_| None),
             cuts: 0,
-            gone_without_goodbye: 0,
-            gone_before_acknowledged: 0,
+            ended_without_disconnect: 0,
+            ended_before_acknowledged: 0,
             published: 0,
             overtaken: 0,
             journal: vec![],
             clients: BTreeMap::new(),
             connections: 0,
-            coming: BTreeMap::new(),
+            in_transit: BTreeMap::new(),
             sent: 0,
             script: vec![],
         }
@@ -186,41 +186,41 @@ impl Broker {
     }
 
     /// Time of the next event, without events for shards that do not poll before a time of their own.
-    pub fn next_ns(&self, looks: impl Fn(usize) -> bool) -> Option<u64> {
+    pub fn next_ns(&self, is_polling: impl Fn(usize) -> bool) -> Option<u64> {
         let script = self.script.iter().map(|(at_ns, _)| *at_ns).min();
-        let looking = self.coming.iter().filter(|(shard, _)| looks(**shard));
-        let coming = looking.filter_map(|(_, coming)| coming.peek()).map(|first| first.at_ns);
-        script.into_iter().chain(coming).min()
+        let polling = self.in_transit.iter().filter(|(shard, _)| is_polling(**shard));
+        let in_transit = polling.filter_map(|(_, in_transit)| in_transit.peek()).map(|first| first.at_ns);
+        script.into_iter().chain(in_transit).min()
     }
 
     /// The first event that reaches a shard by now.
-    pub fn take(&mut self, shard: usize) -> Option<(SessionId, News)> {
-        let coming = self.coming.get_mut(&shard)?;
-        while coming.peek().is_some_and(|first| first.at_ns <= self.now_ns) {
-            let Coming { session, connection, news, .. } = coming.pop()?;
+    pub fn take(&mut self, shard: usize) -> Option<(SessionId, ClientEvent)> {
+        let in_transit = self.in_transit.get_mut(&shard)?;
+        while in_transit.peek().is_some_and(|first| first.at_ns <= self.now_ns) {
+            let InTransit { session, connection, event, .. } = in_transit.pop()?;
             // Events in transit on an earlier connection were lost with it.
             let known = self.clients.get(&(shard, session))?;
-            if matches!(news, News::Refused(_) | News::Cut(_)) || known.connection == Some(connection) {
-                return Some((session, news));
+            if matches!(event, ClientEvent::Refused(_) | ClientEvent::Cut(_)) || known.connection == Some(connection) {
+                return Some((session, event));
             }
-            self.overtaken += u64::from(matches!(news, News::Message(_)));
+            self.overtaken += u64::from(matches!(event, ClientEvent::Message(_)));
         }
         None
     }
 
-    fn send(&mut self, at_ns: u64, (shard, session): Client, news: News) {
+    fn send(&mut self, at_ns: u64, (shard, session): Client, event: ClientEvent) {
         let known = self.clients.get(&(shard, session));
         let connection = known.and_then(|known| known.connection).unwrap_or_default();
         self.sent += 1;
-        let coming = Coming { at_ns, number: self.sent, session, connection, news };
-        self.coming.entry(shard).or_default().push(coming);
+        let in_transit = InTransit { at_ns, number: self.sent, session, connection, event };
+        self.in_transit.entry(shard).or_default().push(in_transit);
     }
 
     /// Registers a client.
     pub fn add(&mut self, client: Client, config: SessionConfig) {
         let filters: Vec<_> = config.subscriptions.iter().map(|entry| TopicFilter(entry.filter.to_string())).collect();
         let subscribed = vec![false; filters.len()];
-        self.clients.insert(client, Known { config, filters, subscribed, connection: None });
+        self.clients.insert(client, ClientState { config, filters, subscribed, connection: None });
     }
 
     /// A client connects.
@@ -229,7 +229,7 @@ impl Broker {
         let Some(known) = self.clients.get(&client) else { return };
         let name = known.config.client_id.clone();
         if let Err(cause) = (self.accepts)(&name) {
-            return self.send(at_ns, client, News::Refused(cause));
+            return self.send(at_ns, client, ClientEvent::Refused(cause));
         }
         self.connections += 1;
         let connection = self.connections;
@@ -239,7 +239,7 @@ impl Broker {
         if !session_present {
             known.subscribed.fill(false);
         }
-        self.send(at_ns, client, News::Accepted { session_present });
+        self.send(at_ns, client, ClientEvent::Accepted { session_present });
         if !session_present {
             self.subscribe_all(client, at_ns);
         }
@@ -249,7 +249,7 @@ impl Broker {
         for index in 0..self.clients[&client].filters.len() {
             let granted = (self.grants)(&self.clients[&client].filters[index].0);
             self.clients.get_mut(&client).expect("it is known").subscribed[index] = granted.is_ok();
-            self.send(at_ns, client, News::Subscribed(index, granted));
+            self.send(at_ns, client, ClientEvent::Subscribed(index, granted));
         }
     }
 
@@ -265,11 +265,11 @@ impl Broker {
     /// Cuts the connections of all connected clients whose names contain `part`.
     pub fn cut(&mut self, part: &str) {
         let named =
-            |(_, known): &(&Client, &Known)| known.connection.is_some() && known.config.client_id.contains(part);
+            |(_, known): &(&Client, &ClientState)| known.connection.is_some() && known.config.client_id.contains(part);
         let clients: Vec<Client> = self.clients.iter().filter(named).map(|(client, _)| *client).collect();
         self.cuts += clients.len() as u64;
         for client in clients {
-            self.send(self.now_ns, client, News::Cut(Cause::Dropped("cut by the script".to_owned())));
+            self.send(self.now_ns, client, ClientEvent::Cut(Cause::Dropped("cut by the script".to_owned())));
             self.disconnect(client);
         }
     }
@@ -281,7 +281,7 @@ impl Broker {
         let outcome = if awaited { (self.acknowledges)(sequence) } else { None };
         if let Some(outcome) = outcome.clone() {
             let at_ns = self.now_ns + self.acknowledges_after_ns;
-            self.send(at_ns, client, News::Acknowledged(message.token(), outcome));
+            self.send(at_ns, client, ClientEvent::Acknowledged(message.token(), outcome));
         }
         let known = &self.clients[&client];
         let publication = &known.config.publications[usize::from(message.publication)];
@@ -291,32 +291,32 @@ impl Broker {
         {
             let mut reply = Vec::new();
             header::write_reply(&mut reply, run, publisher, sequence, due_ns);
-            self.send(self.now_ns + after_ns, client, News::Answer(message.token(), reply.into()));
+            self.send(self.now_ns + after_ns, client, ClientEvent::Answer(message.token(), reply.into()));
         }
         if matches!(outcome, Some(Err(_))) {
             return;
         }
         for (listener, is_connected) in self.listeners(&topic) {
             let copy = Copy { client: listener, publisher, sequence, due_ns, at_ns: None };
-            let times = if is_connected { (self.fate)(publisher, sequence, listener) } else { vec![] };
+            let times = if is_connected { (self.copy_delays)(publisher, sequence, listener) } else { vec![] };
             if times.is_empty() {
                 self.journal.push(copy);
             }
             for after_ns in times {
                 let at_ns = self.now_ns + after_ns;
                 self.journal.push(Copy { at_ns: Some(at_ns), ..copy });
-                self.send(at_ns, listener, News::Message(Rc::clone(&payload)));
+                self.send(at_ns, listener, ClientEvent::Message(Rc::clone(&payload)));
             }
         }
     }
 
     /// Clients with a subscription that matches a topic, and whether they are connected.
     fn listeners(&self, topic: &str) -> Vec<(Client, bool)> {
-        let hears = |(_, known): &(&Client, &Known)| {
+        let receives = |(_, known): &(&Client, &ClientState)| {
             let mut filters = known.filters.iter().zip(&known.subscribed);
             filters.any(|(filter, subscribed)| *subscribed && filter.matches(topic))
         };
-        let listeners = self.clients.iter().filter(hears);
+        let listeners = self.clients.iter().filter(receives);
         listeners.map(|(client, known)| (*client, known.connection.is_some())).collect()
     }
 }

@@ -12,7 +12,7 @@ use pubmark_protocol::clients::{
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::header;
 
-use super::broker::{Broker, Client, News};
+use super::broker::{Broker, Client, ClientEvent};
 
 thread_local! {
     /// The broker for [`Clients::open`], which receives only settings; and the number of shards that were opened with
@@ -33,7 +33,7 @@ struct Session {
     config: SessionConfig,
     is_up: bool,
     /// Passed to the adapter and not written.
-    handed: Vec<Outgoing>,
+    submitted: Vec<Outgoing>,
     /// Written and not acknowledged.
     unacknowledged: BTreeSet<(u16, u32)>,
     /// A message was not accepted.
@@ -42,7 +42,7 @@ struct Session {
 
 impl Session {
     fn in_flight(&self) -> usize {
-        self.handed.len() + self.unacknowledged.len()
+        self.submitted.len() + self.unacknowledged.len()
     }
 }
 
@@ -69,7 +69,7 @@ impl ScriptedClients {
     fn end(&mut self, id: SessionId, cause: Cause, sink: &mut impl Sink) {
         let session = &mut self.sessions[id.0 as usize];
         session.is_up = false;
-        for message in session.handed.drain(..) {
+        for message in session.submitted.drain(..) {
             sink.event(id, Event::Abandoned(message.token()));
         }
         if !session.config.persistent {
@@ -120,7 +120,7 @@ impl Clients for ScriptedClients {
         self.sessions.push(Session {
             config,
             is_up: false,
-            handed: vec![],
+            submitted: vec![],
             unacknowledged: BTreeSet::new(),
             is_blocked: false,
         });
@@ -133,8 +133,8 @@ impl Clients for ScriptedClients {
 
     fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink) {
         let is_early = goodbye == Goodbye::Graceful && self.sessions[session.0 as usize].in_flight() > 0;
-        self.broker.borrow_mut().gone_before_acknowledged += u64::from(is_early);
-        self.broker.borrow_mut().gone_without_goodbye += u64::from(goodbye == Goodbye::Cut);
+        self.broker.borrow_mut().ended_before_acknowledged += u64::from(is_early);
+        self.broker.borrow_mut().ended_without_disconnect += u64::from(goodbye == Goodbye::Cut);
         self.broker.borrow_mut().disconnect(self.client(session));
         self.end(session, Cause::Ours, sink);
     }
@@ -147,14 +147,14 @@ impl Clients for ScriptedClients {
             session.is_blocked = true;
             return SendOutcome::WouldBlock;
         }
-        session.handed.push(message);
+        session.submitted.push(message);
         SendOutcome::Accepted
     }
 
     fn flush(&mut self, id: SessionId, sink: &mut impl Sink) {
         let session = &mut self.sessions[id.0 as usize];
         let client = (self.shard, id);
-        for message in session.handed.drain(..) {
+        for message in session.submitted.drain(..) {
             let mut broker = self.broker.borrow_mut();
             let now_ns = broker.now_ns;
             let Outgoing { publication, sequence, timing, root, payload_bytes, .. } = message;
@@ -190,23 +190,23 @@ impl Clients for ScriptedClients {
 
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
         loop {
-            let Some((id, news)) = self.broker.borrow_mut().take(self.shard) else { return };
-            match news {
-                News::Accepted { session_present } => self.accepted(id, session_present, sink),
-                News::Refused(cause) => sink.event(id, Event::Closed(cause)),
-                News::Cut(cause) => self.end(id, cause, sink),
-                News::Subscribed(index, granted) => {
+            let Some((id, event)) = self.broker.borrow_mut().take(self.shard) else { return };
+            match event {
+                ClientEvent::Accepted { session_present } => self.accepted(id, session_present, sink),
+                ClientEvent::Refused(cause) => sink.event(id, Event::Closed(cause)),
+                ClientEvent::Cut(cause) => self.end(id, cause, sink),
+                ClientEvent::Subscribed(index, granted) => {
                     let qos = self.sessions[id.0 as usize].config.subscriptions[index].qos;
                     sink.event(id, Event::Subscribed { index, granted: granted.map(|()| qos) });
                 }
-                News::Acknowledged(token, outcome) => {
+                ClientEvent::Acknowledged(token, outcome) => {
                     let session = &mut self.sessions[id.0 as usize];
                     session.unacknowledged.remove(&(token.publication, token.sequence));
                     sink.event(id, Event::Acknowledged { token, outcome });
                     self.unblock(id, sink);
                 }
-                News::Message(payload) => sink.event(id, Event::Delivered(delivery(&payload, now_ns))),
-                News::Answer(request, payload) => {
+                ClientEvent::Message(payload) => sink.event(id, Event::Delivered(delivery(&payload, now_ns))),
+                ClientEvent::Answer(request, payload) => {
                     let delivery = delivery(&payload, now_ns);
                     sink.event(id, Event::Replied { request: Some(request), delivery });
                 }

@@ -42,19 +42,19 @@ fn compare(ended: &Ended, entries: &[Entry]) {
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
     let books = &ended.outcome.books.delivery;
     let found = ["delivered", "lost", "unknown", "absent", "duplicated", "overlap"].map(count);
-    let said = [books.delivered, books.lost, books.unknown, books.absent, books.duplicated, books.overlap];
-    assert_count_eq!(found, said, "delivered, lost, unknown, absent, duplicated, overlap");
+    let reported = [books.delivered, books.lost, books.unknown, books.absent, books.duplicated, books.overlap];
+    assert_count_eq!(found, reported, "delivered, lost, unknown, absent, duplicated, overlap");
     let found = ["skipped_planned", "skipped_disconnected", "unsent", "delivered_after_refusal"].map(count);
-    let said = [books.skipped_planned, books.skipped_disconnected, books.unsent, books.delivered_after_refusal];
-    assert_count_eq!(found, said, "skipped as planned, as disconnected, unsent, delivered after refusal");
+    let reported = [books.skipped_planned, books.skipped_disconnected, books.unsent, books.delivered_after_refusal];
+    assert_count_eq!(found, reported, "skipped as planned, as disconnected, unsent, delivered after refusal");
     assert_count_eq!(count("refused") + count("too_large"), books.refused);
     let orderless = entries.iter().filter(|entry| entry.out_of_order).count() as u64;
     assert_count_eq!(orderless, books.out_of_order);
 
     let is_unsent = |entry: &&Entry| entry.sequence.is_none();
-    let handed: HashSet<(u32, u32)> =
+    let submitted: HashSet<(u32, u32)> =
         entries.iter().filter_map(|entry| Some((entry.publisher, entry.sequence?))).collect();
-    let offered = handed.len() as u64 + entries.iter().filter(is_unsent).count() as u64;
+    let offered = submitted.len() as u64 + entries.iter().filter(is_unsent).count() as u64;
     assert_count_eq!(offered, books.offered, "offered");
 
     let mut latency = Bounds::new(Precision::Total);
@@ -97,7 +97,7 @@ proptest! {
     ) {
         let (ended, entries) = logged(&workload(devices, every_us, subscribers, qos), Duration::from_secs(1), |run| {
             let mut broker = run.broker.borrow_mut();
-            broker.fate = Box::new(move |_, sequence, _| match () {
+            broker.copy_delays = Box::new(move |_, sequence, _| match () {
                 () if sequence % lost == 1 => vec![],
                 () if sequence % doubled == 1 => vec![1_000, delay_ns],
                 () => vec![1_000 + delay_ns / u64::from(sequence % 7 + 1)],

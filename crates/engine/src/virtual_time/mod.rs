@@ -84,7 +84,7 @@ struct Ended {
     /// When its sessions were ended.
     at_ns: u64,
     /// Pairs that had exchanged a probe.
-    met: u64,
+    reached: u64,
     /// How long there had been no event before the shards received the start of the window, ns.
     quiet_ns: u64,
 }
@@ -134,12 +134,12 @@ impl Simulation {
 
     /// The same, with a schedule that is begun at another time, ns relative to the start of the measured window.
     fn run_begun_at(mut self, begin_ns: i64) -> Ended {
-        self.tell(Command::Connect, Some(Side::Subscribe));
+        self.send_command(Command::Connect, Some(Side::Subscribe));
         self.advance(BEGIN_NS + 100_000_000);
-        self.tell(Command::Connect, Some(Side::Publish));
+        self.send_command(Command::Connect, Some(Side::Publish));
         self.advance(BEGIN_NS + 200_000_000);
         for round in 1..=self.rounds() {
-            self.tell(Command::Probe, None);
+            self.send_command(Command::Probe, None);
             self.advance(BEGIN_NS + 200_000_000 + round * 10_000_000);
         }
         if self.plan.probes {
@@ -147,12 +147,12 @@ impl Simulation {
         }
         let quiet_ns = self.broker.borrow().now_ns - self.progress.totals().last_event_ns;
         let start_ns = window_ns();
-        self.tell(Command::Prepare { start_ns }, None);
+        self.send_command(Command::Prepare { start_ns }, None);
         self.advance(start_ns.saturating_add_signed(begin_ns));
-        self.tell(Command::Begin, None);
+        self.send_command(Command::Begin, None);
         let end_ns = start_ns + self.plan.timeline.duration_ns;
         self.advance(end_ns);
-        self.tell(Command::Close { at_ns: end_ns }, None);
+        self.send_command(Command::Close { at_ns: end_ns }, None);
         let drained_ns = end_ns + self.plan.drain_limit.as_nanos() as u64;
         self.advance_until(drained_ns, |totals| {
             totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected
@@ -161,14 +161,15 @@ impl Simulation {
         let commands = 4 + self.rounds();
         assert!(executed.iter().all(|count| *count == commands), "of {commands} commands shards executed {executed:?}");
         let totals = self.progress.totals();
-        let (met, known_lost) = (totals.met, losses::at_least(totals.gaps_opened.saturating_sub(self.unused), &totals));
+        let (reached, known_lost) =
+            (totals.reached, losses::at_least(totals.gaps_opened.saturating_sub(self.unused), &totals));
         let at_ns = self.broker.borrow().now_ns;
         let outcomes = self.loops.into_iter().map(EventLoop::finish).enumerate().collect();
         let outcome = merge_outcomes(&self.plan, outcomes, (start_ns, end_ns));
         // Whatever the broker did: during the run no message was counted as lost that was not.
         let lost = outcome.books.delivery.lost;
         assert!(known_lost <= lost, "{known_lost} were called lost, and {lost} are: {totals:?}");
-        Ended { outcome, broker: self.broker, at_ns, met, quiet_ns }
+        Ended { outcome, broker: self.broker, at_ns, reached, quiet_ns }
     }
 
     /// Number of rounds of probes.
@@ -176,7 +177,7 @@ impl Simulation {
         if self.plan.probes { 3 } else { 0 }
     }
 
-    fn tell(&mut self, command: Command, side: Option<Side>) {
+    fn send_command(&mut self, command: Command, side: Option<Side>) {
         for (index, shard) in self.loops.iter_mut().enumerate() {
             let is_publisher = index < self.publisher_shards;
             if side.is_none_or(|side| (side == Side::Publish) == is_publisher) {
@@ -204,8 +205,8 @@ impl Simulation {
             if now_ns >= until_ns || is_enough(&self.progress.totals()) {
                 return;
             }
-            let looks = |shard: usize| self.loops[shard].rest_until_ns().is_none_or(|until_ns| until_ns <= now_ns);
-            let next_ns = broker.next_ns(looks).map_or(next_ns, |event_ns| next_ns.min(event_ns));
+            let is_polling = |shard: usize| self.loops[shard].rest_until_ns().is_none_or(|until_ns| until_ns <= now_ns);
+            let next_ns = broker.next_ns(is_polling).map_or(next_ns, |event_ns| next_ns.min(event_ns));
             broker.now_ns = broker.now_ns.max(next_ns);
         }
     }

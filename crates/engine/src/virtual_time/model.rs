@@ -9,7 +9,7 @@ use pubmark_model::random::mix;
 use pubmark_protocol::clock;
 use pubmark_testing::assert_count_eq;
 
-use super::broker::{Client, Copy, Fate};
+use super::broker::{Client, Copy, CopyDelays};
 use super::{Ended, Simulation, window_ns};
 use crate::plan::LATE_AFTER;
 
@@ -97,15 +97,15 @@ fn compare(ended: &Ended, duration: Duration) {
 /// How the scripted broker treats copies of messages: how many of a thousand it loses, how many it sends twice, and the
 /// longest delay of each.
 #[derive(Clone, Copy, Debug)]
-struct Ways {
+struct CopyRules {
     seed: u64,
     lost: u64,
     doubled: u64,
     longest_ns: u64,
 }
 
-impl Ways {
-    fn fate(self, publisher: u32, sequence: u32, (_, listener): Client) -> Fate {
+impl CopyRules {
+    fn copy_delays(self, publisher: u32, sequence: u32, (_, listener): Client) -> CopyDelays {
         let draw = |number: u64| {
             let message = u64::from(publisher) << 32 | u64::from(sequence);
             mix(mix(mix(self.seed ^ message) ^ u64::from(listener.0)) ^ number)
@@ -131,10 +131,10 @@ subscribers:
     )
 }
 
-fn run(workload: &str, duration: Duration, ways: Ways) -> Ended {
+fn run(workload: &str, duration: Duration, copy_rules: CopyRules) -> Ended {
     let simulation = Simulation::new(workload, duration);
-    simulation.broker.borrow_mut().fate =
-        Box::new(move |publisher, sequence, listener| ways.fate(publisher, sequence, listener));
+    simulation.broker.borrow_mut().copy_delays =
+        Box::new(move |publisher, sequence, listener| copy_rules.copy_delays(publisher, sequence, listener));
     simulation.run()
 }
 
@@ -142,23 +142,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_run_finds_out_what_a_broker_did(
+    fn a_run_agrees_with_the_journal_of_the_broker(
         (devices, every_us, subscribers, qos) in (1u32..6, 700u32..30_000, 1u32..4, 0u8..2),
         (seed, lost, doubled) in (any::<u64>(), 0u64..300, 0u64..300),
         longest_ns in prop_oneof![Just(1_000), 1_000u64..5_000_000_000],
     ) {
         let duration = Duration::from_millis(1_500);
-        let ways = Ways { seed, lost, doubled, longest_ns };
-        compare(&run(&workload(devices, every_us, subscribers, qos), duration, ways), duration);
+        let copy_rules = CopyRules { seed, lost, doubled, longest_ns };
+        compare(&run(&workload(devices, every_us, subscribers, qos), duration, copy_rules), duration);
     }
 }
 
 #[test]
 fn a_million_messages_are_counted_as_the_model_counts_them() {
     let duration = Duration::from_secs(10);
-    let ways = Ways { seed: 3, lost: 2, doubled: 3, longest_ns: 20_000_000 };
+    let copy_rules = CopyRules { seed: 3, lost: 2, doubled: 3, longest_ns: 20_000_000 };
     let began_ns = clock::thread_cpu_ns();
-    let ended = run(&workload(100, 1_000, 1, 0), duration, ways);
+    let ended = run(&workload(100, 1_000, 1, 0), duration, copy_rules);
     let took = Duration::from_nanos(clock::thread_cpu_ns() - began_ns);
     compare(&ended, duration);
     assert_count_eq!(ended.outcome.books.delivery.offered, 1_000_000);

@@ -31,7 +31,7 @@ subscribers:
 }
 
 #[test]
-fn what_is_sent_together_is_late_by_no_more_than_the_quantum_and_counts_as_that() {
+fn messages_of_one_quantum_are_late_by_at_most_the_quantum() {
     for qos in [0, 1] {
         let exact = run(qos, Pace::Exact).outcome;
         let paced = run(qos, Pace::Quantum(Duration::from_millis(1))).outcome;

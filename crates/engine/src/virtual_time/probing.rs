@@ -37,10 +37,10 @@ subscribers:
 }
 
 #[test]
-fn probes_say_who_has_met_and_are_counted_nowhere() {
+fn probes_find_the_reached_pairs_and_are_not_counted() {
     for qos in [0, 1] {
         let (with, without) = (run(true, qos, "0s"), run(false, qos, "0s"));
-        assert_count_eq!((with.met, without.met), (12, 0), "QoS {qos}");
+        assert_count_eq!((with.reached, without.reached), (12, 0), "QoS {qos}");
         let [delivery, plain] = [&with, &without].map(|ended| ended.outcome.books.delivery);
         assert_count_eq!(delivery, plain, "QoS {qos}");
         assert_count_eq!((delivery.foreign, delivery.unknown, delivery.lost), (0, 0, 0), "QoS {qos}");
@@ -51,7 +51,7 @@ fn probes_say_who_has_met_and_are_counted_nowhere() {
 #[test]
 fn a_subscriber_takes_no_time_over_a_probe() {
     let ended = run(true, 0, "10s");
-    assert_count_eq!(ended.met, 12);
+    assert_count_eq!(ended.reached, 12);
     // The last probe arrived 230 ms after the start; a subscriber at work is not quiet.
     assert!(ended.quiet_ns >= 150_000_000, "{}", ended.quiet_ns);
 }

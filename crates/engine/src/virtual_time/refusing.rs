@@ -31,7 +31,7 @@ fn refused_and_answered(replied_after_ns: u64) -> Ended {
 }
 
 #[test]
-fn a_request_that_was_answered_before_it_was_refused_was_not_refused() {
+fn a_request_with_a_reply_before_its_refusal_was_not_refused() {
     let ended = refused_and_answered(50_000);
     let delivery = &ended.outcome.books.delivery;
     let requests = ended.outcome.requests.as_ref().map(|requests| &requests.figures.outcomes);
@@ -41,7 +41,7 @@ fn a_request_that_was_answered_before_it_was_refused_was_not_refused() {
 }
 
 #[test]
-fn an_answer_to_a_request_that_was_refused_changes_nothing_about_that() {
+fn a_reply_to_a_refused_request_does_not_change_the_refusal() {
     let ended = refused_and_answered(150_000);
     let delivery = &ended.outcome.books.delivery;
     let requests = ended.outcome.requests.as_ref().map(|requests| &requests.figures.outcomes);
@@ -51,7 +51,7 @@ fn an_answer_to_a_request_that_was_refused_changes_nothing_about_that() {
 }
 
 #[test]
-fn messages_that_are_refused_move_from_sent_to_refused_and_nobody_expects_them() {
+fn refused_messages_move_from_sent_to_refused_and_are_not_expected() {
     let workload = "
 name: virtual
 devices:

@@ -33,20 +33,20 @@ fn flapping(session: &str, qos: u8) -> Simulation {
 }
 
 #[test]
-fn a_flapping_subscriber_with_a_clean_session_misses_what_was_sent_while_it_was_away() {
+fn a_flapping_subscriber_with_a_clean_session_misses_messages_sent_during_its_absence() {
     let ended = flapping("clean", 0).run();
     let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
-    let heard = broker.journal.len() as u64;
+    let forwarded = broker.journal.len() as u64;
     assert!(delivery.absent > 20 && broker.cuts >= 4, "{delivery:?}, {} cuts", broker.cuts);
     assert_count_eq!(delivery.sent, broker.published);
-    assert_count_eq!((delivery.absent, delivery.expected), (broker.published - heard, heard));
+    assert_count_eq!((delivery.absent, delivery.expected), (broker.published - forwarded, forwarded));
     assert_count_eq!(delivery.lost, broker.overtaken, "what was on its way when the connection was cut");
-    assert_count_eq!(delivery.delivered, heard - broker.overtaken);
+    assert_count_eq!(delivery.delivered, forwarded - broker.overtaken);
     assert_count_eq!(ended.outcome.counters.dropped, broker.cuts);
 }
 
 #[test]
-fn a_broker_that_keeps_nothing_for_a_persistent_session_loses_it() {
+fn a_persistent_session_that_the_broker_discarded_is_lost() {
     let ended = flapping("persistent", 1).run();
     let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
     let never = broker.journal.iter().filter(|copy| copy.at_ns.is_none()).count() as u64;
@@ -56,7 +56,7 @@ fn a_broker_that_keeps_nothing_for_a_persistent_session_loses_it() {
 }
 
 #[test]
-fn a_filter_that_is_refused_expects_nothing_and_the_other_one_goes_on() {
+fn a_refused_filter_expects_nothing_and_the_other_one_continues() {
     let workload = workload("clean", 0).replace("['v/#']", "['v/+', 'w/#']");
     let simulation = Simulation::new(&workload, Duration::from_secs(1));
     simulation.broker.borrow_mut().grants =
@@ -84,7 +84,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn whoever_flaps_a_message_is_in_the_category_that_the_broker_wrote_down(
+    fn whichever_client_flaps_each_message_is_in_the_category_of_the_brokers_journal(
         (devices, every_us, subscribers) in (1u32..5, 900u32..20_000, 1u32..4),
         (is_kept, best_effort) in (any::<bool>(), any::<bool>()),
         cuts in proptest::collection::vec((0u32..3, 0i64..1_600 * MS), 0..12),
@@ -109,7 +109,7 @@ subscribers:
             let mut broker = simulation.broker.borrow_mut();
             // Both sides know at the same time that a subscription is active again.
             broker.accepts_after_ns = 0;
-            broker.fate = Box::new(move |publisher, sequence, (_, listener)| {
+            broker.copy_delays = Box::new(move |publisher, sequence, (_, listener)| {
                 let draw = mix(mix(seed ^ u64::from(publisher) << 32 ^ u64::from(sequence)) ^ u64::from(listener.0));
                 if draw % 1_000 < lost { vec![] } else { vec![1_000 + mix(draw) % longest_ns] }
             });

@@ -15,18 +15,18 @@ use pubmark_protocol::{clock, header};
 /// Messages in transit.
 static BUS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 /// How long the subscribers' shard pauses once its sessions are connected.
-pub const STANDS_STILL: Duration = Duration::from_millis(900);
+pub const PAUSE: Duration = Duration::from_millis(900);
 /// When it resumed, ns of `CLOCK_MONOTONIC`.
-pub static WENT_ON_NS: AtomicU64 = AtomicU64::new(0);
+pub static RESUMED_NS: AtomicU64 = AtomicU64::new(0);
 
 /// The adapter of a shard.
 pub struct InMemory {
     run: u32,
     sessions: Vec<SessionConfig>,
     connecting: Vec<SessionId>,
-    handed_over: Vec<(SessionId, Outgoing)>,
+    submitted: Vec<(SessionId, Outgoing)>,
     /// Sessions that receive are connected, and the pause is still to come.
-    is_to_stand_still: bool,
+    pauses_next: bool,
 }
 
 impl InMemory {
@@ -53,8 +53,8 @@ impl InMemory {
 
 impl Clients for InMemory {
     fn open(config: ShardConfig) -> Result<InMemory, OpenError> {
-        let (sessions, connecting, handed_over) = (vec![], vec![], vec![]);
-        Ok(InMemory { run: config.run, sessions, connecting, handed_over, is_to_stand_still: false })
+        let (sessions, connecting, submitted) = (vec![], vec![], vec![]);
+        Ok(InMemory { run: config.run, sessions, connecting, submitted, pauses_next: false })
     }
 
     fn add_session(&mut self, config: SessionConfig) -> SessionId {
@@ -71,12 +71,12 @@ impl Clients for InMemory {
     }
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
-        self.handed_over.push((session, message));
+        self.submitted.push((session, message));
         SendOutcome::Accepted
     }
 
     fn flush(&mut self, _session: SessionId, sink: &mut impl Sink) {
-        for (session, message) in std::mem::take(&mut self.handed_over) {
+        for (session, message) in std::mem::take(&mut self.submitted) {
             let publisher = self.sessions[session.0 as usize].publications[usize::from(message.publication)].publisher;
             let mut payload = Vec::new();
             let bytes = message.payload_bytes as usize;
@@ -107,15 +107,15 @@ impl Clients for InMemory {
     }
 
     fn serve(&mut self, _: u64, sink: &mut impl Sink) {
-        if std::mem::take(&mut self.is_to_stand_still) {
-            std::thread::sleep(STANDS_STILL);
-            WENT_ON_NS.store(clock::monotonic_ns(), Relaxed);
+        if std::mem::take(&mut self.pauses_next) {
+            std::thread::sleep(PAUSE);
+            RESUMED_NS.store(clock::monotonic_ns(), Relaxed);
         }
         for session in std::mem::take(&mut self.connecting) {
             sink.event(session, Event::Connected(Connected::default()));
             for index in 0..self.sessions[session.0 as usize].subscriptions.len() {
                 sink.event(session, Event::Subscribed { index, granted: Ok(Qos::BestEffort) });
-                self.is_to_stand_still = true;
+                self.pauses_next = true;
             }
         }
         if self.receives() {

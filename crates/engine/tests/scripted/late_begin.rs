@@ -17,7 +17,7 @@ use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_testing::assert_count_eq;
 
-use crate::clients::{InMemory, STANDS_STILL, WENT_ON_NS};
+use crate::clients::{InMemory, PAUSE, RESUMED_NS};
 
 struct Silent;
 
@@ -81,8 +81,8 @@ fn plan() -> RunPlan {
 #[test]
 fn devices_send_when_every_shard_knows_the_window() {
     let outcome = run(&plan(), Sides::both::<InMemory>(), None, &AtomicBool::new(false), &mut Silent).unwrap();
-    let went_on_ns = WENT_ON_NS.load(Relaxed);
-    assert!(went_on_ns > 0, "the subscribers' shard never stood still for {STANDS_STILL:?}");
+    let went_on_ns = RESUMED_NS.load(Relaxed);
+    assert!(went_on_ns > 0, "the subscribers' shard never stood still for {PAUSE:?}");
     assert!(outcome.window_ns.0 > went_on_ns, "the window began while a shard stood still");
     let delivery = &outcome.books.delivery;
     assert_count_eq!((delivery.offered, delivery.delivered, delivery.foreign), (200, 200, 0));

@@ -95,9 +95,9 @@ impl Capacity<'_> {
                     made.trial.reason.unwrap_or_else(|| "the system did not start".to_owned()),
                 ));
             }
-            self.keep(&mut made, trials.len() + 1, &mut seen)?;
+            self.store_trial(&mut made, trials.len() + 1, &mut seen)?;
             observer.event(&Event::TrialEnded { number: trials.len() + 1, trial: &made.trial });
-            search.tell(factor, made.verdict);
+            search.add_verdict(factor, made.verdict);
             trials.push(made.trial);
         }
         let found = search.found(is_out_of_time || is_interrupted);
@@ -108,7 +108,7 @@ impl Capacity<'_> {
     }
 
     /// Stores a trial's record, and the description of the system from it.
-    fn keep(&self, made: &mut TrialResult, number: usize, seen: &mut Option<Seen>) -> Result<(), RunError> {
+    fn store_trial(&self, made: &mut TrialResult, number: usize, seen: &mut Option<Seen>) -> Result<(), RunError> {
         let Some(mut outcome) = made.measured.take() else { return Ok(()) };
         let name = format!("trials/{number:02}");
         let unwritten = |error: StoreError| save::unwritten(&error);

@@ -137,7 +137,7 @@ impl Search {
     }
 
     /// Enters the outcome for the load that [`Search::next`] returned.
-    pub fn tell(&mut self, factor: f64, verdict: Verdict) {
+    pub fn add_verdict(&mut self, factor: f64, verdict: Verdict) {
         let index = match self.loads.iter().position(|load| load.factor == factor) {
             Some(index) => index,
             None => {
@@ -182,8 +182,8 @@ impl Search {
 
     /// Whether the generator was late at a load although it kept up at a higher one.
     fn is_excused(&self, load: &Load) -> bool {
-        let kept_up_above = || self.loads.iter().any(|other| other.factor > load.factor && other.was_driven);
-        load.limited < LATE_TOO_OFTEN && kept_up_above()
+        let was_driven_above = || self.loads.iter().any(|other| other.factor > load.factor && other.was_driven);
+        load.limited < LATE_TOO_OFTEN && was_driven_above()
     }
 
     /// Tries that count against a load.
@@ -249,7 +249,7 @@ mod tests {
             assert!(tries < 60, "the search does not end: {search:?}");
             let holds = factor <= capacity && !noise(tries);
             let outcome = if holds { TrialOutcome::Held } else { TrialOutcome::Missed };
-            search.tell(factor, Verdict { outcome, is_clear: factor > capacity * 1.2 });
+            search.add_verdict(factor, Verdict { outcome, is_clear: factor > capacity * 1.2 });
         }
         (search.found(false), tries)
     }
@@ -286,7 +286,7 @@ mod tests {
         let mut search = Search::new(BOUNDS);
         while let Some((factor, _)) = search.next() {
             let outcome = if factor > 3.0 { TrialOutcome::GeneratorLimited } else { TrialOutcome::Held };
-            search.tell(factor, plain(outcome));
+            search.add_verdict(factor, plain(outcome));
         }
         let found = search.found(false);
         assert!(found.limit == CapacityLimit::Generator && found.holds.is_some_and(|holds| holds > 2.9), "{found:?}");
@@ -304,7 +304,7 @@ mod tests {
                 (false, true) => TrialOutcome::Held,
                 (false, false) => TrialOutcome::Missed,
             };
-            search.tell(factor, Verdict { outcome, is_clear: outcome == TrialOutcome::Missed && factor > 6.0 });
+            search.add_verdict(factor, Verdict { outcome, is_clear: outcome == TrialOutcome::Missed && factor > 6.0 });
         }
         search.found(false)
     }
@@ -332,10 +332,10 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_is_stopped_says_what_it_knows() {
+    fn a_stopped_search_reports_its_bounds_so_far() {
         let mut search = Search::new(BOUNDS);
-        search.tell(1.0, plain(TrialOutcome::Held));
-        search.tell(2.0, plain(TrialOutcome::Held));
+        search.add_verdict(1.0, plain(TrialOutcome::Held));
+        search.add_verdict(2.0, plain(TrialOutcome::Held));
         let found = search.found(true);
         assert_eq!(found, SearchResult { holds: Some(2.0), fails: None, limit: CapacityLimit::Time });
     }

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_grows_is_told_from_a_stall() {
+    fn a_growing_queue_is_distinguished_from_a_stall() {
         let mut record = sample::record();
         record.settings.duration_s = 10.0;
         for (second, row) in record.tables.series.iter_mut().enumerate() {

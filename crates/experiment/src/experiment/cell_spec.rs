@@ -1,4 +1,4 @@
-//! A cell as the specification of its runs.
+//! The run specification of a cell.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use pubmark_systems::limits;
 
 use crate::machines::Machines;
 
-/// The specification of a cell's runs. Paths count from `folder`.
+/// The run specification of a cell. Paths are relative to `folder`.
 ///
 /// # Errors
-/// Limits that cannot be read, or a back end that is none.
+/// The limits or the back end cannot be read.
 pub fn of(
     experiment: &Experiment,
     settings: &Settings,
@@ -56,11 +56,11 @@ pub fn of(
             spec.nodes.local_nodes = settings.nodes.filter(|nodes| *nodes != 1);
         }
     }
-    // They stand beside a system that runs already.
+    // Observers watch a system that is already running.
     spec.nodes.observers = machines.nodes.observers.filter(|_| settings.endpoint.is_some());
     let joins = spec.nodes.nodes.is_some() || spec.nodes.observers.is_some() || spec.target.node.is_some();
     if !joins {
-        // Those who join are for other cells.
+        // The nodes that join are used by other cells.
         let Nodes { local_nodes, .. } = spec.nodes;
         spec.nodes = Nodes { local_nodes, ..Nodes::default() };
     }
@@ -69,7 +69,7 @@ pub fn of(
     Ok(spec)
 }
 
-/// A system that is started.
+/// A target that pubmark starts.
 fn started(
     spec: &mut RunSpec,
     experiment: &Experiment,
@@ -92,7 +92,7 @@ fn started(
     Ok(())
 }
 
-/// A system that runs already. `strict_defaults` is true of it in any case: nobody changes its limits.
+/// A target that is already running. `strict_defaults` always holds for it, because its limits are not changed.
 fn at_endpoint(spec: &mut RunSpec, endpoint: &EndpointChoice, folder: &Path) {
     let target = &mut spec.target;
     target.endpoint = Some(endpoint.url.clone());
@@ -117,7 +117,7 @@ fn back_end(word: &str) -> Result<BackEnd, RunError> {
     }
 }
 
-/// A name as it stands; a path from the experiment's folder.
+/// A name is unchanged; a path is relative to the experiment's folder.
 pub fn in_folder(name: &str, folder: &Path) -> String {
     let is_path = name.contains('/') || name.ends_with(".yaml");
     if is_path { folder.join(name).display().to_string() } else { name.to_owned() }

@@ -1,4 +1,4 @@
-//! The experiment that `pubmark compare` makes: a workload on several systems, with what else is varied.
+//! The experiment of `pubmark compare`: a workload on several systems, with further axes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use pubmark_systems::affinity;
 
 use super::definition;
 
-/// Longest part of a name that is the workload's, characters.
+/// Longest part of a name that comes from the workload, characters.
 const LONGEST: usize = 40;
 
 /// A comparison of systems to start (names, or paths of definitions) and of endpoints (`LABEL=URL`) under a workload, with the defaults of
@@ -57,10 +57,10 @@ pub fn comparison(
     })
 }
 
-/// Reads `LABEL=URL`. What is wrong is said without the password that may be in it.
+/// Reads `LABEL=URL`. Errors do not show a password in it.
 ///
 /// # Errors
-/// It has no label, a password, or a scheme that nobody speaks.
+/// It has no label, it has a password, or its scheme is unknown.
 pub fn labelled_endpoint(text: &str) -> Result<(&str, &str), RunError> {
     let shown = without_password(text);
     let (label, url) = match text.split_once('=') {
@@ -86,10 +86,10 @@ pub fn labelled_endpoint(text: &str) -> Result<(&str, &str), RunError> {
     Ok((label, url))
 }
 
-/// Reads cores for the sides of all runs: `system=0`, `generator=1-3`.
+/// Reads the cores of the sides of all runs: `system=0`, `generator=1-3`.
 ///
 /// # Errors
-/// They cannot be read, or are not of this machine.
+/// They cannot be read, or this machine does not have them.
 pub fn pins(words: &[String]) -> Result<Pins, RunError> {
     let read = affinity::parse_pins(words).map_err(|error| RunError::from_error(ErrorKind::Input, &error))?;
     let shown = |cores: &[u32]| (!cores.is_empty()).then(|| affinity::shown(cores));
@@ -106,7 +106,7 @@ fn judged(word: Word<'_>, text: &str) -> Result<(), RunError> {
     })
 }
 
-/// The systems, those named twice told apart by a number: comparing a system with itself shows what noise looks like.
+/// The systems; repeated names get a number. Comparing a system with itself shows the noise.
 fn choices(systems: &[String]) -> Vec<SystemChoice> {
     let mut found: Vec<SystemChoice> = vec![];
     for system in systems {
@@ -173,7 +173,7 @@ mod tests {
         let read = |text| labelled_endpoint(text).map_err(|error| error.to_string());
         assert_eq!(read("ours = mqtt://host:1883"), Ok(("ours", "mqtt://host:1883")));
         assert_eq!(read("ours=mqtt://ann@host"), Ok(("ours", "mqtt://ann@host")));
-        for (wrong, said) in [
+        for (wrong, reason) in [
             ("mqtt://host", "has no label"),
             ("mqtt://host?a=b", "has no label"),
             ("=mqtt://host", "has an empty part"),
@@ -184,7 +184,7 @@ mod tests {
             ("ours=gopher://host", "none that pubmark speaks"),
         ] {
             let error = read(wrong).expect_err(wrong);
-            assert!(error.contains(said) && !error.contains("word@"), "{wrong}: {error}");
+            assert!(error.contains(reason) && !error.contains("word@"), "{wrong}: {error}");
         }
     }
 }

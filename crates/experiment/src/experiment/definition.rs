@@ -1,4 +1,4 @@
-//! Reading an experiment for this program: names are judged by what it knows, and files that it rests on are saved with it.
+//! Reads and validates the definition of an experiment, and saves the files that it refers to.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use pubmark_protocols::{self as protocols, known};
 /// Name of the definition's file in the experiment's folder.
 pub const DEFINITION_FILE: &str = "experiment.yaml";
 
-/// Loads a built-in experiment or a file.
+/// Loads a built-in experiment or one from a file.
 pub fn load(name_or_path: &str) -> Result<Loaded, RunError> {
     experiment::load(name_or_path, judge).map_err(|error| not_loaded(error, name_or_path))
 }
 
-/// Reads what is written like a file; paths count from `folder`.
+/// Reads the text of a definition; paths are relative to `folder`.
 pub fn parse(text: &str, folder: &Path) -> Result<Experiment, RunError> {
     experiment::parse(DEFINITION_FILE, text, &|word, text| judge(folder, word, text))
         .map_err(|error| not_loaded(error, DEFINITION_FILE))
@@ -39,13 +39,13 @@ fn not_loaded(error: LoadError, name: &str) -> RunError {
     }
 }
 
-/// Judges names; paths count from `folder`.
+/// Validates names; paths are relative to `folder`.
 pub fn judge(folder: &Path, word: Word<'_>, text: &str) -> Result<(), Objection> {
     match word {
         Word::Workload => workload(&in_folder(text, folder)),
         Word::System => system(text, folder),
         Word::Endpoint => endpoint(text),
-        // One that this build leaves out is said with its cells.
+        // A protocol that this build lacks is reported with its cells.
         Word::Protocol if protocols::find(text).is_none() && known::left_out(text).is_none() => Err(Objection {
             message: format!("there is no protocol `{text}`"),
             hint: Some(suggestion::choices(text, protocols::names())),
@@ -57,7 +57,7 @@ pub fn judge(folder: &Path, word: Word<'_>, text: &str) -> Result<(), Objection>
         }),
         Word::Figure => Ok(()),
         Word::FigureValue(figure) => figure_value(figure, text),
-        // What this machine lacks is said with its cells.
+        // What this machine lacks is reported with its cells.
         Word::Limit => match limits::parse(text) {
             Ok(_) | Err(LimitError::MoreThanThere { .. }) => Ok(()),
             Err(error) => Err(plain(&error)),
@@ -66,7 +66,7 @@ pub fn judge(folder: &Path, word: Word<'_>, text: &str) -> Result<(), Objection>
     }
 }
 
-/// A value is written in the unit of its figure, so that none is taken for another.
+/// A value must have the unit of its figure, so that units cannot be confused.
 fn figure_value(figure: &str, text: &str) -> Result<(), Objection> {
     let figure_alone = text.trim_start_matches(['<', '>']);
     let is_number = figure_alone.parse::<f64>().is_ok();
@@ -85,7 +85,7 @@ fn figure_value(figure: &str, text: &str) -> Result<(), Objection> {
     Err(Objection { message, hint: Some(format!("write {wanted}")) })
 }
 
-/// Settings are checked with each cell; here it must only be there. Its own mistakes are shown when a cell loads it.
+/// Checks only that the workload exists. Its content and the settings are checked with each cell.
 fn workload(name: &str) -> Result<(), Objection> {
     match workloads::load(name, &LoadOptions::default()) {
         Err(workloads::LoadError::NotFound { name, hint }) => {
@@ -108,7 +108,7 @@ fn system(text: &str, folder: &Path) -> Result<(), Objection> {
     Definition::load(&in_folder(text, folder)).map(|_| ()).map_err(|error| plain(&error))
 }
 
-/// Whether the place can be reached is seen with each cell; here its scheme must be one that clients speak.
+/// Checks only that clients support the scheme. Whether the endpoint can be reached is checked with each cell.
 fn endpoint(url: &str) -> Result<(), Objection> {
     if !url.contains("://") {
         let message = format!("endpoint `{url}` has no scheme");
@@ -131,7 +131,7 @@ fn plain(error: &dyn std::error::Error) -> Objection {
     Objection { message, hint: None }
 }
 
-/// Its workload, or how many.
+/// Its workload, or the number of workloads.
 pub fn workload_words(experiment: &Experiment) -> String {
     match experiment.axes.workload.as_slice() {
         [] => experiment.workload.clone(),
@@ -140,19 +140,19 @@ pub fn workload_words(experiment: &Experiment) -> String {
     }
 }
 
-/// Folder of workloads in an experiment's.
+/// Subfolder with the workloads.
 const WORKLOADS: &str = "workloads";
 
-/// An experiment with the files that it rests on, which its folder gets.
+/// An experiment with the files that it refers to, which are copied to its folder.
 pub struct Bundle {
-    /// The experiment, naming the files as they are in its folder.
+    /// The experiment, with the names of the files in its folder.
     pub experiment: Experiment,
-    /// Name in the folder, and where the file is now.
+    /// Name in the folder, and present path of each file.
     pub files: Vec<(String, PathBuf)>,
 }
 
-/// Gives the workload's file and the systems' definitions places beside the experiment, so that its folder is enough to
-/// run it again, whatever becomes of them.
+/// Plans copies of the workload's file and of the systems' definitions, so that the experiment can be repeated from its
+/// folder alone.
 pub fn bundle(mut experiment: Experiment, folder: &Path) -> Bundle {
     count_settings_from_workload(&mut experiment, folder);
     let mut files: Vec<(String, PathBuf)> = vec![];
@@ -177,14 +177,14 @@ pub fn bundle(mut experiment: Experiment, folder: &Path) -> Bundle {
     }
     for choice in &mut experiment.axes.system {
         choice.system.iter_mut().for_each(|system| add(system, "systems"));
-        // Keys and passwords stay where they are.
+        // Keys and passwords are not copied.
         let files = choice.endpoint.iter_mut().flat_map(EndpointChoice::files_mut);
         files.for_each(|file| *file = folder.join(&*file).display().to_string());
     }
     Bundle { experiment, files }
 }
 
-/// Lets files that settings name count from where the workload's file is now.
+/// Resolves files that settings name relative to the present path of the workload's file.
 fn count_settings_from_workload(experiment: &mut Experiment, folder: &Path) {
     let workload = experiment.axes.workload.first().unwrap_or(&experiment.workload);
     let path = folder.join(workload);
@@ -201,7 +201,7 @@ fn count_settings_from_workload(experiment: &mut Experiment, folder: &Path) {
 }
 
 impl Bundle {
-    /// An experiment's folder is shown and handed on, so a password must not be in what is saved there.
+    /// The folder of an experiment may be published, so no password may be saved in it.
     pub fn refuse_passwords(&self, secret_parameters: &[String]) -> Result<(), RunError> {
         let refused = |place: String| {
             RunError::input(format!(
@@ -240,7 +240,7 @@ impl Bundle {
         for (name, source) in &self.files {
             let mut text = read(source)?;
             if name.starts_with(WORKLOADS) {
-                // Log-ins and keys stay where they are, and sizes beside them.
+                // Files with log-ins, keys and sizes are not copied.
                 text = with_absolute_files(&text, &mut [], source.parent().unwrap_or(Path::new("")), &BTreeMap::new());
             }
             save::write(&folder.join(name), &text)?;

@@ -1,4 +1,5 @@
-//! Cells whose system runs already: what its URL says of it, and what only a system that is started can have.
+//! Cells whose system is already running: what its URL determines, and which settings need a system that pubmark
+//! starts.
 
 use pubmark_model::experiment::{EndpointChoice, PlannedCell, Settings};
 use pubmark_model::topology::Topology;
@@ -9,7 +10,7 @@ fn scheme(url: &str) -> String {
     url.split_once("://").map_or_else(String::new, |(scheme, _)| scheme.to_ascii_lowercase())
 }
 
-/// Our protocols whose endpoints have this one's scheme, in our order.
+/// Protocols whose endpoints have this scheme, in the order of the protocol table.
 pub fn offered(endpoint: &EndpointChoice) -> Vec<&'static str> {
     let scheme = scheme(&endpoint.url);
     let has_scheme =
@@ -17,7 +18,7 @@ pub fn offered(endpoint: &EndpointChoice) -> Vec<&'static str> {
     protocols::names().into_iter().filter(has_scheme).collect()
 }
 
-/// Does its scheme ask for TLS?
+/// Does the scheme require TLS?
 fn is_encrypted(endpoint: &EndpointChoice) -> bool {
     let scheme = scheme(&endpoint.url);
     protocols::of_scheme(&scheme).is_some_and(|own| {
@@ -26,7 +27,7 @@ fn is_encrypted(endpoint: &EndpointChoice) -> bool {
     })
 }
 
-/// Why a cell asks an endpoint for something that only a system has that pubmark starts; `None` if it does not.
+/// The setting of a cell that needs a system that pubmark starts, as a reason; `None` if there is none.
 pub fn refusal(planned: &PlannedCell, protocol: &str) -> Option<String> {
     let Settings { endpoint, profile, limit, topology, tls, .. } = &planned.settings;
     let endpoint = endpoint.as_ref()?;

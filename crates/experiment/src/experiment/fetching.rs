@@ -1,4 +1,4 @@
-//! Fetching images before the first run: once for each, so that one that cannot be had costs a moment, not a moment in every run.
+//! Pulls container images before the first run, each once, so that an unavailable image does not delay every run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +11,13 @@ use pubmark_systems::{SystemError, launch};
 use super::planning::{Plan, Refusal};
 use crate::observer::{Event, Observer};
 
-/// What an engine says while it fetches, in the experiment's folder; gone once all are here.
+/// File in the experiment's folder with the output of a pull; removed when all images are available.
 const LOG: &str = "images.log";
 
-/// Fetches what the cells need and this machine has not. Cells whose image cannot be had are refused with the reason.
+/// Pulls the images that this machine lacks. Cells whose image is unavailable are refused with the reason.
 pub fn images(plan: &mut Plan, folder: &Path, observer: &mut dyn Observer) {
     let log = folder.join(LOG);
-    // Why each image cannot be had, if so, by system and image.
+    // By system and image: the reason why it is unavailable, if it is.
     let mut asked: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
     for cell in &mut plan.cells {
         let Ok(run) = &cell.run else { continue };
@@ -26,18 +26,18 @@ pub fn images(plan: &mut Plan, folder: &Path, observer: &mut dyn Observer) {
             continue;
         }
         let image = (definition.name.clone(), options.image.clone());
-        let said = asked.entry(image).or_insert_with(|| {
-            observer.event(&Event::LooksForImage { system: &definition.name });
+        let reason = asked.entry(image).or_insert_with(|| {
+            observer.event(&Event::LocatesImage { system: &definition.name });
             match launch::fetch(definition, options, &log) {
                 Err(SystemError::Container(error @ ContainerError::Image { .. })) => Some(error.to_string()),
-                // Anything else in the way, Ctrl-C too, is the runs' own to tell.
+                // Other obstacles, Ctrl-C included, are reported by the runs.
                 Ok(()) | Err(_) => None,
             }
         });
-        if let Some(text) = said {
+        if let Some(text) = reason {
             cell.run = Err(Refusal::not_installed(text.clone()));
         }
     }
-    // It is not there where nothing was fetched, and in no one's way where it cannot be removed.
+    // The file does not exist if nothing was pulled, and does no harm if it cannot be removed.
     let _ = fs::remove_file(&log);
 }

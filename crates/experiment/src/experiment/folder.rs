@@ -1,4 +1,4 @@
-//! The folder of an experiment: its definition, its journal, a folder for each run, and what is made of them.
+//! The folder of an experiment: its definition, its journal, a folder for each run, and the results.
 
 use std::fs;
 use std::io;
@@ -11,23 +11,23 @@ use pubmark_runner::{ErrorKind, RunError, RunOutcome, save};
 
 use super::journal::RunPosition;
 
-/// Folder of the runs' folders, in the experiment's.
+/// Subfolder with the folders of the runs.
 const RUNS: &str = "runs";
-/// File of a run's latency histogram.
+/// File with the latency histogram of a run.
 const LATENCY_FILE: &str = "latency.hdr";
-/// The file with the histogram of its lower bounds.
+/// File with the histogram of its lower bounds.
 const LATENCY_LOWER_FILE: &str = "latency_lower.hdr";
 
 /// The folder of an experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentFolder {
-    /// Where it is.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Its name, which is the experiment's in records.
+    /// Name of the folder, which identifies the experiment in records.
     pub name: String,
 }
 
-/// A run's folder with the space of its record.
+/// The folder of a run, with space reserved for its record.
 pub struct Begun {
     /// Relative to the experiment's folder.
     name: String,
@@ -36,22 +36,22 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// Saves the run in it, and gives its name.
+    /// Saves the run, and returns the name of the folder.
     pub fn save(self, outcome: &RunOutcome) -> Result<String, RunError> {
         outcome.save(&self.folder, self.reserve).whole()?;
         Ok(self.name)
     }
 
-    /// Nothing came of the run: its folder goes.
+    /// Removes the folder of a run without results.
     pub fn give_up(self) {
         drop(self.reserve);
-        // One with something in it stays.
+        // A folder that is not empty is left.
         let _ = fs::remove_dir(self.folder.path());
     }
 }
 
 impl ExperimentFolder {
-    /// An experiment's folder that is there.
+    /// An existing folder of an experiment.
     pub fn at(path: &Path) -> ExperimentFolder {
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -63,7 +63,8 @@ impl ExperimentFolder {
         format!("{RUNS}/{}-{}", place.cell, place.repetition)
     }
 
-    /// Makes the folder of a run and takes the space of its record; what an earlier, unfinished try left there goes.
+    /// Creates the folder of a run and reserves the space of its record. Leftovers of an earlier, unfinished run are
+    /// removed.
     pub fn begin(&self, place: &RunPosition) -> Result<Begun, RunError> {
         let name = ExperimentFolder::run_name(place);
         let path = self.path.join(&name);
@@ -80,17 +81,17 @@ impl ExperimentFolder {
         Ok(Begun { name, folder, reserve })
     }
 
-    /// The record of a run that was kept.
+    /// The record of a saved run.
     pub fn record(&self, run: &str) -> Result<Record, RunError> {
         store::load(&self.path.join(run)).map_err(|error| RunError::from_error(ErrorKind::Input, &error))
     }
 
-    /// The latency histogram of a run that was kept; `None` if it has none.
+    /// The latency histogram of a saved run; `None` if it has none.
     pub fn latency(&self, run: &str) -> Result<Option<Vec<u8>>, RunError> {
         self.file(run, LATENCY_FILE)
     }
 
-    /// The same of the lower bounds.
+    /// The same for the lower bounds.
     pub fn latency_lower(&self, run: &str) -> Result<Option<Vec<u8>>, RunError> {
         self.file(run, LATENCY_LOWER_FILE)
     }
@@ -107,7 +108,7 @@ impl ExperimentFolder {
         }
     }
 
-    /// Writes the record and what is made of it.
+    /// Writes the record and the files that are generated from it.
     pub fn write(&self, files: &[(String, String)]) -> Result<(), RunError> {
         files.iter().try_for_each(|(name, text)| save::write(&self.path.join(name), text))
     }

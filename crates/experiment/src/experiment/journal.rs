@@ -1,5 +1,5 @@
-//! The journal of an experiment: a line of JSON for everything that happened, on the disk before the next thing begins.
-//! Whatever ends an experiment, it goes on from there.
+//! The journal of an experiment: a line of JSON for each event, synchronised to disk before the next step begins.
+//! However an experiment ends, it can be resumed from its journal.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,77 +13,78 @@ use pubmark_record::in_use::JOURNAL_FILE;
 use pubmark_record::record::VerdictStatus;
 use serde::{Deserialize, Serialize};
 
-/// Version of its lines.
+/// Version of the format.
 const VERSION: u32 = 1;
 /// Largest journal that is read: 500 cells × 1,000 repetitions, and as many again, × two lines of 300 bytes.
 const LARGEST_BYTES: u64 = 1 << 30;
 
-/// How long a lock is waited for. It goes with the last copy of its descriptor, and a child of whoever had it holds one until
-/// it runs its own program (flock(2), fork(2)).
+/// Longest wait for the lock. The lock is released with the last copy of its descriptor, and a child process of the
+/// former owner has a copy until it executes its own program (flock(2), fork(2)).
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 
-/// What happened.
+/// An event of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// The experiment was planned. The first line.
     Planned(Planned),
     /// pubmark was started on it, the first time or again.
-    Sitting {
+    #[serde(rename = "sitting")]
+    Started {
         /// When, RFC 3339, UTC.
         at: String,
         /// Its version.
         pubmark_version: String,
     },
-    /// A run began; its folder may hold anything until it ended.
+    /// A run began; until it ends, the content of its folder is undefined.
     Began(RunPosition),
-    /// A run came to its end and may be counted.
+    /// A run ended and counts.
     Counted {
-        /// Which.
+        /// The run.
         #[serde(flatten)]
         place: RunPosition,
         /// Its folder, relative to the experiment's.
         folder: String,
         /// Its verdict.
         verdict: VerdictStatus,
-        /// How it was before and how long it took.
+        /// Its wait for a quiet machine and its duration.
         #[serde(flatten)]
         effort: Effort,
     },
-    /// A run gave no figures.
+    /// A run failed and has no figures.
     Failed {
-        /// Which.
+        /// The run.
         #[serde(flatten)]
         place: RunPosition,
-        /// Why.
+        /// Kind of the failure.
         kind: FailureKind,
-        /// Code of the verdict's rule that decided it; none if nothing was recorded.
+        /// Code of the verdict's rule that decided it; `None` without a record.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
-        /// The cause in a sentence.
+        /// The reason in a sentence.
         text: String,
-        /// Its folder, where something was recorded.
+        /// Its folder, if it has a record.
         folder: Option<String>,
-        /// How it was before and how long it took.
+        /// Its wait for a quiet machine and its duration.
         #[serde(flatten)]
         effort: Effort,
     },
-    /// A run was not made because its cell had failed before.
+    /// A run was skipped because its cell had failed before.
     Skipped(RunPosition),
-    /// A run was stopped; it is made again.
+    /// A run was stopped; it will be repeated.
     Stopped {
-        /// Which.
+        /// The run.
         #[serde(flatten)]
         place: RunPosition,
-        /// Its folder, where something was recorded.
+        /// Its folder, if it has a record.
         folder: Option<String>,
-        /// How it was before and how long it took.
+        /// Its wait for a quiet machine and its duration.
         #[serde(flatten)]
         effort: Effort,
     },
 }
 
-/// What was planned, to know whether the same is resumed.
+/// The plan, to check that the same experiment is resumed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Planned {
     /// Version of the lines.
@@ -92,12 +93,13 @@ pub struct Planned {
     pub at: String,
     /// The command line.
     pub command: Vec<String>,
-    /// Hash of the schedule by cell; none for cells that cannot be run.
+    /// Hash of the schedule by cell; cells that cannot be run have none.
     pub schedules: BTreeMap<String, String>,
-    /// Machines that joined; none if all clients were on the one that led.
+    /// Number of machines that joined; `None` if all clients were on the coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u16>,
-    /// Node that starts the systems; none if the machine that led did, or the experiment's file says which.
+    /// Node that starts the systems; `None` if the coordinator starts them, or if the experiment's file names the
+    /// nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_node: Option<String>,
     /// Machines that observed the system at an endpoint.
@@ -115,7 +117,7 @@ impl Planned {
 /// One run of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunPosition {
-    /// Place in the order, from 1.
+    /// Position in the order, from 1.
     pub order: u32,
     /// Id of its cell.
     pub cell: String,
@@ -123,33 +125,33 @@ pub struct RunPosition {
     pub repetition: u32,
 }
 
-/// What a run took.
+/// Wait and duration of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Time waited for a quiet machine, ms.
+    /// Wait for a quiet machine, ms.
     pub waited_ms: u64,
     /// The machine did not become quiet.
     pub busy: bool,
-    /// Time from the begin of the wait to the end of the run, seconds.
+    /// Time from the start of the wait to the end of the run, seconds.
     pub took_s: f64,
 }
 
-/// Why a journal cannot be used.
+/// The reason why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// There is none.
+    /// There is no journal.
     #[error("found no experiment in `{}`", folder.display())]
     NotFound {
-        /// Where it was looked for.
+        /// Path that was tried.
         folder: PathBuf,
     },
-    /// Somebody else writes it.
+    /// Another process has it open.
     #[error("another pubmark is running the experiment in `{}`", folder.display())]
     InUse {
         /// The experiment's folder.
         folder: PathBuf,
     },
-    /// A line that is not ours.
+    /// A line that cannot be read.
     #[error("failed to read line {line} of `{}`", path.display())]
     Line {
         /// The journal.
@@ -166,20 +168,20 @@ pub enum JournalError {
         /// The journal.
         path: PathBuf,
     },
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     #[error("failed to {action} `{}`", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// Its words.
+        /// The error.
         #[source]
         source: io::Error,
     },
 }
 
-/// An open journal. Nobody else can open it meanwhile; the lock goes with the process, however that ends.
+/// An open journal, locked against other processes. The lock is released with the process, however it ends.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
@@ -188,7 +190,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Begins one in a new folder.
+    /// Creates the journal in a new folder.
     pub fn create(folder: &Path, planned: Planned) -> Result<Journal, JournalError> {
         let path = folder.join(JOURNAL_FILE);
         let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path);
@@ -196,14 +198,14 @@ impl Journal {
         let mut journal = Journal { file, path, events: vec![] };
         journal.lock(folder)?;
         journal.add(Event::Planned(planned))?;
-        // The file's name must be on the disk too.
+        // The directory entry must be synchronised to disk, too.
         let synced = File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|source| JournalError::Io { action: "write", path: folder.to_owned(), source })?;
         Ok(journal)
     }
 
-    /// Opens the one in a folder to go on with it. A last line that was cut short is taken back: what it would have said
-    /// did not happen.
+    /// Opens the journal in a folder to resume the experiment. A truncated last line is removed: its event did not
+    /// happen.
     pub fn open(folder: &Path) -> Result<Journal, JournalError> {
         let path = folder.join(JOURNAL_FILE);
         let io = |action| {
@@ -230,7 +232,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What the journal in a folder says, without opening it to write.
+    /// Reads the events of the journal in a folder, without opening it for writing.
     #[cfg(test)]
     pub fn read(folder: &Path) -> Vec<Event> {
         Journal::open(folder).unwrap().events
@@ -239,7 +241,7 @@ impl Journal {
     fn lock(&self, folder: &Path) -> Result<(), JournalError> {
         let deadline = Instant::now() + LOCK_PATIENCE;
         loop {
-            // SAFETY: a system call on a descriptor that is open; it touches no memory.
+            // SAFETY: a system call on an open descriptor; it accesses no memory.
             if unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
                 return Ok(());
             }
@@ -250,12 +252,12 @@ impl Journal {
         }
     }
 
-    /// Everything so far, in order.
+    /// All events so far, in order.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// What was planned.
+    /// The plan.
     pub fn planned(&self) -> &Planned {
         match self.events.first() {
             Some(Event::Planned(planned)) => planned,
@@ -263,7 +265,7 @@ impl Journal {
         }
     }
 
-    /// Adds a line and waits until it is on the disk.
+    /// Adds a line and waits until it is synchronised to disk.
     pub fn add(&mut self, event: Event) -> Result<(), JournalError> {
         let failed = |source| JournalError::Io { action: "write", path: self.path.clone(), source };
         let mut line = serde_json::to_string(&event).map_err(|error| failed(io::Error::other(error)))?;
@@ -307,7 +309,7 @@ mod tests {
     fn events() -> Vec<Event> {
         let effort = Effort { waited_ms: 1_000, busy: true, took_s: 3.25 };
         vec![
-            Event::Sitting { at: "2026-01-01T00:00:00Z".to_owned(), pubmark_version: "0".to_owned() },
+            Event::Started { at: "2026-01-01T00:00:00Z".to_owned(), pubmark_version: "0".to_owned() },
             Event::Began(place(1)),
             Event::Counted { place: place(1), folder: "runs/a-1".to_owned(), verdict: VerdictStatus::Suspect, effort },
             Event::Failed {
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn written_events_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(folder.path(), planned()).unwrap();
         events().into_iter().for_each(|event| journal.add(event).unwrap());
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_journal_is_refused() {
+    fn a_file_that_is_no_journal_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(Journal::open(folder.path()), Err(JournalError::NotFound { .. })));
         let path = folder.path().join(JOURNAL_FILE);

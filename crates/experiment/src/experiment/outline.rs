@@ -1,5 +1,5 @@
-//! An experiment in a few lines: what is run, how often, and how long it takes. Nothing is worked out for this machine here:
-//! [`super::planning`] does that.
+//! A summary of an experiment in a few lines: what is run, how often, and for how long. It does not depend on this
+//! machine, unlike [`super::planning`].
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use pubmark_runner::progress_text::seconds;
 use super::definition;
 use super::pace::{self, about};
 
-/// What the lines say.
+/// The content of the summary.
 pub struct Outline<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// The reading of its workloads, where there is something to say.
+    /// The reading of its workloads, if it is to be shown.
     pub reading: Option<&'a str>,
-    /// Machines that join.
+    /// Number of machines that join.
     pub machines: Option<u16>,
-    /// Combinations of settings.
+    /// Number of cells.
     pub cells: usize,
-    /// Of them those that cannot be run here.
+    /// Number of cells that cannot be run here.
     pub refused: usize,
-    /// Runs of the others.
+    /// Number of runs of the other cells.
     pub runs: u32,
-    /// How long all of it takes, in words.
+    /// Total duration as text.
     pub time: String,
 }
 
 impl Outline<'_> {
-    /// Of an experiment as it is written, as if every cell could be run here.
+    /// The summary of an experiment under the assumption that every cell can be run here.
     pub fn of(experiment: &Experiment) -> Outline<'_> {
         let cells = cells(experiment).len();
         let runs = experiment.repeat.saturating_mul(cells as u32);
@@ -37,7 +37,7 @@ impl Outline<'_> {
         Outline { experiment, reading: None, machines: None, cells, refused: 0, runs, time }
     }
 
-    /// A head and words for each line.
+    /// Head and text of each line.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let experiment = self.experiment;
         let reading = self.reading.map_or_else(String::new, |reading| format!(", {reading}"));
@@ -67,7 +67,7 @@ impl Outline<'_> {
     }
 }
 
-/// Shortest time that `runs` runs take: start, warm-up and measured window of each, without any wait for missing messages.
+/// Shortest duration of `runs` runs: start, warm-up and measured window of each, without a wait for missing messages.
 pub fn least(experiment: &Experiment, runs: u32) -> Duration {
     pace::of_a_run(experiment.warmup + experiment.duration).saturating_mul(runs)
 }
@@ -86,7 +86,7 @@ mod tests {
         let row = |head: &str| rows.iter().find(|(found, _)| *found == head).map(|(_, words)| words.as_str());
         assert_eq!(row("cells"), Some("2"));
         assert!(row("runs").unwrap().starts_with("6: 3 repetitions, interleaved"), "{rows:?}");
-        // Six runs of 8 s, each with a second of looking and one around it.
+        // Six runs of 8 s, each with a second of sampling the machine and a second of overhead.
         assert_eq!(row("time"), Some("about 60 s"));
     }
 }

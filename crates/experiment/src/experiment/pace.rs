@@ -1,43 +1,43 @@
-//! How an experiment goes on: which run of how many, what the last one came to, and how long the rest may take.
+//! Estimate of the remaining time of an experiment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::quiet;
 
-/// Time to start a system that is a program here, to connect, to wait for the last messages, to stop it and to write the
-/// reports: measured at 0.65 s for mosquitto and nats with 21 clients.
+/// Time to start a local system, to connect, to wait for the last messages, to stop it and to write the reports: 0.65 s
+/// was measured for mosquitto and nats with 21 clients.
 const AROUND: Duration = Duration::from_secs(1);
 
-/// Time that a run with so much load takes if all goes well: with a look whether the machine is quiet, and what is around it.
+/// Usual duration of a run with this much load, including the check for a quiet machine and the overhead.
 pub fn of_a_run(load: Duration) -> Duration {
     quiet::OVER + AROUND + load
 }
 
-/// Guesses how long the rest takes from how long runs took.
+/// Estimates the remaining time from the durations of past runs.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    /// Time that a run takes if all goes well.
+    /// Usual duration of a run.
     nominal: Duration,
-    /// By cell: time and number of its runs.
+    /// By cell: total duration and number of its runs.
     took: BTreeMap<usize, (Duration, u32)>,
 }
 
 impl Pace {
-    /// Knows only how long a run should take.
+    /// Without past runs.
     pub fn new(nominal: Duration) -> Pace {
         Pace { nominal, took: BTreeMap::new() }
     }
 
-    /// A run of a cell took so long.
+    /// Adds the duration of a run of a cell.
     pub fn add(&mut self, cell: usize, took: Duration) {
         let (time, runs) = self.took.entry(cell).or_default();
         *time += took;
         *runs += 1;
     }
 
-    /// Time that runs of these cells may take: as long as earlier runs of the same cell, else of all cells, else the nominal
-    /// time.
+    /// Estimated duration of runs of these cells, from earlier runs of the same cell, otherwise of all cells, otherwise
+    /// the usual duration.
     pub fn left(&self, cells: impl Iterator<Item = usize>) -> Duration {
         let mean = |(time, runs): (Duration, u32)| time / runs.max(1);
         let all = self.took.values().fold((Duration::ZERO, 0), |sum, (time, runs)| (sum.0 + *time, sum.1 + runs));
@@ -46,11 +46,11 @@ impl Pace {
     }
 }
 
-/// A length for people, to what can be known of it: `40 s`, `12 min`, `3 h 20 min`.
+/// A duration as text, rounded to its precision: `40 s`, `12 min`, `3 h 20 min`.
 pub fn about(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 90.0 {
-        // Steps of five seconds: nothing finer can be meant.
+        // In steps of five seconds, because the estimate is not more precise.
         return format!("{} s", ((seconds / 5.0).ceil() * 5.0).max(5.0));
     }
     let minutes = (seconds / 60.0).round() as u64;
@@ -70,11 +70,11 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_guessed_from_what_was_seen() {
+    fn the_remaining_time_is_estimated_from_past_runs() {
         let mut pace = Pace::new(s(10));
         assert_eq!(pace.left([0, 1, 1].into_iter()), s(30));
         pace.add(0, s(20));
-        // Nothing is known of cell 1 but that runs take 20 s.
+        // For cell 1 only the usual duration of 20 s is known.
         assert_eq!(pace.left([0, 1].into_iter()), s(40));
         pace.add(1, s(2));
         pace.add(1, s(4));

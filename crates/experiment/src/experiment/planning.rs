@@ -1,4 +1,4 @@
-//! From an experiment to cells that are ready to be run, or refused with their reason. Nothing is started here.
+//! Plans an experiment: every cell is ready to be run, or refused with a reason. Nothing is started here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use super::{cell_spec, endpoint};
 use crate::machines::Machines;
 use pubmark_protocols::{self as protocols, known};
 
-/// An experiment, worked out.
+/// A planned experiment.
 pub struct Plan {
-    /// What it says.
+    /// The definition.
     pub experiment: Experiment,
-    /// Its cells, in order of the axes.
+    /// Its cells, in the order of the axes.
     pub cells: Vec<Cell>,
-    /// What is varied, as the record names it.
+    /// Names of the axes in the record.
     pub axes: Vec<Axis>,
-    /// All runs, in their order; those of refused cells too.
+    /// All runs in order, including those of refused cells.
     pub turns: Vec<Turn>,
-    /// What a reader should know of how cells were chosen.
+    /// Notes for the reader about the choice of cells.
     pub cautions: Vec<String>,
 }
 
@@ -31,14 +31,14 @@ pub struct Plan {
 pub struct Cell<Run = Box<PreparedRun>> {
     /// Its id, label and values.
     pub planned: PlannedCell,
-    /// Its run, or why there is none.
+    /// Its run, or the reason why there is none.
     pub run: Result<Run, Refusal>,
 }
 
-/// Looks at all cells, as [`Plan::new`] does, but works no schedule out, which takes long where runs do.
+/// Checks all cells as [`Plan::new`] does, but without the schedules, whose computation takes long for long runs.
 ///
 /// # Errors
-/// As there.
+/// Those of [`Plan::new`].
 pub fn check(
     experiment: &Experiment,
     folder: &Path,
@@ -49,10 +49,10 @@ pub fn check(
     cells(experiment, folder, host, machines, fits).map(|(cells, _)| cells)
 }
 
-/// The protocol that cells without one of their own have in common, and what a reader should know of it.
+/// The protocol that cells without their own protocol share, and a note about it for the reader.
 type Common = (Option<&'static str>, Vec<String>);
 
-/// The cells, each as far as it is wanted.
+/// The cells, each prepared as far as required.
 fn cells<Run>(
     experiment: &Experiment,
     folder: &Path,
@@ -69,7 +69,7 @@ fn cells<Run>(
     Ok((cells, (protocol, cautions)))
 }
 
-/// Why a cell is not run.
+/// The reason why a cell is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// `Unsupported`, `NotInstalled` or `NoRoom`.
@@ -79,17 +79,17 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Something that it needs is not here.
+    /// A requirement of the cell is missing on this machine.
     pub fn not_installed(text: impl Into<String>) -> Refusal {
         Refusal { kind: FailureKind::NotInstalled, text: text.into() }
     }
 
-    /// What a cell asks for and cannot have leaves the other cells as they are; anything else in the way is in the way of all.
+    /// Errors that concern one cell refuse only this cell; all other errors refuse the experiment.
     fn of(error: RunError) -> Result<Refusal, RunError> {
         let kind = match error.kind {
             ErrorKind::Unsupported => FailureKind::Unsupported,
             ErrorKind::NotInstalled => FailureKind::NotInstalled,
-            // Of the sizes of an axis the largest may be too large for this machine, and the others are not.
+            // The largest size of an axis may be too large for this machine while the others are not.
             ErrorKind::TooLarge => FailureKind::NoRoom,
             _ => return Err(error),
         };
@@ -98,17 +98,18 @@ impl Refusal {
 }
 
 impl Plan {
-    /// Works an experiment out for this machine and those that join; its paths count from `folder`.
+    /// Plans an experiment for this machine and those that join; its paths are relative to `folder`.
     ///
     /// # Errors
-    /// Something that is in the way of all cells: a file or a setting that cannot be used, more nodes than join.
+    /// An error that concerns all cells: a file or a setting that cannot be used, or more nodes than machines that
+    /// join.
     pub fn new(experiment: Experiment, folder: &Path, host: &Host, machines: &Machines) -> Result<Plan, RunError> {
         let (cells, (protocol, mut cautions)) =
             cells(&experiment, folder, host, machines, |checked| checked.prepare().map(Box::new))?;
         cautions.extend(running_already(&experiment));
         let turns = experiment::order(
             &cells.iter().map(|cell| cell.planned.clone()).collect::<Vec<_>>(),
-            // As many blocks again, for runs in place of those that do not count.
+            // As many blocks again, for repetitions of runs that do not count.
             experiment.repeat * 2,
             experiment.order_seed,
         );
@@ -127,29 +128,29 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Cells that can be run, with their hashes.
+    /// Cells that can be run, with the hashes of their schedules.
     pub fn schedules(&self) -> BTreeMap<String, String> {
         let hash = |cell: &Cell| Some((cell.planned.id.clone(), cell.run.as_ref().ok()?.schedule.hash.clone()));
         self.cells.iter().filter_map(hash).collect()
     }
 
-    /// Runs that were asked for, of cells that can be run.
+    /// Number of planned runs of cells that can be run.
     pub fn runs(&self) -> impl Iterator<Item = &Turn> {
         self.turns.iter().filter(|turn| turn.repetition <= self.experiment.repeat && self.cells[turn.cell].run.is_ok())
     }
 
-    /// Has a workload of it two readings?
+    /// Does one of its workloads have two readings?
     pub fn has_readings(&self) -> bool {
         self.cells.iter().filter_map(|cell| cell.run.as_ref().ok()).any(|run| run.workload.has_readings)
     }
 
-    /// The reading of its workloads, where there are two or it is the one that is not the default.
+    /// The reading of its workloads, if there are two readings or it is not the default.
     pub fn reading(&self) -> Option<&'static str> {
         let variant = self.experiment.variant;
         (self.has_readings() || variant == Variant::Published).then(|| variant.as_str())
     }
 
-    /// Cells that differ in nothing that changes the load must be offered the same.
+    /// Cells whose differences do not affect the load must have equal schedules.
     fn refuse_unequal_schedules(&self) -> Result<(), RunError> {
         let same = experiment::same_schedule_axes();
         let mut first_of: BTreeMap<Vec<(&str, &str)>, (&str, &str)> = BTreeMap::new();
@@ -177,7 +178,7 @@ impl Plan {
 const PROTOCOL: &str = "protocol";
 const NODES: &str = "nodes";
 
-/// A cell uses some of the machines that join, and cannot use more.
+/// Refuses a cell that needs more nodes than machines that join.
 fn refuse_more_nodes(experiment: &Experiment, machines: &Machines) -> Result<(), RunError> {
     let Some(count) = machines.count() else { return Ok(()) };
     let nodes = &experiment.axes.nodes;
@@ -188,7 +189,7 @@ fn refuse_more_nodes(experiment: &Experiment, machines: &Machines) -> Result<(),
         .hint(format!("`--nodes {most}`{fewer}")))
 }
 
-/// What a reader should know of systems that nobody starts.
+/// Notes for the reader about systems that are already running.
 fn running_already(experiment: &Experiment) -> Option<String> {
     let at =
         |choice: &experiment::SystemChoice| Some(format!("`{}` at {}", choice.label, choice.endpoint.as_ref()?.url));
@@ -248,13 +249,13 @@ impl<Run> Cell<Run> {
     }
 }
 
-/// What a system of the axis offers, as far as that is known before anything is started.
+/// The protocols of a system of the axis, as far as they are known before anything is started.
 struct Offer {
-    /// What it is called in messages.
+    /// Name in messages.
     name: String,
-    /// Our protocols that it speaks, in our order.
+    /// Protocols that it supports, in the order of the protocol table.
     protocols: Vec<&'static str>,
-    /// Its definition; none for an endpoint, of which its scheme tells.
+    /// Its definition; `None` for an endpoint, whose scheme determines the protocols.
     definition: Option<Definition>,
 }
 
@@ -264,7 +265,7 @@ impl Offer {
             let (name, protocols) = (endpoint.url.clone(), endpoint::offered(endpoint));
             return Ok(Offer { name, protocols, definition: None });
         }
-        // What is no endpoint names a system, and its name was judged when the experiment was read.
+        // Without an endpoint it has the name of a system, which was validated with the definition.
         let system = settings.system.as_deref().unwrap_or_default();
         let definition = Definition::load(&cell_spec::in_folder(system, folder))
             .map_err(|error| RunError::from_error(ErrorKind::Input, &error))?;
@@ -274,8 +275,8 @@ impl Offer {
     }
 }
 
-/// The first protocol that every system offers, of those that have none of their own: what they have in common is compared
-/// fairly. Where they have none in common each speaks its first, and the reader is told.
+/// The first protocol that all systems without their own protocol support, for a fair comparison. Without a common
+/// protocol each system uses its first one, with a note for the reader.
 fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<Common, RunError> {
     let mut systems: Vec<&Settings> = vec![];
     for cell in cells.iter().filter(|cell| cell.settings.protocol.is_none()) {
@@ -287,7 +288,7 @@ fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<Common, RunEr
     }
     let mut offers: Vec<Offer> =
         systems.iter().map(|settings| Offer::of(settings, folder)).collect::<Result<_, _>>()?;
-    // A system that none of our clients can talk to is refused by itself.
+    // A system without a supported protocol is refused separately.
     offers.retain(|offer| !offer.protocols.is_empty());
     if offers.is_empty() {
         return Ok((None, vec![]));
@@ -302,7 +303,7 @@ fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<Common, RunEr
     Ok((common, caution.into_iter().collect()))
 }
 
-/// The folder from which the paths of an experiment count, as an absolute one, so that it stays right.
+/// The folder to which the paths of an experiment are relative, as an absolute path.
 pub fn absolute(folder: Option<&Path>) -> Result<PathBuf, RunError> {
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::path::absolute(folder).map_err(|error| {

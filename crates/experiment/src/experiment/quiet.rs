@@ -1,4 +1,4 @@
-//! Waiting for a quiet machine: what others do while a run is made ends up in its figures.
+//! The wait for a quiet machine: other load during a run affects its figures.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use pubmark_model::experiment::QuietMachine;
 
-/// Time over which the share is taken, before every run: shorter ones miss what comes in bursts.
+/// Time over which the share is measured before every run: a shorter one misses bursts.
 pub const OVER: Duration = Duration::from_secs(1);
-/// Time between two looks at a request to stop.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval between two checks of a request to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quiet {
-    /// Time waited, that of a first look of one second included.
+    /// Time waited, including the first sample of one second.
     pub waited: Duration,
     /// The machine did not become quiet in time.
     pub busy: bool,
@@ -23,10 +23,10 @@ pub struct Quiet {
     pub share: Option<f64>,
 }
 
-/// Waits until others use less than the share asked for. We sleep meanwhile and have started nothing, so all that is used
-/// is others'. A machine that does not tell is taken as busy: nothing is known of it.
+/// Waits until other processes use less than the given share. pubmark sleeps meanwhile and has started nothing, so all
+/// use is by others. A machine whose load cannot be read counts as busy.
 ///
-/// `note` is called once, with the share, when there is something to wait for.
+/// `note` is called once with the share, if there is a wait.
 pub fn wait(wanted: &QuietMachine, stop: &AtomicBool, note: &mut dyn FnMut(f64)) -> Quiet {
     let began = Instant::now();
     let mut noted = false;
@@ -49,7 +49,7 @@ pub fn share(stop: &AtomicBool) -> Option<f64> {
     let before = Times::read()?;
     let began = Instant::now();
     while began.elapsed() < OVER && !stop.load(Ordering::Relaxed) {
-        thread::sleep(LOOK.min(OVER.saturating_sub(began.elapsed())));
+        thread::sleep(POLL_INTERVAL.min(OVER.saturating_sub(began.elapsed())));
     }
     Times::read()?.used_since(&before)
 }
@@ -87,7 +87,7 @@ mod tests {
     static NEVER: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn what_is_not_idle_is_used() {
+    fn time_that_is_not_idle_is_used() {
         let earlier = Times::parse("cpu  100 0 100 700 100 0 0 0 0 0\ncpu0 1 2 3\n").unwrap();
         assert_eq!(earlier, Times { total: 1_000, idle: 800 });
         // 100 ticks, 60 of them idle or waiting for a disk.
@@ -97,16 +97,16 @@ mod tests {
     }
 
     #[test]
-    fn any_machine_is_quiet_enough_for_who_asks_for_nothing() {
+    fn any_machine_is_quiet_enough_without_a_limit() {
         let quiet = wait(&QuietMachine { below: 1.0, within: Duration::ZERO }, &NEVER, &mut |_| {});
         assert!(!quiet.busy && quiet.waited >= OVER && quiet.waited < 20 * OVER, "{quiet:?}");
         assert!((0.0..=1.0).contains(&quiet.share.unwrap()));
     }
 
     #[test]
-    fn a_machine_that_is_never_quiet_is_not_waited_for_longer_than_asked() {
+    fn the_wait_for_a_quiet_machine_ends_at_its_limit() {
         let mut notes = 0;
-        // A share below 0 cannot be.
+        // A share below 0 is impossible.
         let wanted = QuietMachine { below: -1.0, within: Duration::from_millis(1_500) };
         let quiet = wait(&wanted, &NEVER, &mut |_| notes += 1);
         assert!(quiet.busy && quiet.waited >= wanted.within && quiet.waited < 20 * OVER, "{quiet:?}");

@@ -1,4 +1,4 @@
-//! The record of an experiment, made from its journal and its runs' folders: at any time, whole or not.
+//! Builds the record of an experiment from its journal and the folders of its runs, whether it is complete or not.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ use super::definition;
 use super::folder::ExperimentFolder;
 use super::journal::{Effort, Event, Journal, RunPosition};
 use super::planning::{Cell, Plan};
-use super::standing::LEFT_OUT_AFTER;
+use super::progress::LEFT_OUT_AFTER;
 
-/// Puts the record together. `complete` says whether all runs that were planned have been made.
+/// Builds the record. `complete` states whether all planned runs were executed.
 pub fn record(
     plan: &Plan,
     journal: &Journal,
@@ -41,7 +41,7 @@ pub fn record(
         }
     }
     let planned = journal.planned();
-    // A look at an experiment that made no more runs says nothing of the machine that made them.
+    // A call that executes no further run does not describe the machine of the runs.
     let runs = |cells: &[ExperimentCell]| cells.iter().map(|cell| cell.runs.len()).sum::<usize>();
     let earlier: Option<ExperimentRecord> = store::load_as(&folder.path).ok();
     let unchanged =
@@ -74,7 +74,7 @@ pub fn record(
     })
 }
 
-/// Figures of publications, each at the cells that it is about.
+/// Figures of publications, by cell.
 fn papers(experiment: &Experiment, plan: &Plan) -> Vec<PaperFigures> {
     let of = |paper: &pubmark_model::experiment::PaperFigures| {
         let value = |row: &pubmark_model::experiment::PaperRow| {
@@ -95,12 +95,12 @@ fn papers(experiment: &Experiment, plan: &Plan) -> Vec<PaperFigures> {
     experiment.papers.iter().map(of).collect()
 }
 
-/// Writes the record and everything that is made of it into the experiment's folder.
+/// Writes the record and all files that are generated from it to the experiment's folder.
 pub fn write(record: &ExperimentRecord, folder: &ExperimentFolder) -> Result<(), RunError> {
     let mut text =
         serde_json::to_string_pretty(record).map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
     text.push('\n');
-    // The record first: the rest can be made from it.
+    // The record is written first, because the other files can be generated from it.
     let mut files = vec![(EXPERIMENT_FILE.to_owned(), text)];
     files.extend(pubmark_report::exports::experiment(record));
     folder.write(&files).map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })
@@ -147,7 +147,7 @@ fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<Ce
                     _ => None,
                 },
             }),
-            Event::Planned(_) | Event::Sitting { .. } | Event::Skipped(_) => {}
+            Event::Planned(_) | Event::Started { .. } | Event::Skipped(_) => {}
         }
     }
     runs.sort_by_key(|run| run.run.repetition);
@@ -181,7 +181,7 @@ fn counted(
     Ok(RunInput { latency, latency_lower, run, record })
 }
 
-/// The record of a failed run of which everything but the times may be used, with its folder.
+/// The record and folder of a failed run of which everything except the times may be used.
 fn but_for_times<'a>(
     kind: FailureKind,
     folder: &ExperimentFolder,
@@ -193,7 +193,7 @@ fn but_for_times<'a>(
     Ok((usable(&record) == Usable::AllButTimes).then_some((run, record)))
 }
 
-/// What became of each run last, by its place.
+/// The last event of each run, by its position.
 pub fn ends(events: &[Event]) -> BTreeMap<&RunPosition, &Event> {
     let mut ends = BTreeMap::new();
     for event in events {
@@ -205,13 +205,13 @@ pub fn ends(events: &[Event]) -> BTreeMap<&RunPosition, &Event> {
             | Event::Stopped { place, .. } => {
                 ends.insert(place, event);
             }
-            Event::Planned(_) | Event::Sitting { .. } => {}
+            Event::Planned(_) | Event::Started { .. } => {}
         }
     }
     ends
 }
 
-/// Time of all runs and waits, seconds, over all sittings.
+/// Total time of all runs and waits, seconds, over all calls.
 fn took_s(events: &[Event]) -> f64 {
     events
         .iter()
@@ -224,7 +224,7 @@ fn took_s(events: &[Event]) -> f64 {
         .sum()
 }
 
-/// Says which repetitions were left out, and why.
+/// A note about repetitions that were left out, with the reason.
 fn left_out(plan: &Plan, events: &[Event]) -> Vec<String> {
     plan.cells
         .iter()

@@ -1,4 +1,4 @@
-//! Makes the runs of an experiment in their order, notes each in the journal, and writes the results after every block.
+//! Executes the runs of an experiment in order, writes each to the journal, and writes the results after every block.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,54 +14,54 @@ use super::folder::ExperimentFolder;
 use super::journal::{Effort, Event, Journal, JournalError, RunPosition};
 use super::pace::{self, Pace};
 use super::planning::{Cell, Plan};
+use super::progress::{self, BLOCKS_WITHOUT_PROGRESS, Tally};
 use super::quiet::{self, Quiet};
 use super::result;
-use super::standing::{self, BLOCKS_WITHOUT_PROGRESS, Tally};
 use crate::end::{self, End};
 use crate::machines::NodeEvents;
 use crate::observer::{self, Observer, RunPlace};
 
-/// An experiment under way.
+/// An experiment that is being executed.
 pub struct Runner<'a> {
-    /// What is to be done.
+    /// The plan.
     pub plan: &'a Plan,
-    /// Where it is kept.
+    /// Its folder.
     pub folder: &'a ExperimentFolder,
-    /// What was done.
+    /// Its journal.
     pub journal: Journal,
-    /// Who is told.
+    /// Receives events.
     pub observer: &'a mut dyn Observer,
-    /// Set when it is to be stopped.
+    /// Set to stop the experiment.
     pub stop: &'a AtomicBool,
     /// Machines that all runs share.
     pub joined: Option<&'a JoinedNodes>,
-    /// A busy machine has been waited for, in vain. It is not waited for again.
+    /// The machine did not become quiet within the limit. There is no further wait.
     pub has_waited: bool,
 }
 
-/// An experiment at its end, or stopped.
+/// A completed or stopped experiment.
 pub struct Finished {
-    /// Its record, as it was written.
+    /// Its record as written.
     pub record: ExperimentRecord,
-    /// All runs that were planned have been made.
+    /// All planned runs were executed.
     pub complete: bool,
-    /// It stopped because the last blocks made no progress: why, and what would help.
+    /// The reason and a hint, if it stopped because the last blocks made no progress.
     pub no_progress: Option<NoProgress>,
-    /// Why the record or what is made of it could not be written, if so.
+    /// The error, if the record or a file generated from it could not be written.
     pub unwritten: Option<RunError>,
 }
 
-/// Why an experiment stopped by itself.
+/// The reason why an experiment stopped by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoProgress {
-    /// What every run was invalid for.
+    /// The reason why every run was invalid.
     pub reason: String,
-    /// What would help; empty where nothing is known.
+    /// A hint; empty if there is none.
     pub help: String,
 }
 
 impl NoProgress {
-    /// Why it stopped, in a sentence.
+    /// The reason in a sentence.
     pub fn sentence(&self) -> String {
         format!(
             "every run of the last {BLOCKS_WITHOUT_PROGRESS} blocks was invalid for the same reason: {}",
@@ -69,7 +69,7 @@ impl NoProgress {
         )
     }
 
-    /// What to do: what would help, and, where runs are missing, the command that goes on.
+    /// The hint, and the command that resumes the experiment if runs are missing.
     pub fn hint(&self, complete: bool, resume: &str) -> String {
         match (self.help.as_str(), complete) {
             ("", _) => format!("to go on all the same: `{resume}`"),
@@ -86,22 +86,22 @@ impl NoProgress {
 }
 
 impl Runner<'_> {
-    /// Makes every run that the journal does not know as done.
+    /// Executes every run that is not done according to the journal.
     pub fn perform(mut self) -> Result<Finished, RunError> {
         let at = UtcTime::from_system_time(now()).rfc3339();
         let pubmark_version = env!("CARGO_PKG_VERSION").to_owned();
-        self.note(Event::Sitting { at, pubmark_version })?;
+        self.note(Event::Started { at, pubmark_version })?;
         let mut pace = self.pace();
         let turns: Vec<Turn> = self.plan.runs().copied().collect();
-        if self.go_through(&turns, &mut pace)? {
+        if self.run_turns(&turns, &mut pace)? {
             self.rerun_missing(&mut pace)?;
         }
         self.finish()
     }
 
-    /// Makes the runs of these turns that are not done; false if it was stopped.
-    fn go_through(&mut self, turns: &[Turn], pace: &mut Pace) -> Result<bool, RunError> {
-        let done = standing::done(self.journal.events());
+    /// Executes the runs of these turns that are not done; false if it was stopped.
+    fn run_turns(&mut self, turns: &[Turn], pace: &mut Pace) -> Result<bool, RunError> {
+        let done = progress::done(self.journal.events());
         for (position, turn) in turns.iter().enumerate() {
             let plan = self.plan;
             let cell = &plan.cells[turn.cell];
@@ -114,7 +114,7 @@ impl Runner<'_> {
             if block_begins && self.no_progress()?.is_some() {
                 return Ok(false);
             }
-            let tallies = standing::tallies(self.journal.events());
+            let tallies = progress::tallies(self.journal.events());
             if tallies.get(place.cell.as_str()).is_some_and(Tally::is_given_up) {
                 self.note(Event::Skipped(place))?;
                 continue;
@@ -130,9 +130,9 @@ impl Runner<'_> {
                 repetition: place.repetition,
                 left,
             };
-            // What was measured by then is in the report, whatever is in the way of this run.
+            // The report has all earlier results, whatever prevents this run.
             let took = self.make(run, &place, &run_place).inspect_err(|_| {
-                // The reason is the run's; the journal has what the report lacks.
+                // The error of the run is returned; the journal has what the report lacks.
                 let _ = self.write_so_far();
             })?;
             let Some(took) = took else { return Ok(false) };
@@ -148,7 +148,7 @@ impl Runner<'_> {
         Ok(true)
     }
 
-    /// Makes runs in place of those that we or the machine spoilt, in further blocks, as many at most as were planned.
+    /// Repeats runs that the generator or the machine spoilt, in further blocks, at most as many as were planned.
     fn rerun_missing(&mut self, pace: &mut Pace) -> Result<(), RunError> {
         loop {
             let turns = self.missing();
@@ -157,17 +157,17 @@ impl Runner<'_> {
             }
             self.write_so_far()?;
             self.observer.event(&observer::Event::Reruns(turns.len()));
-            if !self.go_through(&turns, pace)? {
+            if !self.run_turns(&turns, pace)? {
                 return Ok(());
             }
         }
     }
 
-    /// The next block of runs to be made in place of others; empty if none is missing. Every run made is done, so that each
-    /// block is returned once.
+    /// The next block of repeated runs; empty if none is missing. Every executed run is done, so each block is returned
+    /// once.
     fn missing(&self) -> Vec<Turn> {
         let (events, planned) = (self.journal.events(), self.plan.experiment.repeat);
-        let (done, tallies) = (standing::done(events), standing::tallies(events));
+        let (done, tallies) = (progress::done(events), progress::tallies(events));
         let is_short = |cell: &Cell| {
             let tally = tallies.get(cell.planned.id.as_str());
             cell.run.is_ok() && tally.is_some_and(|tally| tally.is_short(planned))
@@ -179,24 +179,26 @@ impl Runner<'_> {
         left.into_iter().filter(|turn| Some(turn.repetition) == block).collect()
     }
 
-    /// Whether, and why, the last blocks brought nothing. A run whose times alone are not to be used brought the rest.
+    /// The reason why the last blocks made no progress, if so. A run of which only the times cannot be used is
+    /// progress.
     fn no_progress(&self) -> Result<Option<NoProgress>, RunError> {
-        let Some(stuck) = standing::stuck(self.journal.events()) else { return Ok(None) };
+        let Some(stalled) = progress::stalled(self.journal.events()) else { return Ok(None) };
         let mut help = String::new();
-        for folder in &stuck.folders {
+        for folder in &stalled.folders {
             let record = self.folder.record(folder)?;
             if usable(&record) != Usable::Nothing {
                 return Ok(None);
             }
             let reasons = record.verdict.reasons.into_iter();
-            help = reasons.filter(|reason| reason.code == stuck.code).map(|reason| reason.hint).next().unwrap_or(help);
+            help =
+                reasons.filter(|reason| reason.code == stalled.code).map(|reason| reason.hint).next().unwrap_or(help);
         }
-        Ok(Some(NoProgress { reason: stuck.text, help }))
+        Ok(Some(NoProgress { reason: stalled.text, help }))
     }
 
-    /// Writes what came of it, whole or not.
+    /// Writes the results, complete or not.
     fn finish(&self) -> Result<Finished, RunError> {
-        let done = standing::done(self.journal.events());
+        let done = progress::done(self.journal.events());
         let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn))) && self.missing().is_empty();
         let mut record = result::record(self.plan, &self.journal, self.folder, complete)?;
         let no_progress = self.no_progress()?;
@@ -231,7 +233,7 @@ impl Runner<'_> {
         pace
     }
 
-    /// Makes one run; `None` if it was stopped.
+    /// Executes one run; `None` if it was stopped.
     fn make(
         &mut self,
         run: &PreparedRun,
@@ -259,25 +261,25 @@ impl Runner<'_> {
         Ok((!stopped).then_some(took))
     }
 
-    fn measure(&mut self, run: &PreparedRun, place: &RunPosition) -> Result<MadeRun, RunError> {
+    fn measure(&mut self, run: &PreparedRun, place: &RunPosition) -> Result<CompletedRun, RunError> {
         let name = ExperimentFolder::run_name(place);
         let run_name = name.rsplit('/').next().unwrap_or(&name);
         let begun = self.folder.begin(place)?;
         let outcome = run.repeat(place.repetition, run_name, &mut *self.observer.run());
         match outcome {
-            Ok(measured) => Ok(MadeRun {
+            Ok(measured) => Ok(CompletedRun {
                 folder: Some(begun.save(&measured)?),
                 p99_us: upper(&measured.record.latency.total).and_then(|latency| latency.p99),
                 end: end::measured(&measured),
             }),
             Err(error) => {
                 begun.give_up();
-                Ok(MadeRun { folder: None, p99_us: None, end: end::failed(error)? })
+                Ok(CompletedRun { folder: None, p99_us: None, end: end::failed(error)? })
             }
         }
     }
 
-    /// Waits for machines that were lost in an earlier run; false if it was stopped meanwhile.
+    /// Waits for machines that an earlier run lost; false if it was stopped meanwhile.
     fn gather(&mut self) -> Result<bool, RunError> {
         let Some(joined) = self.joined else { return Ok(true) };
         match joined.gather(&mut NodeEvents(&mut *self.observer), self.stop) {
@@ -290,8 +292,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Looks whether the machine is quiet, and waits for it if it is not: once, or many runs on a busy machine would each take
-    /// the longest wait more.
+    /// Checks whether the machine is quiet, and waits if it is not. There is only one unsuccessful wait, otherwise
+    /// every run on a busy machine would take the longest wait.
     fn wait_for_quiet(&mut self) -> Quiet {
         let asked = &self.plan.experiment.quiet_machine;
         let below = asked.below;
@@ -310,20 +312,20 @@ impl Runner<'_> {
     }
 }
 
-/// A run that was made.
-struct MadeRun {
+/// An executed run.
+struct CompletedRun {
     end: End,
     folder: Option<String>,
     p99_us: Option<f64>,
 }
 
-impl MadeRun {
+impl CompletedRun {
     fn event(self, place: RunPosition, effort: Effort) -> Event {
         let folder = self.folder;
         match (self.end, folder) {
             (End::Counts(verdict), Some(folder)) => Event::Counted { place, folder, verdict, effort },
             (End::Fails { kind, code, text }, folder) => Event::Failed { place, kind, code, text, folder, effort },
-            // What counts has a folder.
+            // A run that counts has a folder.
             (End::Counts(_) | End::Stopped, folder) => Event::Stopped { place, folder, effort },
         }
     }

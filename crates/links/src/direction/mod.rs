@@ -68,13 +68,13 @@ impl<P> Ord for UnderWay<P> {
 
 /// Result of passing a packet to a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum InputResult {
     /// Nothing holds it up: this many copies leave now. They are counted as delivered.
     Through(u8),
     /// It is on the link and comes out of [`Direction::pop`].
     Queued,
     /// It is lost or was dropped; the counters have the reason.
-    Gone,
+    Dropped,
 }
 
 /// A packet that leaves the link.
@@ -153,19 +153,19 @@ impl<P: Clone> Direction<P> {
         self.change(now_ns, self.conditions);
     }
 
-    /// Accepts a packet of `bytes` at `now_ns`. `room_bytes` is the free buffer space of all directions together.
+    /// Accepts a packet of `bytes` at `now_ns`. `free_bytes` is the free buffer space of all directions together.
     /// `packet` is called if it is to be held.
-    pub fn input(&mut self, now_ns: u64, bytes: u64, room_bytes: u64, packet: impl FnOnce() -> P) -> Fate {
+    pub fn input(&mut self, now_ns: u64, bytes: u64, free_bytes: u64, packet: impl FnOnce() -> P) -> InputResult {
         self.advance(now_ns);
         let number = self.counters.arrived.packets;
         self.counters.arrived.add(bytes);
         if self.is_down() {
             self.counters.lost_down.add(bytes);
-            return Fate::Gone;
+            return InputResult::Dropped;
         }
         if self.draws.is_lost(number, self.conditions.loss) {
             self.counters.lost.add(bytes);
-            return Fate::Gone;
+            return InputResult::Dropped;
         }
         let twice = self.draws.is_duplicated(number, self.conditions.duplicate);
         if twice {
@@ -175,22 +175,22 @@ impl<P: Clone> Direction<P> {
         if self.is_clear() {
             (0..copies).for_each(|_| self.counters.delivered.add(bytes));
             self.newest_copy = 2 * number + 1;
-            return Fate::Through(copies);
+            return InputResult::Through(copies);
         }
-        if (bytes + HELD_OVERHEAD_BYTES) * u64::from(copies) > room_bytes {
+        if (bytes + HELD_OVERHEAD_BYTES) * u64::from(copies) > free_bytes {
             (0..copies).for_each(|_| self.counters.overflowed.add(bytes));
-            return Fate::Gone;
+            return InputResult::Dropped;
         }
         let now_ns = now_ns.max(self.changed_ns);
         let held = Queued { packet: packet(), bytes, copy: 2 * number, in_ns: now_ns };
         let duplicate = twice.then(|| Queued { copy: held.copy + 1, ..held.clone() });
-        let mut fate = Fate::Gone;
+        let mut result = InputResult::Dropped;
         for held in [Some(held), duplicate].into_iter().flatten() {
             if self.queue(now_ns, held) {
-                fate = Fate::Queued;
+                result = InputResult::Queued;
             }
         }
-        fate
+        result
     }
 
     /// The next packet that is due by `now_ns`, in the order of their due times.

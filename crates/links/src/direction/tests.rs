@@ -7,7 +7,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
-const ROOM: u64 = u64::MAX;
+const UNLIMITED: u64 = u64::MAX;
 
 fn link(conditions: Conditions) -> Direction<u64> {
     stepped(&[(0, conditions)], 1)
@@ -47,28 +47,28 @@ fn feed(link: &mut Direction<u64>, count: u64, bytes: u64, every_ns: u64) -> u64
     (0..count)
         .filter(|number| {
             let now = number * every_ns;
-            link.input(now, bytes, ROOM, || now) != Fate::Gone
+            link.input(now, bytes, UNLIMITED, || now) != InputResult::Dropped
         })
         .count() as u64
 }
 
 #[test]
-fn nothing_asked_is_nothing_done() {
+fn untouched_links_change_nothing() {
     let mut link = link(Conditions::default());
-    assert_eq!(link.input(5, 100, 0, || unreachable!("nothing holds it")), Fate::Through(1));
+    assert_eq!(link.input(5, 100, 0, || unreachable!("nothing holds it")), InputResult::Through(1));
     assert_eq!(link.next_ns(), None);
     assert_eq!(link.counters().delivered, Tally { packets: 1, bytes: 100 });
 }
 
 #[test]
-fn the_rate_is_exact_however_rarely_somebody_looks() {
+fn the_rate_is_exact_however_rarely_it_is_polled() {
     // 7 bits a nanosecond of rest: 333 B at 3 Mbit/s take 888,000 ns exactly, at 7 Mbit/s 380,571.43 ns.
-    for (bits, looked_every) in [(3_000_000, SECOND / 3), (7_000_000, 1_000), (999_999_937, 12_345), (2_000, SECOND)] {
+    for (bits, polled_every) in [(3_000_000, SECOND / 3), (7_000_000, 1_000), (999_999_937, 12_345), (2_000, SECOND)] {
         let mut link = link(rated(bits, 10_000_000));
         feed(&mut link, 1_000, 333, 0);
         let (mut dues, mut now) = (Vec::new(), 0);
         while dues.len() < 1_000 {
-            now += looked_every;
+            now += polled_every;
             while let Some(departure) = link.pop(now) {
                 dues.push(departure.due_ns);
             }
@@ -84,8 +84,8 @@ fn the_rate_is_exact_however_rarely_somebody_looks() {
 fn an_idle_link_saves_nothing_up() {
     let mut link = link(rated(8_000, 10_000));
     for start in [0, 100 * SECOND] {
-        link.input(start, 500, ROOM, || 0);
-        link.input(start, 500, ROOM, || 1);
+        link.input(start, 500, UNLIMITED, || 0);
+        link.input(start, 500, UNLIMITED, || 1);
         assert_eq!(drain(&mut link), [(0, start + SECOND / 2), (1, start + SECOND)]);
     }
 }
@@ -94,13 +94,13 @@ fn an_idle_link_saves_nothing_up() {
 fn the_queue_holds_its_bytes_and_not_one_more() {
     let mut link = link(rated(8_000, 1_500));
     assert_eq!(feed(&mut link, 5, 500, 0), 4, "one in service and three that wait");
-    assert_eq!(link.input(0, 1, ROOM, || 0), Fate::Gone);
+    assert_eq!(link.input(0, 1, UNLIMITED, || 0), InputResult::Dropped);
     let counters = link.counters();
     assert_eq!(counters.queue_dropped, Tally { packets: 2, bytes: 501 });
     assert_eq!(counters.queue_high_water_bytes, 1_500);
     // The first packet is sent at 500 ms: then 500 B of the buffer are free.
-    assert_eq!(link.input(SECOND / 2 - 1, 500, ROOM, || 0), Fate::Gone);
-    assert_eq!(link.input(SECOND / 2, 500, ROOM, || 0), Fate::Queued);
+    assert_eq!(link.input(SECOND / 2 - 1, 500, UNLIMITED, || 0), InputResult::Dropped);
+    assert_eq!(link.input(SECOND / 2, 500, UNLIMITED, || 0), InputResult::Queued);
     assert_eq!(drain(&mut link).last(), Some(&(0, 5 * SECOND / 2)));
 }
 
@@ -117,7 +117,7 @@ fn a_bottleneck_that_goes_away_lets_all_of_its_queue_through() {
     let mut link = stepped(&[(0, rated(8_000, 10_000)), (SECOND, Conditions::default())], 1);
     feed(&mut link, 3, 2_000, 0);
     assert_eq!(drain(&mut link), [(0, SECOND); 3]);
-    assert_eq!(link.input(2 * SECOND, 100, ROOM, || 0), Fate::Through(1));
+    assert_eq!(link.input(2 * SECOND, 100, UNLIMITED, || 0), InputResult::Through(1));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn the_rates_of_a_series_are_kept_in_each_second() {
     let mut bytes = [0u64; 20];
     for number in 0..packets {
         let now = number * 4 * MS;
-        link.input(now, 106, ROOM, || 0);
+        link.input(now, 106, UNLIMITED, || 0);
         while let Some(departure) = link.pop(now) {
             bytes[(departure.due_ns / SECOND) as usize] += departure.bytes;
         }
@@ -155,7 +155,7 @@ fn share_bound(chance: f64, count: f64) -> f64 {
 }
 
 #[test]
-fn random_loss_and_duplication_are_as_often_as_asked() {
+fn random_loss_and_duplication_are_as_frequent_as_configured() {
     for chance in [0.0, 0.0004, 0.01, 0.3, 1.0] {
         let count = 200_000;
         let mut link = link(Conditions { loss: Loss::Random(chance), duplicate: chance, ..Conditions::default() });
@@ -180,7 +180,7 @@ fn gilbert_elliott_loses_its_share_in_bursts_of_its_length() {
         let count = 1_000_000u64;
         let (mut bursts, mut before) = (0u64, false);
         for number in 0..count {
-            let lost = link.input(number, 50, ROOM, || 0) == Fate::Gone;
+            let lost = link.input(number, 50, UNLIMITED, || 0) == InputResult::Dropped;
             bursts += u64::from(lost && !before);
             before = lost;
         }
@@ -265,13 +265,13 @@ fn the_delay_counts_from_the_end_of_the_service() {
 }
 
 #[test]
-fn a_link_that_is_down_loses_what_comes_and_what_waits_but_not_what_is_under_way() {
+fn a_link_that_is_down_loses_arriving_and_queued_packets_but_not_those_in_flight() {
     let up = Conditions { delay: Delay { mean_ns: 2 * SECOND, ..Delay::default() }, ..rated(8_000, 10_000) };
     let mut link = stepped(&[(0, up), (3 * SECOND / 2, Conditions { down: true, ..up }), (4 * SECOND, up)], 1);
     feed(&mut link, 3, 1_000, 0);
-    assert_eq!(link.input(2 * SECOND, 10, ROOM, || 0), Fate::Gone);
+    assert_eq!(link.input(2 * SECOND, 10, UNLIMITED, || 0), InputResult::Dropped);
     assert_eq!(link.counters().lost_down, Tally { packets: 3, bytes: 2_010 });
-    assert_eq!(link.input(4 * SECOND, 1_000, ROOM, || 4), Fate::Queued);
+    assert_eq!(link.input(4 * SECOND, 1_000, UNLIMITED, || 4), InputResult::Queued);
     assert_eq!(drain(&mut link), [(0, 3 * SECOND), (4, 7 * SECOND)]);
 }
 
@@ -281,7 +281,7 @@ fn a_cut_holds_whatever_the_steps_say() {
     link.cut(10, true);
     assert_eq!(feed(&mut link, 3, 50, SECOND), 0);
     link.cut(3 * SECOND, false);
-    assert_eq!(link.input(3 * SECOND, 50, ROOM, || 9), Fate::Queued);
+    assert_eq!(link.input(3 * SECOND, 50, UNLIMITED, || 9), InputResult::Queued);
     assert_eq!(drain(&mut link), [(9, 3 * SECOND + MS)]);
 }
 
@@ -293,7 +293,7 @@ fn the_first_step_holds_before_the_start_and_times_count_from_it() {
     let mut link = Direction::new(steps, 1, "test", Way::Up);
     assert_eq!(link.next_ns(), None, "no step is planned");
     for (now, delay) in [(5 * SECOND, MS), (11 * SECOND - 1, MS), (11 * SECOND, 2 * MS)] {
-        link.input(now, 50, ROOM, || now);
+        link.input(now, 50, UNLIMITED, || now);
         assert_eq!(drain(&mut link).last(), Some(&(now, now + delay)));
         if now == 5 * SECOND {
             link.start(10 * SECOND);
@@ -302,11 +302,11 @@ fn the_first_step_holds_before_the_start_and_times_count_from_it() {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_counted() {
+fn packets_beyond_the_buffer_are_counted() {
     let mut link = link(Conditions { duplicate: 1.0, ..delayed(MS, 0, Distribution::Uniform, false) });
-    assert_eq!(link.input(0, 100, 455, || 0), Fate::Gone);
+    assert_eq!(link.input(0, 100, 455, || 0), InputResult::Dropped);
     assert_eq!(link.counters().overflowed, Tally { packets: 2, bytes: 200 });
-    assert_eq!(link.input(0, 100, 456, || 0), Fate::Queued);
+    assert_eq!(link.input(0, 100, 456, || 0), InputResult::Queued);
     assert_eq!(link.held_bytes(), 456);
     assert_eq!(drain(&mut link).len(), 2);
 }
@@ -373,13 +373,13 @@ proptest! {
         let steps: Vec<(u64, Conditions)> = steps.into_iter().map(|(gap, conditions)| (later(gap), conditions)).collect();
         let mut link = stepped(&steps, 7);
         let (mut now, mut left, mut last_due) = (0, 0u64, 0);
-        for (gap, bytes, look) in packets {
+        for (gap, bytes, polls) in packets {
             now += gap;
             let room = room.saturating_sub(link.held_bytes());
-            if let Fate::Through(copies) = link.input(now, bytes, room, || now) {
+            if let InputResult::Through(copies) = link.input(now, bytes, room, || now) {
                 left += u64::from(copies);
             }
-            if look {
+            if polls {
                 while let Some(departure) = link.pop(now) {
                     let due = departure.due_ns;
                     prop_assert!(due <= now && due >= departure.in_ns && due >= last_due);

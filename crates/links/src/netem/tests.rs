@@ -147,7 +147,7 @@ fn the_normal_table_has_the_quantiles_of_the_normal_distribution() {
 }
 
 #[test]
-fn what_the_kernel_does_otherwise_is_named() {
+fn differences_of_the_kernels_emulation_are_named() {
     assert!(differences(&delayed(0)).is_empty());
     assert_eq!(differences(&Conditions { rate: Some(SLOW), ..delayed(1) }).len(), 2);
     assert_eq!(differences(&Conditions { down: true, ..delayed(0) }).len(), 1);
@@ -156,7 +156,7 @@ fn what_the_kernel_does_otherwise_is_named() {
 const SLOW: Rate = Rate { bits_per_second: 1_000, queue_bytes: 1_500 };
 
 #[test]
-fn what_the_kernel_cannot_do_is_refused_with_a_way_out() {
+fn conditions_that_the_kernel_cannot_emulate_are_refused_with_an_alternative() {
     let reordering = |jitter_ns| Conditions {
         delay: Delay { jitter_reorders: true, ..delayed(jitter_ns).delay },
         ..Conditions::default()

@@ -22,7 +22,7 @@ const ROUTE_TYPE: usize = 7;
 /// Longest wait for an interface that was set up or an address that was assigned, and the interval of the checks. The kernel does it
 /// in the background: usually in less than a millisecond, under load in up to a second.
 const LIMIT: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_micros(500);
+const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Fixed parts of requests: `ifinfomsg`, `ifaddrmsg`, `rtmsg`.
 pub(super) fn interface_part(index: u32, flags: u32, change: u32) -> [u8; 16] {
@@ -40,7 +40,7 @@ fn wait_until(what: impl Fn() -> String, mut is_so: impl FnMut() -> Result<bool,
         if began.elapsed() > LIMIT {
             return Err(LinkError::refused(what(), std::io::ErrorKind::TimedOut.into()));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ impl Netlink {
     pub fn wait_until_operational(&mut self, index: u32) -> Result<(), LinkError> {
         let what = || format!("see interface {index} pass packets within {LIMIT:?}");
         wait_until(what, || {
-            let answer = self.ask(what, Message::new(libc::RTM_GETLINK, 0, &interface_part(index, 0, 0)))?;
+            let answer = self.query(what, Message::new(libc::RTM_GETLINK, 0, &interface_part(index, 0, 0)))?;
             let state = answer.get(16..).and_then(|attributes| find(attributes, OPERATIONAL_STATE));
             Ok(state == Some(&[OPERATIONAL]))
         })
@@ -186,7 +186,7 @@ impl Netlink {
         part[1] = 128;
         wait_until(what, || {
             let message = Message::new(libc::RTM_GETROUTE, 0, &part).attribute(libc::RTA_DST, &octets(address));
-            match self.ask(what, message) {
+            match self.query(what, message) {
                 Ok(route) => Ok(route.get(ROUTE_TYPE) == Some(&libc::RTN_LOCAL)),
                 Err(LinkError::Refused { source, .. }) if source.raw_os_error() == Some(libc::ENETUNREACH) => Ok(false),
                 Err(error) => Err(error),
@@ -215,7 +215,7 @@ impl Netlink {
     /// What an interface counted so far.
     pub fn counters(&mut self, index: u32) -> Result<InterfaceCounters, LinkError> {
         let what = || format!("read the counters of interface {index}");
-        let answer = self.ask(what, Message::new(libc::RTM_GETLINK, 0, &interface_part(index, 0, 0)))?;
+        let answer = self.query(what, Message::new(libc::RTM_GETLINK, 0, &interface_part(index, 0, 0)))?;
         answer
             .get(16..)
             .and_then(|attributes| find(attributes, libc::IFLA_STATS64))

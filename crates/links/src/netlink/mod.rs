@@ -51,7 +51,7 @@ impl Netlink {
     }
 
     /// Sends a request and returns the body of the one response.
-    pub fn ask(&mut self, what: impl FnOnce() -> String, message: Message) -> Result<Vec<u8>, LinkError> {
+    pub fn query(&mut self, what: impl FnOnce() -> String, message: Message) -> Result<Vec<u8>, LinkError> {
         self.exchange(message).map_err(|error| LinkError::refused(what(), error))
     }
 

@@ -50,7 +50,7 @@ impl Netlink {
         let what = || format!("read the queue of interface {index}");
         // Without NLM_F_ECHO the kernel notifies listeners of the change, but not the sender of the request.
         let message = Message::new(libc::RTM_GETQDISC, libc::NLM_F_ECHO, &fixed_part(index));
-        let answer = self.ask(what, message)?;
+        let answer = self.query(what, message)?;
         QueueCounters::from_answer(&answer)
             .ok_or_else(|| LinkError::refused(what(), std::io::ErrorKind::InvalidData.into()))
     }

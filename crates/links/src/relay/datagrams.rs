@@ -64,7 +64,7 @@ impl Exchange {
                 io::ErrorKind::ConnectionRefused => socket.send(bytes),
                 _ => Err(error),
             });
-            hand_on(way, turn, bytes, stamp, sent);
+            record_forwarded(way, turn, bytes, stamp, sent);
         }
         (count == AT_A_TIME, refused)
     }
@@ -75,7 +75,7 @@ impl Exchange {
         let count = read(&mut self.read, socket);
         for index in 0..count {
             if let Some(one) = self.read.get(index) {
-                hand_on(way, turn, one.bytes, one.stamp_realtime_ns, self.socket.send_to(one.bytes, client));
+                record_forwarded(way, turn, one.bytes, one.stamp_realtime_ns, self.socket.send_to(one.bytes, client));
             }
         }
         count == AT_A_TIME
@@ -105,11 +105,11 @@ fn towards(to: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Datagrams that one call reads. An error is about one datagram that found no bound socket, and not about this socket.
-fn read(room: &mut Datagrams, socket: &UdpSocket) -> usize {
-    room.read(socket.as_fd()).unwrap_or(0)
+fn read(buffers: &mut Datagrams, socket: &UdpSocket) -> usize {
+    buffers.read(socket.as_fd()).unwrap_or(0)
 }
 
-fn hand_on(way: &mut Way, turn: &mut Turn, bytes: &[u8], stamp: Option<u64>, sent: io::Result<usize>) {
+fn record_forwarded(way: &mut Way, turn: &mut Turn, bytes: &[u8], stamp: Option<u64>, sent: io::Result<usize>) {
     way.bytes += bytes.len() as u64;
     way.reads += 1;
     match sent {

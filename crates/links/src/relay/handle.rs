@@ -18,7 +18,7 @@ const BACKLOG: libc::c_int = 4_096;
 pub enum RelayError {
     /// It has ended, or does not respond.
     #[error("the relay between the links and the system does not answer")]
-    Gone(#[source] io::Error),
+    Disconnected(#[source] io::Error),
     /// It refused.
     #[error("{0}")]
     Refused(String),
@@ -58,7 +58,7 @@ impl Relay {
     /// # Errors
     /// There is none, or the relay is gone.
     pub fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, RelayError> {
-        match self.ask(&Request::Resolve { host: host.to_owned(), port }, None)? {
+        match self.call(&Request::Resolve { host: host.to_owned(), port }, None)? {
             Response::Address(address) => Ok(address),
             other => Err(unexpected(other)),
         }
@@ -69,7 +69,7 @@ impl Relay {
     /// # Errors
     /// It does not, for the reason given, or the relay is gone.
     pub fn try_connect(&self, to: SocketAddr) -> Result<(), RelayError> {
-        match self.ask(&Request::Try { to }, None)? {
+        match self.call(&Request::Try { to }, None)? {
             Response::Done => Ok(()),
             other => Err(unexpected(other)),
         }
@@ -81,8 +81,8 @@ impl Relay {
     /// The port is in use there, or the relay is gone.
     pub fn listen(&self, core: &Namespace, address: IpAddr, to: SocketAddr) -> Result<SocketAddr, RelayError> {
         let (listener, socket, at) = core.enter(|| sockets(address, to.port()))??;
-        self.hand_over(&Request::Stream { to }, listener.into())?;
-        self.hand_over(&Request::Datagrams { to }, socket.into())?;
+        self.send_socket(&Request::Stream { to }, listener.into())?;
+        self.send_socket(&Request::Datagrams { to }, socket.into())?;
         Ok(at)
     }
 
@@ -91,7 +91,7 @@ impl Relay {
     /// # Errors
     /// The relay is gone.
     pub fn forget(&self) -> Result<(), RelayError> {
-        match self.ask(&Request::Forget, None)? {
+        match self.call(&Request::Forget, None)? {
             Response::Done => Ok(()),
             other => Err(unexpected(other)),
         }
@@ -102,30 +102,30 @@ impl Relay {
     /// # Errors
     /// The relay is gone.
     pub fn counts(&self) -> Result<Counts, RelayError> {
-        match self.ask(&Request::Count, None)? {
+        match self.call(&Request::Count, None)? {
             Response::Counts(counts) => Ok(*counts),
             other => Err(unexpected(other)),
         }
     }
 
     /// Gives a socket away: with our copy open, a relay that is gone would still seem to listen.
-    fn hand_over(&self, request: &Request, socket: OwnedFd) -> Result<(), RelayError> {
-        match self.ask(request, Some(&socket))? {
+    fn send_socket(&self, request: &Request, socket: OwnedFd) -> Result<(), RelayError> {
+        match self.call(request, Some(&socket))? {
             Response::Done => Ok(()),
             other => Err(unexpected(other)),
         }
     }
 
-    fn ask(&self, request: &Request, socket: Option<&OwnedFd>) -> Result<Response, RelayError> {
-        channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Gone)?;
+    fn call(&self, request: &Request, socket: Option<&OwnedFd>) -> Result<Response, RelayError> {
+        channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Disconnected)?;
         match channel::receive(self.channel.as_fd()) {
             Ok(Some((answer, _))) => Ok(answer),
-            Ok(None) => Err(RelayError::Gone(io::ErrorKind::UnexpectedEof.into())),
+            Ok(None) => Err(RelayError::Disconnected(io::ErrorKind::UnexpectedEof.into())),
             Err(error) => {
                 // A later response must not be taken for that of the next request.
                 // SAFETY: numbers only; it fails if the channel is closed already.
                 unsafe { libc::shutdown(self.channel.as_raw_fd(), libc::SHUT_RDWR) };
-                Err(RelayError::Gone(error))
+                Err(RelayError::Disconnected(error))
             }
         }
     }
@@ -134,7 +134,7 @@ impl Relay {
 fn unexpected(answer: Response) -> RelayError {
     match answer {
         Response::Failed(why) => RelayError::Refused(why),
-        _ => RelayError::Gone(io::Error::other("it answered something else")),
+        _ => RelayError::Disconnected(io::Error::other("it answered something else")),
     }
 }
 

@@ -23,7 +23,7 @@ const BUFFER: usize = 256 * 1024;
 const EVENTS: usize = 256;
 
 /// Longest wait for a system to take a connection, before any run.
-const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Resolves an address on the machine's own network; the error is text for people.
 pub type Resolve = fn(&str, u16) -> Result<SocketAddr, String>;
@@ -82,7 +82,7 @@ struct Serving {
     buffer: Box<[u8]>,
     ways: [Way; 2],
     turn: Turn,
-    taken: u64,
+    accepted: u64,
     refused: u64,
     realtime: bool,
 }
@@ -112,7 +112,7 @@ pub fn serve(channel: OwnedFd, resolve: Resolve) -> io::Result<()> {
         buffer: vec![0; BUFFER].into_boxed_slice(),
         ways: [Way::new(), Way::new()],
         turn: Turn::new(),
-        taken: 0,
+        accepted: 0,
         refused: 0,
         realtime: claim_realtime(),
     };
@@ -139,13 +139,13 @@ impl Serving {
         let more = std::mem::take(&mut self.more);
         let has_more = std::mem::take(&mut self.behind) || !more.is_empty();
         // Read before the look: what comes in between is found now, and counts from before.
-        let looked_ns = clock::monotonic_ns();
+        let polled_ns = clock::monotonic_ns();
         self.wait(events, Some(Duration::ZERO))?;
         let waits = events.count() == 0 && more.is_empty();
         if waits {
             self.wait(events, None)?;
         }
-        self.turn.begin(looked_ns, waits, has_more);
+        self.turn.begin(polled_ns, waits, has_more);
         self.behind = events.is_full();
         for key in more {
             self.carry(key);
@@ -199,9 +199,9 @@ impl Serving {
                 }
             }
             Key::Datagrams(place) => {
-                let (epoll, taken) = (&self.epoll, &mut self.taken);
+                let (epoll, accepted) = (&self.epoll, &mut self.accepted);
                 let mut watch = |peer: usize, socket: BorrowedFd<'_>| {
-                    *taken += 1;
+                    *accepted += 1;
                     epoll.add(socket.as_raw_fd(), Key::Peer(place, peer).number(), Interest::Read)
                 };
                 if let Some(exchange) = self.exchanges.get_mut(place) {
@@ -276,7 +276,7 @@ impl Serving {
         });
         match connection {
             Ok(connection) => {
-                self.taken += 1;
+                self.accepted += 1;
                 self.connections[number] = Some(connection);
             }
             Err(_) => {
@@ -294,14 +294,14 @@ impl Serving {
                 (self.resolve)(&host, port).map_or_else(Response::Failed, Response::Address)
             }
             // Nothing is carried yet that would have to wait.
-            (Request::Try { to }, _) => said(TcpStream::connect_timeout(&to, TAKEN_WITHIN).map(drop)),
+            (Request::Try { to }, _) => response(TcpStream::connect_timeout(&to, CONNECT_LIMIT).map(drop)),
             (Request::Forget, _) => {
                 self.forget();
                 Response::Done
             }
             (Request::Count, _) => Response::Counts(Box::new(self.counts())),
-            (Request::Stream { to }, Some(socket)) => said(self.listen(socket, to)),
-            (Request::Datagrams { to }, Some(socket)) => said(self.listen_for_datagrams(socket, to)),
+            (Request::Stream { to }, Some(socket)) => response(self.listen(socket, to)),
+            (Request::Datagrams { to }, Some(socket)) => response(self.listen_for_datagrams(socket, to)),
             (Request::Stream { .. } | Request::Datagrams { .. }, None) => Response::Failed("no socket came".to_owned()),
         };
         channel::send(self.channel.as_fd(), &answer, None)?;
@@ -334,7 +334,7 @@ impl Serving {
 
     fn counts(&mut self) -> Counts {
         Counts {
-            connections: self.taken,
+            connections: self.accepted,
             refused: self.refused,
             up: self.ways[0].counts(),
             down: self.ways[1].counts(),
@@ -345,7 +345,7 @@ impl Serving {
     }
 }
 
-fn said(done: io::Result<()>) -> Response {
+fn response(done: io::Result<()>) -> Response {
     done.map_or_else(|error| Response::Failed(error.to_string()), |()| Response::Done)
 }
 

@@ -45,11 +45,11 @@ pub struct Turn {
 
 impl Turn {
     pub fn new() -> Turn {
-        let looked_ns = clock::monotonic_ns();
+        let polled_ns = clock::monotonic_ns();
         Turn {
             wall: WallOffset::default(),
-            found_ns: looked_ns,
-            since_ns: looked_ns,
+            found_ns: polled_ns,
+            since_ns: polled_ns,
             woke_ns: None,
             earliest_ns: None,
             wrote: false,
@@ -57,13 +57,13 @@ impl Turn {
         }
     }
 
-    /// A turn begins. `looked_ns` is before its poll, and `waited` is whether nothing was ready then; `has_more` whether the
-    /// turn before left bytes, which have waited since its own.
-    pub fn begin(&mut self, looked_ns: u64, waited: bool, has_more: bool) {
-        let before_ns = std::mem::replace(&mut self.found_ns, looked_ns);
+    /// A turn begins. `polled_ns` is before its poll, and `waited` is whether nothing was ready then; `has_more`
+    /// whether the turn before left bytes, which have waited since its own.
+    pub fn begin(&mut self, polled_ns: u64, waited: bool, has_more: bool) {
+        let before_ns = std::mem::replace(&mut self.found_ns, polled_ns);
         self.since_ns = match (has_more, waited) {
             (true, _) => self.since_ns,
-            (false, true) => looked_ns,
+            (false, true) => polled_ns,
             (false, false) => before_ns,
         };
         self.woke_ns = (waited && !has_more).then(clock::monotonic_ns);

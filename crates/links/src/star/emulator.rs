@@ -12,7 +12,7 @@ use super::thread::Shared;
 use super::{Command, LinkCounters, Strays};
 use crate::Way;
 use crate::addresses::AddressOwner;
-use crate::direction::{Direction, Fate};
+use crate::direction::{Direction, InputResult};
 
 /// Reads of one interface before the others have their turn, and what is due.
 const READS_AT_ONCE: usize = 64;
@@ -261,16 +261,16 @@ impl<O: Observer> Emulator<O> {
         let fate = self
             .with(index, |direction| direction.input(now_ns, length, room, || Flight { bytes: bytes.hold(), target }));
         match fate {
-            Fate::Through(copies) => {
+            InputResult::Through(copies) => {
                 for _ in 0..copies {
                     self.arrive(index, bytes, target, Times { in_ns: now_ns, due_ns: None });
                 }
             }
-            Fate::Gone if O::WATCHES => {
+            InputResult::Dropped if O::WATCHES => {
                 let (group, way) = place(index);
                 self.observer.lost(bytes.get(), group, way, now_ns);
             }
-            Fate::Gone | Fate::Queued => {}
+            InputResult::Dropped | InputResult::Queued => {}
         }
     }
 
@@ -321,7 +321,7 @@ impl<O: Observer> Emulator<O> {
             }
         };
         if result.is_err() {
-            self.strays.not_taken += 1;
+            self.strays.undeliverable += 1;
         }
         if let Some(due_ns) = times.due_ns {
             self.shared.lateness.record(clock::monotonic_ns().saturating_sub(due_ns));

@@ -13,7 +13,7 @@ use pubmark_model::link::Conditions;
 
 pub use crate::lateness::Lateness;
 pub use emulator::{Observer, Passage, Unobserved};
-pub(crate) use thread::{Setting, Star};
+pub(crate) use thread::{Star, ThreadSettings};
 
 use crate::Way;
 use crate::direction::Counters;
@@ -58,7 +58,7 @@ pub struct Strays {
     /// Neither IPv4 nor IPv6, or too short to be.
     pub malformed: u64,
     /// The receiver's kernel did not accept them. No condition requires that: a run in which it happens is invalid.
-    pub not_taken: u64,
+    pub undeliverable: u64,
 }
 
 /// Everything the emulator counts, at one time.

@@ -62,16 +62,16 @@ impl Shared {
 
     /// Shows what no link carried.
     pub fn publish_strays(&self, strays: &Strays) {
-        let Strays { noise, unroutable, malformed, not_taken } = *strays;
-        for (shared, count) in self.strays.iter().zip([noise, unroutable, malformed, not_taken]) {
+        let Strays { noise, unroutable, malformed, undeliverable } = *strays;
+        for (shared, count) in self.strays.iter().zip([noise, unroutable, malformed, undeliverable]) {
             shared.store(count, Ordering::Relaxed);
         }
     }
 
     fn strays(&self) -> Strays {
-        let [noise, unroutable, malformed, not_taken] =
+        let [noise, unroutable, malformed, undeliverable] =
             [0, 1, 2, 3].map(|index: usize| self.strays[index].load(Ordering::Relaxed));
-        Strays { noise, unroutable, malformed, not_taken }
+        Strays { noise, unroutable, malformed, undeliverable }
     }
 
     /// CPU time of the thread, ns: its own word once it has ended, before that the scheduler's (proc_pid_schedstat: the
@@ -89,7 +89,7 @@ impl Shared {
 
 /// How the thread is to work.
 #[derive(Clone, Debug)]
-pub(crate) struct Setting {
+pub(crate) struct ThreadSettings {
     /// By group.
     pub links: Vec<Link>,
     /// Chooses the draws.
@@ -111,7 +111,7 @@ pub(crate) struct Star {
 
 impl Star {
     /// Starts carrying packets between `ports`, the core's first.
-    pub fn start<O: Observer>(ports: Vec<File>, setting: Setting, observer: O) -> Result<Star, LinkError> {
+    pub fn start<O: Observer>(ports: Vec<File>, setting: ThreadSettings, observer: O) -> Result<Star, LinkError> {
         // SAFETY: no pointers are passed; the result is checked.
         let descriptor = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
         if descriptor < 0 {
@@ -125,7 +125,7 @@ impl Star {
         let (ready, started) = mpsc::channel();
         let thread = spawn(NAME, move || {
             prepare(&own_shared, setting.realtime);
-            let Setting { links, seed, most_held_bytes, .. } = setting;
+            let ThreadSettings { links, seed, most_held_bytes, .. } = setting;
             let emulator = Emulator::new(ports, &links, seed, most_held_bytes, Arc::clone(&own_shared), observer);
             // The receiver is gone if the start was given up.
             let _ = ready.send(());

@@ -68,8 +68,8 @@ impl Check {
     /// The property, the requested and the measured value, each with its unit.
     pub fn words(&self) -> [String; 3] {
         let (name, write) = self.property.words();
-        let measured = self.measured.map_or_else(|| "—".to_owned(), |value| Shown(value, write).to_string());
-        [name.to_owned(), Shown(self.asked, write).to_string(), measured]
+        let measured = self.measured.map_or_else(|| "—".to_owned(), |value| Formatted(value, write).to_string());
+        [name.to_owned(), Formatted(self.asked, write).to_string(), measured]
     }
 
     /// No sound measurement.
@@ -123,9 +123,9 @@ fn packets(formatter: &mut fmt::Formatter<'_>, count: f64) -> fmt::Result {
 }
 
 /// A value in the words of its property.
-struct Shown(f64, fn(&mut fmt::Formatter<'_>, f64) -> fmt::Result);
+struct Formatted(f64, fn(&mut fmt::Formatter<'_>, f64) -> fmt::Result);
 
-impl fmt::Display for Shown {
+impl fmt::Display for Formatted {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         (self.1)(formatter, self.0)
     }

@@ -4,7 +4,7 @@ use pubmark_model::link::{Conditions, Loss, Rate};
 
 use super::check::{Check, Property};
 use super::probe::{Arrival, Path, Plan, Round, SMALLEST};
-use super::statistics::{NORMAL_99, binomial_interval, can_tell, delay_moments, loss_interval, loss_share};
+use super::statistics::{NORMAL_99, binomial_interval, delay_moments, is_conclusive, loss_interval, loss_share};
 use crate::error::LinkError;
 
 const MS: u64 = 1_000_000;
@@ -57,8 +57,8 @@ pub fn down(path: &mut Path<'_>) -> Result<Vec<Check>, LinkError> {
         wait_ns: 100 * MS,
     };
     let round = path.probe(plan)?;
-    let came = round.arrivals.len() as f64;
-    Ok(vec![Check::judged(Property::Down, 0.0, came, (0.0, 0.0), round.sent)])
+    let received = round.arrivals.len() as f64;
+    Ok(vec![Check::judged(Property::Down, 0.0, received, (0.0, 0.0), round.sent)])
 }
 
 /// Mean delay of packets that don't wait for each other.
@@ -82,7 +82,7 @@ pub fn delay(path: &mut Path<'_>, conditions: &Conditions) -> Result<Check, Link
         let why = format!("{arrived} of {} probes arrived", round.sent);
         return Ok(Check::unverified(Property::Delay, asked, why));
     }
-    let sum: f64 = round.arrivals.iter().map(|arrival| arrival.came_ns as f64 - arrival.sent_ns as f64).sum();
+    let sum: f64 = round.arrivals.iter().map(|arrival| arrival.received_ns as f64 - arrival.sent_ns as f64).sum();
     // Some are sent ahead, the others take their time: that spreads the sample as well.
     let split = mean * libm::sqrt(conditions.reorder * (1.0 - conditions.reorder));
     let spread = libm::sqrt(deviation * deviation + split * split);
@@ -111,7 +111,7 @@ pub fn loss(path: &mut Path<'_>, conditions: &Conditions, probes: u64) -> Result
 
 fn judge_loss(loss: Loss, round: &Round, first: u64) -> Check {
     let asked = loss_share(loss);
-    if !can_tell(loss, round.sent) {
+    if !is_conclusive(loss, round.sent) {
         return Check::unverified(Property::Loss, asked, format!("{} probes are too few to tell", round.sent));
     }
     let sent = round.sent as f64;
@@ -121,7 +121,7 @@ fn judge_loss(loss: Loss, round: &Round, first: u64) -> Check {
 }
 
 fn judge_duplicates(asked: f64, twice: u64, first: u64) -> Check {
-    if !can_tell(Loss::Random(asked), first) {
+    if !is_conclusive(Loss::Random(asked), first) {
         return Check::unverified(Property::Duplicates, asked, format!("{first} probes are too few to tell"));
     }
     let (least, most) = binomial_interval(first, asked);
@@ -171,10 +171,10 @@ fn busy_time(arrivals: &[Arrival], conditions: &Conditions, service: u64) -> (f6
     let (delay, _) = delay_moments(&conditions.delay);
     let (mut busy, mut packets) = (0.0, 0);
     for pair in arrivals.windows(2) {
-        let left = pair[0].came_ns as f64 - delay;
+        let left = pair[0].received_ns as f64 - delay;
         // A sender's packet needs a moment to get to the link.
         if (pair[1].sent_ns as f64) + DELAY_SLACK_NS.min(service as f64 / 2.0) < left {
-            busy += pair[1].came_ns as f64 - pair[0].came_ns as f64;
+            busy += pair[1].received_ns as f64 - pair[0].received_ns as f64;
             packets += 1;
         }
     }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn only_busy_times_count_for_the_rate() {
-        let arrival = |number, sent_ns, came_ns| Arrival { number, sent_ns, came_ns };
+        let arrival = |number, sent_ns, received_ns| Arrival { number, sent_ns, received_ns };
         // 1 ms a packet; the third is sent when the link has been idle for 5 ms.
         let arrivals = [
             arrival(0, 0, MS),

@@ -29,7 +29,7 @@ const MARK: u32 = 0x706d_6c70;
 const RECEIVE_BYTES: libc::c_int = 16 << 20;
 
 /// The receiver looks this often whether the last probe has come.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// After the link is empty, for what the kernel still has to hand over.
 const GRACE_NS: u64 = 20_000_000;
@@ -74,7 +74,7 @@ pub struct Arrival {
     /// Just before it was sent, ns.
     pub sent_ns: u64,
     /// When the receiver's kernel got it, ns.
-    pub came_ns: u64,
+    pub received_ns: u64,
 }
 
 /// Results of the probes of a plan.
@@ -102,7 +102,7 @@ impl<'a> Path<'a> {
         let receiver = to.0.enter(|| UdpSocket::bind((to.1, 0)))?.map_err(refused)?;
         datagram::enlarge_receive_buffer(receiver.as_fd(), RECEIVE_BYTES).map_err(refused)?;
         enable_stamps(receiver.as_fd()).map_err(refused)?;
-        receiver.set_read_timeout(Some(LOOK)).map_err(refused)?;
+        receiver.set_read_timeout(Some(POLL_INTERVAL)).map_err(refused)?;
         let target = receiver.local_addr().map_err(refused)?;
         Ok(Path { network, group, way, sender, receiver, target, round: 0, sent: 0, received: 0 })
     }
@@ -169,8 +169,8 @@ impl<'a> Path<'a> {
             let now = clock::monotonic_ns();
             match read {
                 Ok(read) => {
-                    let came_ns = read.stamp_realtime_ns.map_or(now, |stamp| offset.to_monotonic_ns(stamp, now));
-                    arrivals.extend(self.parse(&buffer[..read.bytes], came_ns));
+                    let received_ns = read.stamp_realtime_ns.map_or(now, |stamp| offset.to_monotonic_ns(stamp, now));
+                    arrivals.extend(self.parse(&buffer[..read.bytes], received_ns));
                     continue;
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
@@ -189,13 +189,13 @@ impl<'a> Path<'a> {
         }
     }
 
-    fn parse(&self, packet: &[u8], came_ns: u64) -> Option<Arrival> {
+    fn parse(&self, packet: &[u8], received_ns: u64) -> Option<Arrival> {
         let word = |at: usize| Some(u32::from_le_bytes(packet.get(at..at + 4)?.try_into().ok()?));
         if word(0)? != MARK || word(4)? != self.round {
             return None;
         }
         let sent_ns = u64::from_le_bytes(packet.get(12..20)?.try_into().ok()?);
-        Some(Arrival { number: u64::from(word(8)?), sent_ns, came_ns })
+        Some(Arrival { number: u64::from(word(8)?), sent_ns, received_ns })
     }
 }
 

@@ -45,7 +45,7 @@ pub fn loss_interval(loss: Loss, count: u64) -> (u64, u64) {
 
 /// Are `count` packets enough to decide whether the loss is the requested one? A few must be lost and a few get through, and
 /// bursts must be many.
-pub fn can_tell(loss: Loss, count: u64) -> bool {
+pub fn is_conclusive(loss: Loss, count: u64) -> bool {
     const FEW: f64 = 4.0;
     let (share, count) = (loss_share(loss), count as f64);
     match loss {
@@ -144,13 +144,13 @@ mod tests {
 
     #[test]
     fn few_packets_tell_nothing() {
-        assert!(can_tell(Loss::Random(0.01), 3_000));
-        assert!(!can_tell(Loss::Random(0.0004), 3_000));
-        assert!(!can_tell(Loss::Random(0.01), 3));
-        assert!(can_tell(Loss::Random(1.0), 3));
+        assert!(is_conclusive(Loss::Random(0.01), 3_000));
+        assert!(!is_conclusive(Loss::Random(0.0004), 3_000));
+        assert!(!is_conclusive(Loss::Random(0.01), 3));
+        assert!(is_conclusive(Loss::Random(1.0), 3));
         let bursts = |to_bad, to_good| Loss::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 };
-        assert!(can_tell(bursts(0.01, 0.25), 3_000));
-        assert!(!can_tell(bursts(0.001, 0.01), 3_000), "three bursts or so");
+        assert!(is_conclusive(bursts(0.01, 0.25), 3_000));
+        assert!(!is_conclusive(bursts(0.001, 0.01), 3_000), "three bursts or so");
     }
 
     #[test]

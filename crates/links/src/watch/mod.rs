@@ -23,7 +23,7 @@ pub use watcher::Watcher;
 
 /// What to look for.
 #[derive(Clone, Debug)]
-pub struct Orders {
+pub struct WatchSpec {
     /// Number of the run, as in its payload headers.
     pub run: u32,
     /// Which messages are followed.
@@ -59,7 +59,7 @@ pub struct Sighting {
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct WatchResult {
     /// In the order of leaving.
     pub sightings: Vec<Sighting>,
     /// Sightings that were not stored, as there were too many.
@@ -68,11 +68,11 @@ pub struct Seen {
 
 #[derive(Debug, Default)]
 struct Shared {
-    orders: OnceLock<Orders>,
+    spec: OnceLock<WatchSpec>,
     /// Start of the measured window; 0 before it is known.
     start_ns: AtomicU64,
     /// Put here when the emulator ends.
-    seen: Mutex<Seen>,
+    seen: Mutex<WatchResult>,
 }
 
 /// The caller's end.
@@ -91,8 +91,8 @@ impl Watch {
     }
 
     /// Sets what to look for; only the first call counts.
-    pub fn order(&self, orders: Orders) {
-        let _ = self.0.orders.set(orders);
+    pub fn order(&self, spec: WatchSpec) {
+        let _ = self.0.spec.set(spec);
     }
 
     /// Watches from now on; the measured window starts at this time of `CLOCK_MONOTONIC`, ns.
@@ -101,7 +101,7 @@ impl Watch {
     }
 
     /// What was seen; empty before the emulator has ended.
-    pub fn take(&self) -> Seen {
+    pub fn take(&self) -> WatchResult {
         std::mem::take(&mut self.0.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

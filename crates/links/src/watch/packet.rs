@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_behind_the_headers() {
+    fn data_follows_the_headers() {
         let mut tcp = vec![0, 80, 4, 1, 0, 0, 1, 2, 0, 0, 0, 0, 8 << 4, 2];
         tcp.resize(32, 0);
         tcp.extend(b"data");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_segment_is_none() {
+    fn other_packets_are_no_segments() {
         let mut fragment = ipv4(17, &[0; 20]);
         fragment[7] = 1;
         for packet in [vec![], vec![0x45], ipv4(1, &[0; 8]), ipv4(6, &[0; 13]), ipv4(17, &[0; 3]), fragment] {

@@ -12,7 +12,7 @@ const SIZES: [u32; 2] = [2_000, 0];
 
 fn watch() -> (Watch, Watcher) {
     let watch = Watch::new();
-    watch.order(Orders {
+    watch.order(WatchSpec {
         run: RUN,
         sampling: Sampling::one_in(1),
         payload_bytes: SIZES.into(),
@@ -73,7 +73,7 @@ fn a_long_message_ends_with_its_last_packet() {
 }
 
 #[test]
-fn what_is_behind_a_loss_waits_for_it() {
+fn data_after_a_loss_waits_for_its_retransmission() {
     let (watch, mut watcher) = watch();
     watch.begin(START_NS);
     let [first, second, third] = [1, 2, 3].map(|sequence| message(1, sequence, 100));

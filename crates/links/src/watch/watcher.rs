@@ -9,7 +9,7 @@ use pubmark_protocol::header::Header;
 use super::find::Headers;
 use super::flow::Flow;
 use super::packet::{Segment, segment};
-use super::{Orders, Seen, Shared, Sighting};
+use super::{Shared, Sighting, WatchResult, WatchSpec};
 use crate::Way;
 use crate::star::{Observer, Passage};
 
@@ -26,16 +26,16 @@ type FlowKey = (u16, Way, u16, u16);
 pub struct Watcher {
     shared: Arc<Shared>,
     /// Once they are known.
-    orders: Option<Orders>,
+    spec: Option<WatchSpec>,
     flows: HashMap<FlowKey, Flow<Sighting>>,
     /// When the front of a message first came to a link that lost it.
     lost: HashMap<(u32, u32, FlowKey), u64>,
-    seen: Seen,
+    seen: WatchResult,
 }
 
 impl Watcher {
     pub(super) fn new(shared: Arc<Shared>) -> Watcher {
-        Watcher { shared, orders: None, flows: HashMap::new(), lost: HashMap::new(), seen: Seen::default() }
+        Watcher { shared, spec: None, flows: HashMap::new(), lost: HashMap::new(), seen: WatchResult::default() }
     }
 
     /// Start of the window, if there is something to look for.
@@ -44,19 +44,19 @@ impl Watcher {
         if start_ns == 0 {
             return None;
         }
-        if self.orders.is_none() {
-            self.orders = self.shared.orders.get().cloned();
+        if self.spec.is_none() {
+            self.spec = self.shared.spec.get().cloned();
         }
         Some(start_ns)
     }
 }
 
 /// Does the run follow this message?
-fn is_followed(orders: &Orders, header: &Header, start_ns: u64) -> bool {
+fn is_followed(spec: &WatchSpec, header: &Header, start_ns: u64) -> bool {
     let due_ns = header.chain_due_ns();
-    (start_ns..start_ns.saturating_add(orders.duration_ns)).contains(&due_ns)
-        && (header.publisher as usize) < orders.payload_bytes.len()
-        && orders.sampling.takes(header.publisher, header.sequence)
+    (start_ns..start_ns.saturating_add(spec.duration_ns)).contains(&due_ns)
+        && (header.publisher as usize) < spec.payload_bytes.len()
+        && spec.sampling.includes(header.publisher, header.sequence)
 }
 
 fn key(group: usize, way: Way, segment: &Segment<'_>) -> FlowKey {
@@ -66,7 +66,7 @@ fn key(group: usize, way: Way, segment: &Segment<'_>) -> FlowKey {
 }
 
 /// Stores a sighting, if the list is not full.
-fn keep(seen: &mut Seen, most: usize, sighting: Sighting) {
+fn store(seen: &mut WatchResult, most: usize, sighting: Sighting) {
     if seen.sightings.len() < most {
         seen.sightings.push(sighting);
     } else {
@@ -77,7 +77,7 @@ fn keep(seen: &mut Seen, most: usize, sighting: Sighting) {
 impl Observer for Watcher {
     fn passed(&mut self, passage: Passage<'_>) {
         let Some(start_ns) = self.start_ns() else { return };
-        let Some(orders) = &self.orders else { return };
+        let Some(spec) = &self.spec else { return };
         let Some(segment) = segment(passage.packet) else { return };
         let key = key(passage.group, passage.way, &segment);
         let mut flow = match segment.tcp {
@@ -94,13 +94,13 @@ impl Observer for Watcher {
             }
             None => None,
         };
-        let mut headers = Headers::of(segment.data, orders.run, passage.out_ns);
+        let mut headers = Headers::of(segment.data, spec.run, passage.out_ns);
         while let Some((at, header)) = headers.next() {
-            let known = orders.payload_bytes.get(header.publisher as usize).copied().unwrap_or(0);
+            let known = spec.payload_bytes.get(header.publisher as usize).copied().unwrap_or(0);
             if known > 0 {
                 headers.pass_over((known as usize).saturating_sub(pubmark_protocol::header::COMPACT));
             }
-            if !is_followed(orders, &header, start_ns) {
+            if !is_followed(spec, &header, start_ns) {
                 continue;
             }
             let (publisher, sequence) = (header.publisher, header.sequence);
@@ -122,23 +122,23 @@ impl Observer for Watcher {
                     let end = first.wrapping_add(at as u32).wrapping_add(bytes);
                     self.seen.dropped += u64::from(!flow.add(end, sighting));
                 }
-                _ => keep(&mut self.seen, orders.most, sighting),
+                _ => store(&mut self.seen, spec.most, sighting),
             }
         }
         if let (Some(flow), Some((first, _))) = (flow, segment.tcp) {
             flow.pass(first, first.wrapping_add(segment.data.len() as u32));
             let seen = &mut self.seen;
-            flow.complete(|sighting| keep(seen, orders.most, Sighting { out_ns: passage.out_ns, ..sighting }));
+            flow.complete(|sighting| store(seen, spec.most, Sighting { out_ns: passage.out_ns, ..sighting }));
         }
     }
 
     fn lost(&mut self, packet: &[u8], group: usize, way: Way, at_ns: u64) {
         let Some(start_ns) = self.start_ns() else { return };
-        let Some(orders) = &self.orders else { return };
+        let Some(spec) = &self.spec else { return };
         let Some(segment) = segment(packet) else { return };
         let key = key(group, way, &segment);
-        for (_, header) in Headers::of(segment.data, orders.run, at_ns) {
-            if is_followed(orders, &header, start_ns) && self.lost.len() < MOST_LOST {
+        for (_, header) in Headers::of(segment.data, spec.run, at_ns) {
+            if is_followed(spec, &header, start_ns) && self.lost.len() < MOST_LOST {
                 self.lost.entry((header.publisher, header.sequence, key)).or_insert(at_ns);
             }
         }

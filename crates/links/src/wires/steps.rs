@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_down_until_it_is_back_and_then_as_it_would_be() {
+    fn a_cut_direction_is_down_and_then_continues_its_steps() {
         let mut courses = courses();
         courses.command(Command::Start(0));
         let down = |share| Conditions { down: true, ..duplicating(share) };
@@ -173,18 +173,18 @@ mod tests {
     #[test]
     fn the_thread_carries_out_commands_and_steps_and_ends_with_the_last_sender() {
         let (sender, receiver) = std::sync::mpsc::channel();
-        let (told, telling) = std::sync::mpsc::channel();
+        let (changes_to, changes) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             run(courses(), &receiver, |change| {
-                told.send(change).unwrap();
+                changes_to.send(change).unwrap();
                 Ok(())
             })
         });
         sender.send(Command::Start(clock::monotonic_ns())).unwrap();
         let patience = Duration::from_secs(10);
-        while telling.recv_timeout(patience).unwrap() != (0, Way::Up, duplicating(0.3)) {}
+        while changes.recv_timeout(patience).unwrap() != (0, Way::Up, duplicating(0.3)) {}
         sender.send(Command::Set(0, Way::Up, duplicating(0.4))).unwrap();
-        assert_eq!(telling.recv_timeout(patience).unwrap(), (0, Way::Up, duplicating(0.4)));
+        assert_eq!(changes.recv_timeout(patience).unwrap(), (0, Way::Up, duplicating(0.4)));
         drop(sender);
         thread.join().unwrap().unwrap();
     }

@@ -11,7 +11,7 @@ use crate::netlink::{Message, Netlink, Route, queue_part};
 use crate::privilege::{self, Privilege};
 
 #[test]
-fn what_the_kernel_does_not_know_is_named() {
+fn an_algorithm_that_the_kernel_lacks_is_named() {
     let refused = |code| LinkError::refused("set netem", io::Error::from_raw_os_error(code));
     assert!(unknown(refused(libc::ENOENT)).to_string().contains("no `sch_netem`"));
     assert!(unknown(refused(libc::EOPNOTSUPP)).to_string().contains("no `veth`"));

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::axis_value::{
-    NO_LIMIT, asked_limit, client_parts, clients, factor, fault, level, limit, link, name, nodes, payload, quoted,
-    read, scale, switch, topology,
+    NO_LIMIT, client_parts, clients, factor, fault, level, limit, link, name, nodes, payload, quoted, read,
+    requested_limit, scale, switch, topology,
 };
 use super::endpoint::EndpointChoice;
 use super::raw::{BytesText, FactorText, LevelText, LimitText, RawSystem, SwitchText, TopologyText, WholeText};
@@ -179,7 +179,7 @@ impl Settings {
         self.protocol.clone_from(&choice.protocol);
         self.profile.clone_from(&choice.profile);
         self.qos = choice.qos;
-        self.limit = choice.limit.as_deref().and_then(asked_limit);
+        self.limit = choice.limit.as_deref().and_then(requested_limit);
         self.topology = choice.topology.unwrap_or(Topology::ONE);
         self.tls = choice.tls.unwrap_or(false);
         self.back_end.clone_from(&choice.back_end);
@@ -205,7 +205,7 @@ pub struct AxisRow {
     /// The values of an experiment.
     pub(super) values: fn(&Axes) -> Vec<Value>,
     /// Keeps the values at the positions that are `true`.
-    pub(super) keep: fn(&mut Axes, &[bool]),
+    pub(super) retain: fn(&mut Axes, &[bool]),
 }
 
 /// A value of an axis.
@@ -233,7 +233,7 @@ pub const AXES: &[AxisRow] = &[
             let written = |choice: &SystemChoice| (choice.label.clone(), choice.to_yaml());
             changes(&axes.system, written, Settings::choose)
         },
-        keep: |axes, kept| keep(&mut axes.system, kept),
+        retain: |axes, kept| retain(&mut axes.system, kept),
     },
     AxisRow {
         name: "workload",
@@ -243,7 +243,7 @@ pub const AXES: &[AxisRow] = &[
         contest: None,
         read: |raw, to, judge| read(&raw.workload, name(judge, Some(Word::Workload))).map(|found| to.workload = found),
         values: |axes| texts(&axes.workload, |to, name| to.workload.clone_from(name)),
-        keep: |axes, kept| keep(&mut axes.workload, kept),
+        retain: |axes, kept| retain(&mut axes.workload, kept),
     },
     AxisRow {
         name: "protocol",
@@ -253,7 +253,7 @@ pub const AXES: &[AxisRow] = &[
         contest: Some(1),
         read: |raw, to, judge| read(&raw.protocol, name(judge, Some(Word::Protocol))).map(|found| to.protocol = found),
         values: |axes| texts(&axes.protocol, |to, name| to.protocol = Some(name.clone())),
-        keep: |axes, kept| keep(&mut axes.protocol, kept),
+        retain: |axes, kept| retain(&mut axes.protocol, kept),
     },
     AxisRow {
         name: "profile",
@@ -263,7 +263,7 @@ pub const AXES: &[AxisRow] = &[
         contest: Some(5),
         read: |raw, to, judge| read(&raw.profile, name(judge, None)).map(|found| to.profile = found),
         values: |axes| texts(&axes.profile, |to, name| to.profile = Some(name.clone())),
-        keep: |axes, kept| keep(&mut axes.profile, kept),
+        retain: |axes, kept| retain(&mut axes.profile, kept),
     },
     AxisRow {
         name: "qos",
@@ -273,7 +273,7 @@ pub const AXES: &[AxisRow] = &[
         contest: Some(2),
         read: |raw, to, _| read(&raw.qos, level).map(|found| to.qos = found),
         values: |axes| numbers(&axes.qos, |to, level| to.qos = Some(*level)),
-        keep: |axes, kept| keep(&mut axes.qos, kept),
+        retain: |axes, kept| retain(&mut axes.qos, kept),
     },
     AxisRow {
         name: "topology",
@@ -288,7 +288,7 @@ pub const AXES: &[AxisRow] = &[
         contest: Some(4),
         read: |raw, to, _| read(&raw.topology, topology).map(|found| to.topology = found),
         values: |axes| texts(&axes.topology, |to, topology| to.topology = *topology),
-        keep: |axes, kept| keep(&mut axes.topology, kept),
+        retain: |axes, kept| retain(&mut axes.topology, kept),
     },
     AxisRow {
         name: "limit",
@@ -297,8 +297,8 @@ pub const AXES: &[AxisRow] = &[
         words: |value| if value == NO_LIMIT { "no limit".to_owned() } else { value.to_owned() },
         contest: Some(3),
         read: |raw, to, judge| read(&raw.limit, |text| limit(text, judge)).map(|found| to.limit = found),
-        values: |axes| texts(&axes.limit, |to, limit| to.limit = asked_limit(limit)),
-        keep: |axes, kept| keep(&mut axes.limit, kept),
+        values: |axes| texts(&axes.limit, |to, limit| to.limit = requested_limit(limit)),
+        retain: |axes, kept| retain(&mut axes.limit, kept),
     },
     AxisRow {
         name: "scale",
@@ -308,7 +308,7 @@ pub const AXES: &[AxisRow] = &[
         contest: None,
         read: |raw, to, _| read(&raw.scale, scale).map(|found| to.scale = found),
         values: |axes| numbers(&axes.scale, |to, scale| to.scale = *scale),
-        keep: |axes, kept| keep(&mut axes.scale, kept),
+        retain: |axes, kept| retain(&mut axes.scale, kept),
     },
     AxisRow {
         name: "rate",
@@ -318,7 +318,7 @@ pub const AXES: &[AxisRow] = &[
         contest: None,
         read: |raw, to, _| read(&raw.rate, factor).map(|found| to.rate = found),
         values: |axes| numbers(&axes.rate, |to, rate| to.rate = *rate),
-        keep: |axes, kept| keep(&mut axes.rate, kept),
+        retain: |axes, kept| retain(&mut axes.rate, kept),
     },
     AxisRow {
         name: "nodes",
@@ -328,7 +328,7 @@ pub const AXES: &[AxisRow] = &[
         contest: None,
         read: |raw, to, _| read(&raw.nodes, nodes).map(|found| to.nodes = found),
         values: |axes| numbers(&axes.nodes, |to, nodes| to.nodes = Some(*nodes)),
-        keep: |axes, kept| keep(&mut axes.nodes, kept),
+        retain: |axes, kept| retain(&mut axes.nodes, kept),
     },
     AxisRow {
         name: "payload",
@@ -341,7 +341,7 @@ pub const AXES: &[AxisRow] = &[
         values: |axes| {
             texts(&axes.payload, |to, size| to.payload_bytes = units::size(size).ok().map(|bytes| bytes.round() as u32))
         },
-        keep: |axes, kept| keep(&mut axes.payload, kept),
+        retain: |axes, kept| retain(&mut axes.payload, kept),
     },
     AxisRow {
         name: "link",
@@ -351,7 +351,7 @@ pub const AXES: &[AxisRow] = &[
         contest: None,
         read: |raw, to, _| read(&raw.link, link).map(|found| to.link = found),
         values: |axes| texts(&axes.link, |to, link| to.link = Some(link.clone())),
-        keep: |axes, kept| keep(&mut axes.link, kept),
+        retain: |axes, kept| retain(&mut axes.link, kept),
     },
     AxisRow {
         name: "fault",
@@ -361,7 +361,7 @@ pub const AXES: &[AxisRow] = &[
         contest: Some(6),
         read: |raw, to, _| read(&raw.fault, fault).map(|found| to.fault = found),
         values: |axes| texts(&axes.fault, |to, fault| to.fault = Some(fault.clone())),
-        keep: |axes, kept| keep(&mut axes.fault, kept),
+        retain: |axes, kept| retain(&mut axes.fault, kept),
     },
     AxisRow {
         name: "tls",
@@ -371,7 +371,7 @@ pub const AXES: &[AxisRow] = &[
         contest: Some(7),
         read: |raw, to, _| read(&raw.tls, switch).map(|found| to.tls = found),
         values: |axes| numbers(&axes.tls, |to, tls| to.tls = *tls),
-        keep: |axes, kept| keep(&mut axes.tls, kept),
+        retain: |axes, kept| retain(&mut axes.tls, kept),
     },
     AxisRow {
         name: "client",
@@ -384,7 +384,7 @@ pub const AXES: &[AxisRow] = &[
             let written = |client: &String| (client_parts(client).0.to_owned(), quoted(client));
             changes(&axes.client, written, |to, client| to.client = client_parts(client).1.map(str::to_owned))
         },
-        keep: |axes, kept| keep(&mut axes.client, kept),
+        retain: |axes, kept| retain(&mut axes.client, kept),
     },
 ];
 
@@ -449,7 +449,7 @@ fn numbers<T: Clone + Display + 'static>(values: &[T], change: fn(&mut Settings,
 }
 
 /// Keeps the values at the positions that are `true`.
-pub(super) fn keep<T>(values: &mut Vec<T>, kept: &[bool]) {
+pub(super) fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
     let mut kept = kept.iter();
     values.retain(|_| *kept.next().expect("there is one for each value"));
 }
@@ -489,7 +489,7 @@ mod tests {
             ((row.values)(&experiment.axes)[0].change)(&mut changed);
             assert_ne!(&changed, unchanged, "{} changes the runs of a cell", row.name);
             let mut cut = experiment.clone();
-            (row.keep)(&mut cut.axes, &[false]);
+            (row.retain)(&mut cut.axes, &[false]);
             assert!(!crate::experiment::axes(&cut).iter().any(|axis| axis.name == row.name), "{}", row.name);
         }
     }

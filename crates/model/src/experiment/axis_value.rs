@@ -18,7 +18,7 @@ pub(super) const NO_LIMIT: &str = "none";
 const LARGEST_NODES: u32 = 1_000;
 
 /// Limits as written; `None` for no limits.
-pub(super) fn asked_limit(limit: &str) -> Option<String> {
+pub(super) fn requested_limit(limit: &str) -> Option<String> {
     (limit != NO_LIMIT).then(|| limit.to_owned())
 }
 

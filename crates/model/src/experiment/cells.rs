@@ -87,7 +87,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
 }
 
 /// The system, and every other axis with more than one value; with the axis name where the value alone is not clear.
-fn telling<'a>(chosen: &'a [(&'a Dimension, &'a Value)]) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn distinguishing<'a>(chosen: &'a [(&'a Dimension, &'a Value)]) -> impl Iterator<Item = (&'a str, &'a str)> {
     chosen
         .iter()
         .enumerate()
@@ -99,7 +99,7 @@ fn telling<'a>(chosen: &'a [(&'a Dimension, &'a Value)]) -> impl Iterator<Item =
 const LONGEST_ID: usize = 120;
 
 fn id(chosen: &[(&Dimension, &Value)]) -> String {
-    let words: Vec<String> = telling(chosen)
+    let words: Vec<String> = distinguishing(chosen)
         .map(|(axis, value)| match axis {
             "system" | "workload" | "protocol" | "profile" => value.to_owned(),
             axis => format!("{}-{value}", axis.strip_prefix("set.").unwrap_or(axis)),
@@ -120,7 +120,7 @@ fn unique(taken: &mut BTreeSet<String>, id: &str) -> String {
 }
 
 fn label(chosen: &[(&Dimension, &Value)]) -> String {
-    telling(chosen).map(|(axis, value)| axis_words(axis, value)).collect::<Vec<_>>().join(", ")
+    distinguishing(chosen).map(|(axis, value)| axis_words(axis, value)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_look_alike_as_file_names_are_told_apart() {
+    fn ids_with_the_same_file_name_are_distinguished() {
         let found = cells(&experiment("system: [{system: a, label: x y}, {system: a, label: x-y}]"));
         assert_eq!((found[0].id.as_str(), found[1].id.as_str()), ("x-y", "x-y-2"));
     }
@@ -167,22 +167,23 @@ mod tests {
     #[test]
     fn clients_are_an_axis_by_their_labels() {
         let found = cells(&experiment("system: a, client: [pubmark, 'paho=python3 client.py', './own a=b', rustdds]"));
-        let told: Vec<_> = found.iter().map(|cell| (cell.label.as_str(), cell.settings.client.as_deref())).collect();
+        let found_labels: Vec<_> =
+            found.iter().map(|cell| (cell.label.as_str(), cell.settings.client.as_deref())).collect();
         let expected = [
             ("a, pubmark", None),
             ("a, paho", Some("python3 client.py")),
             ("a, ./own a=b", Some("./own a=b")),
             ("a, rustdds", Some("rustdds")),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found_labels, expected);
     }
 
     #[test]
     fn tls_is_an_axis_or_a_system_s_own() {
         let found = cells(&experiment("system: a, tls: [false, true]"));
-        let told: Vec<_> =
+        let found_labels: Vec<_> =
             found.iter().map(|cell| (cell.label.as_str(), cell.id.as_str(), cell.settings.tls)).collect();
-        assert_eq!(told, [("a, no TLS", "a_tls-false", false), ("a, TLS", "a_tls-true", true)]);
+        assert_eq!(found_labels, [("a, no TLS", "a_tls-false", false), ("a, TLS", "a_tls-true", true)]);
         let found = cells(&experiment("system: [a, {system: a, label: secured, tls: true}]"));
         assert_eq!(found.iter().map(|cell| cell.settings.tls).collect::<Vec<_>>(), [false, true]);
         for (axes, why) in [

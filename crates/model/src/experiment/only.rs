@@ -1,6 +1,6 @@
 //! A part of an experiment: some values of an axis instead of all, for instance only one system or one size.
 
-use super::axes::{AXES, keep};
+use super::axes::{AXES, retain};
 use super::cells::axes;
 use super::definition::Experiment;
 
@@ -39,28 +39,28 @@ impl Experiment {
         };
         let values = values.trim();
         // Case is ignored: a system is `Mosquitto` in one experiment and `mosquitto` in another.
-        let asked: Vec<&str> = match found.values.iter().any(|known| known.eq_ignore_ascii_case(values)) {
+        let requested: Vec<&str> = match found.values.iter().any(|known| known.eq_ignore_ascii_case(values)) {
             true => vec![values],
             false => values.split(',').map(str::trim).collect(),
         };
         if let Some(wrong) =
-            asked.iter().find(|asked| !found.values.iter().any(|known| known.eq_ignore_ascii_case(asked)))
+            requested.iter().find(|requested| !found.values.iter().any(|known| known.eq_ignore_ascii_case(requested)))
         {
             let (axis, values) = (found.name.clone(), found.values.clone());
             return Err(OnlyError::NoValue { axis, wrong: (*wrong).to_owned(), values });
         }
-        let kept = |value: &str| asked.iter().any(|asked| value.eq_ignore_ascii_case(asked));
-        let positions: Vec<bool> = found.values.iter().map(|value| kept(value)).collect();
+        let is_requested = |value: &str| requested.iter().any(|requested| value.eq_ignore_ascii_case(requested));
+        let positions: Vec<bool> = found.values.iter().map(|value| is_requested(value)).collect();
         match AXES.iter().find(|row| row.name == found.name) {
-            Some(row) => (row.keep)(&mut self.axes, &positions),
+            Some(row) => (row.retain)(&mut self.axes, &positions),
             None => {
                 let setting = self.axes.set.iter_mut().filter(|(key, _)| found.name == format!("set.{key}"));
-                setting.for_each(|(_, values)| keep(values, &positions));
+                setting.for_each(|(_, values)| retain(values, &positions));
             }
         }
         for paper in &mut self.papers {
             if let Some(column) = paper.columns.iter().position(|column| *column == found.name) {
-                paper.rows.retain(|row| kept(&row.at[column]));
+                paper.rows.retain(|row| is_requested(&row.at[column]));
             }
         }
         self.papers.retain(|paper| !paper.rows.is_empty());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_stays_with_its_figures() {
+    fn selected_values_stay_with_their_figures() {
         let found = only("system", "b").unwrap();
         assert_eq!(cells(&found).len(), 8);
         assert_eq!(found.papers[0].rows.len(), 1);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_varied_is_refused_by_name() {
+    fn a_setting_that_is_not_varied_is_refused_by_name() {
         assert!(
             matches!(only("qos", "1"), Err(OnlyError::NoAxis { wrong, axes }) if wrong == "qos" && axes.len() == 4)
         );

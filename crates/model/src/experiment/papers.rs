@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_no_cell_is_refused() {
+    fn a_value_that_fits_no_cell_is_refused() {
         let with = |figure: &str, columns: &str, row: &str| {
             read(&format!("  - {{source: s, figure: {figure}, columns: [{columns}], values: [[{row}]]}}\n"))
                 .unwrap_err()

@@ -129,14 +129,14 @@ pub(super) fn systems(
 }
 
 /// A key of a system, and the position of its value if it is given.
-type Given = (&'static str, Option<Span>);
+type SetKey = (&'static str, Option<Span>);
 
 fn span<K>(text: &Option<Text<K>>) -> Option<Span> {
     text.as_ref().map(|text| text.span)
 }
 
 /// Keys that only a system that pubmark starts may have.
-fn of_started(raw: &RawSystem) -> [Given; 7] {
+fn of_started(raw: &RawSystem) -> [SetKey; 7] {
     [
         ("profile", span(&raw.profile)),
         ("limit", span(&raw.limit)),
@@ -149,7 +149,7 @@ fn of_started(raw: &RawSystem) -> [Given; 7] {
 }
 
 /// Keys that only a system that already runs may have.
-fn of_running(raw: &RawSystem) -> [Given; 9] {
+fn of_running(raw: &RawSystem) -> [SetKey; 9] {
     [
         ("subscribe_endpoint", span(&raw.subscribe_endpoint)),
         ("node_exporter", span(&raw.node_exporter)),
@@ -234,7 +234,7 @@ fn label(full: &Spanned<RawSystem>) -> Result<String, Problem> {
 /// Refuses keys that belong to the other kind of system.
 fn check_keys(full: &Spanned<RawSystem>) -> Result<(), Problem> {
     let raw = &full.value;
-    let given = |keys: &[Given]| keys.iter().find_map(|(name, span)| Some((*name, (*span)?)));
+    let given = |keys: &[SetKey]| keys.iter().find_map(|(name, span)| Some((*name, (*span)?)));
     if raw.endpoint.is_some() {
         let Some((name, span)) = given(&of_started(raw)) else { return Ok(()) };
         return Err(Problem::new(
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_endpoint_cannot_have_is_named() {
+    fn keys_that_an_endpoint_cannot_have_are_named() {
         for (entry, message, help) in [
             ("{endpoint: 'mqtt://h'}", "an endpoint has no name", "label: ours"),
             ("{endpoint: 'mqtt://h', system: emqx}", "an endpoint has no name", "label: ours"),

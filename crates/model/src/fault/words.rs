@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_and_times_are_told() {
+    fn targets_and_times_are_described() {
         assert_eq!(fault(FaultKind::Kill, 1.0, None).target(), "the system");
         assert_eq!(fault(FaultKind::Reset, 0.2, Some("sensors")).target(), "20 % of the connections of sensors");
         assert_eq!(fault(FaultKind::Cut, 1.0, None).target(), "all connections");

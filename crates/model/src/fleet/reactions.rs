@@ -30,7 +30,7 @@ pub(super) struct Chains {
     /// Publishers and those that send less after their messages, ascending.
     pub slowdowns: Vec<Link>,
     /// A group that reacts to itself through a chain of reactions, if there is one.
-    pub circle: Option<u16>,
+    pub cycle: Option<u16>,
     /// Set if there are more publishers or reactions than can be numbered; then `links` is empty and only scheduled
     /// publishers exist.
     pub too_large: Option<TooLarge>,
@@ -190,8 +190,8 @@ fn in_order(mut links: Vec<Link>, devices: &[Device]) -> Chains {
             }
         }
     }
-    let circle = open.iter().position(|open| *open > 0).map(|publisher| devices[publisher].group);
-    Chains { links: ordered, circle, ..Chains::default() }
+    let cycle = open.iter().position(|open| *open > 0).map(|publisher| devices[publisher].group);
+    Chains { links: ordered, cycle, ..Chains::default() }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{Conditions, Delay, Distribution, Link, Loss, Rate, Step};
 
 /// Maximum number of steps of a series that are listed individually.
-const TOLD: usize = 8;
+const SHOWN_STEPS: usize = 8;
 
 impl Link {
     /// A line for each direction and step, or for both directions if they are equal.
@@ -20,9 +20,9 @@ fn describe(direction: &str, steps: &[Step]) -> Vec<String> {
         0 => format!("{direction}: {}", step.conditions.words()),
         at => format!("{direction} from {}: {}", time(at), step.conditions.words()),
     };
-    let mut lines: Vec<String> = steps.iter().take(TOLD).map(line).collect();
-    if steps.len() > TOLD {
-        lines.push(format!("{direction}: and {} further steps", steps.len() - TOLD));
+    let mut lines: Vec<String> = steps.iter().take(SHOWN_STEPS).map(line).collect();
+    if steps.len() > SHOWN_STEPS {
+        lines.push(format!("{direction}: and {} further steps", steps.len() - SHOWN_STEPS));
     }
     lines
 }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_told_in_bits_and_bytes_and_percent() {
+    fn conditions_are_described_in_bits_bytes_and_percent() {
         let conditions = Conditions {
             delay: Delay {
                 mean_ns: 20_000_000,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_stand_apart_only_where_they_differ() {
+    fn directions_are_described_separately_only_where_they_differ() {
         let slow = Conditions { rate: Some(Rate { bits_per_second: 8, queue_bytes: 1_500 }), ..Conditions::default() };
         let mut link = Link::symmetric("slow", slow);
         assert_eq!(link.lines(), ["both ways: 8 bit/s (1 B/s) with a queue of 1.5 KB"]);

@@ -69,7 +69,7 @@ fn listener_place(group: &RawSubscriber) -> Span {
 }
 
 /// The groups seen so far that use the same clients.
-struct Seen<'a> {
+struct ClientUse<'a> {
     count: u32,
     device: Option<&'a DeviceGroup>,
     listens: Option<Span>,
@@ -79,12 +79,13 @@ struct Seen<'a> {
 /// Groups that share connections must have the same number of members and the same kind of session, and must not end a
 /// connection that others use.
 fn check_clients(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
-    let mut seen: HashMap<&str, Seen<'_>> = HashMap::new();
+    let mut seen: HashMap<&str, ClientUse<'_>> = HashMap::new();
     for (group, raw) in workload.devices.iter().zip(&raw.devices) {
         let Some(client) = &group.client else { continue };
         let span = place(raw);
         check_device(group, span)?;
-        let entry = seen.entry(client).or_insert(Seen { count: group.count, device: None, listens: None, place: span });
+        let entry =
+            seen.entry(client).or_insert(ClientUse { count: group.count, device: None, listens: None, place: span });
         check_count(entry, group.count, client, span)?;
         match entry.device {
             Some(first) if !same_session(first, group) => return Err(different(client, span, entry.place)),
@@ -96,7 +97,8 @@ fn check_clients(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> 
         let Some(client) = &group.client else { continue };
         let span = listener_place(raw);
         check_subscriber(group, span)?;
-        let entry = seen.entry(client).or_insert(Seen { count: group.count, device: None, listens: None, place: span });
+        let entry =
+            seen.entry(client).or_insert(ClientUse { count: group.count, device: None, listens: None, place: span });
         check_count(entry, group.count, client, span)?;
         if entry.device.is_some_and(|device| device.session != group.session || device.identity != group.identity) {
             return Err(different(client, span, entry.place));
@@ -129,7 +131,7 @@ fn different(client: &str, span: Span, first: Span) -> Problem {
         .help("give them the same `session`, `credentials`, `in_flight_window` and `mqtt`")
 }
 
-fn check_count(entry: &Seen<'_>, count: u32, client: &str, span: Span) -> Result<(), Problem> {
+fn check_count(entry: &ClientUse<'_>, count: u32, client: &str, span: Span) -> Result<(), Problem> {
     if entry.count == count {
         return Ok(());
     }
@@ -181,8 +183,8 @@ fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem
                 .at(when.span, "this group has no `client`")
                 .help("name a `client` here and in a group of subscribers that receives the messages"));
         }
-        let asks = group.topic.0.contains("{trigger");
-        if asks && !reacts {
+        let has_trigger = group.topic.0.contains("{trigger");
+        if has_trigger && !reacts {
             return Err(Problem::new(
                 ProblemKind::UnknownPlaceholder,
                 "`{trigger}` is the device that triggered a reaction",
@@ -198,7 +200,7 @@ fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem
             .at(place(&raw.devices[reacting]), "the first group that reacts")
             .help(too_large.hint())
     })?;
-    if let Some(group) = fleet.circle() {
+    if let Some(group) = fleet.cycle() {
         let name = &workload.devices[usize::from(group)].name;
         return Err(conflict(format!("`{name}` reacts to its own reactions in the end"))
             .at(place(&raw.devices[usize::from(group)]), "a chain without end")

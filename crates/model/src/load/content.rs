@@ -49,8 +49,8 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
         return Ok(());
     }
     let fleet = Fleet::new(workload, 1);
-    let heard = groups_heard(workload, &fleet);
-    for ((group, raw), heard) in workload.subscribers.iter().zip(&raw.subscribers).zip(heard) {
+    let received = groups_received(workload, &fleet);
+    for ((group, raw), received) in workload.subscribers.iter().zip(&raw.subscribers).zip(received) {
         let (Some(predicate), Some(filter)) = (&group.predicate, &raw.r#where) else { continue };
         let text = text_of(filter);
         let reacts = |device: &&DeviceGroup| {
@@ -62,7 +62,7 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
                 .at(text.span, format!("device group `{}` is on the same client and reacts", device.name))
                 .help("leave `where` out, or subscribe with a group on another client"));
         }
-        for place in heard {
+        for place in received {
             let device = &workload.devices[usize::from(place)];
             let messages = device.json_examples(EXAMPLES).ok_or_else(|| no_json(device, text))?;
             predicate.check(&device.name, &messages).map_err(|error| wrong(text, error))?;
@@ -81,8 +81,8 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
 }
 
 /// For each subscriber group: the device groups that it receives from.
-fn groups_heard(workload: &Workload, fleet: &Fleet) -> Vec<BTreeSet<u16>> {
-    let mut heard = vec![BTreeSet::new(); workload.subscribers.len()];
+fn groups_received(workload: &Workload, fleet: &Fleet) -> Vec<BTreeSet<u16>> {
+    let mut received = vec![BTreeSet::new(); workload.subscribers.len()];
     let all = fleet.streams(workload);
     // Subscribers with the same filters share a list.
     let mut seen = HashSet::new();
@@ -90,10 +90,10 @@ fn groups_heard(workload: &Workload, fleet: &Fleet) -> Vec<BTreeSet<u16>> {
         let has_predicate = workload.subscribers[usize::from(subscriber.group)].predicate.is_some();
         if has_predicate && seen.insert((subscriber.group, Arc::as_ptr(streams))) {
             let groups = streams.iter().map(|entry| fleet.devices()[entry.publisher as usize].group);
-            heard[usize::from(subscriber.group)].extend(groups);
+            received[usize::from(subscriber.group)].extend(groups);
         }
     }
-    heard
+    received
 }
 
 /// A device group whose messages a predicate refers to, and whose sizes truncate its document.
@@ -101,8 +101,8 @@ pub(crate) fn cut(workload: &Workload) -> Option<&DeviceGroup> {
     if workload.subscribers.iter().all(|group| group.predicate.is_none()) {
         return None;
     }
-    let heard = groups_heard(workload, &Fleet::new(workload, 1));
-    let groups = heard.into_iter().flatten().map(|place| &workload.devices[usize::from(place)]);
+    let received = groups_received(workload, &Fleet::new(workload, 1));
+    let groups = received.into_iter().flatten().map(|place| &workload.devices[usize::from(place)]);
     groups.into_iter().find(|group| group.json_document_needs().is_some() && group.json_examples(1).is_none())
 }
 

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_system_takes_is_refused_and_no_cell_is_shown() {
+    fn a_setting_that_no_system_accepts_is_refused() {
         for (text, reason) in [
             ("client_id\na\u{0}b\n", "a control character in `client_id`"),
             ("user,password\na,planted\u{7f}\n", "a control character in `password`"),

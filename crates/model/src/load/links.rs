@@ -148,7 +148,7 @@ fn down<'a>(
 }
 
 /// A group with its link.
-struct Behind<'a> {
+struct GroupLink<'a> {
     client: Option<&'a str>,
     link: Option<&'a Spanned<String>>,
     place: Span,
@@ -195,15 +195,15 @@ fn unknown(link: &Spanned<String>, workload: &Workload, presets: &[Link]) -> Pro
         .help(suggest::among(&link.value, &names))
 }
 
-fn groups(raw: &RawWorkload) -> Vec<Behind<'_>> {
+fn groups(raw: &RawWorkload) -> Vec<GroupLink<'_>> {
     fn behind<'a>(
         name: Option<&Spanned<String>>,
         otherwise: Span,
         client: Option<&'a Spanned<String>>,
         link: Option<&'a Spanned<String>>,
-    ) -> Behind<'a> {
+    ) -> GroupLink<'a> {
         let place = name.map_or(otherwise, |name| name.span);
-        Behind { client: client.map(|client| client.value.as_str()), link, place }
+        GroupLink { client: client.map(|client| client.value.as_str()), link, place }
     }
     let devices = raw.devices.iter().map(|group| {
         let name = group.name.as_ref().or(group.r#type.as_ref());
@@ -219,15 +219,15 @@ fn groups(raw: &RawWorkload) -> Vec<Behind<'_>> {
 }
 
 /// Groups on one connection must use the same link.
-fn check_clients(groups: &[Behind<'_>]) -> Result<(), Problem> {
-    let mut first_of: BTreeMap<&str, &Behind<'_>> = BTreeMap::new();
+fn check_clients(groups: &[GroupLink<'_>]) -> Result<(), Problem> {
+    let mut first_of: BTreeMap<&str, &GroupLink<'_>> = BTreeMap::new();
     for group in groups {
         let Some(client) = group.client else { continue };
         let first = *first_of.entry(client).or_insert(group);
-        let of = |group: &Behind<'_>| of_group(group.link).unwrap_or_else(|| NO_LINK.to_owned());
+        let of = |group: &GroupLink<'_>| of_group(group.link).unwrap_or_else(|| NO_LINK.to_owned());
         let (one, other) = (of(first), of(group));
         if one != other {
-            let place = |group: &Behind<'_>| group.link.map_or(group.place, |link| link.span);
+            let place = |group: &GroupLink<'_>| group.link.map_or(group.place, |link| link.span);
             return Err(Problem::new(
                 ProblemKind::Conflict,
                 format!("groups on one connection (`client: {client}`) are behind different links"),

@@ -10,7 +10,7 @@ use crate::workload::Workload;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
     /// Name that the placement was written for: a group, or a name for several groups.
-    pub who: String,
+    pub subject: String,
     /// Whether no group has this name.
     pub is_unknown: bool,
     /// What is wrong.
@@ -38,7 +38,7 @@ fn check_names(workload: &Workload) -> Result<(), Misplaced> {
     let reserved = [DEFAULT, DEVICES, SUBSCRIBERS].into_iter().find(|word| names.contains(word));
     if let Some(word) = reserved.filter(|_| workload.placement != Placements::default()) {
         return Err(Misplaced {
-            who: word.to_owned(),
+            subject: word.to_owned(),
             is_unknown: false,
             message: format!("a group is called `{word}`, and in a placement this stands for several groups"),
             hint: "call the group otherwise".to_owned(),
@@ -49,7 +49,7 @@ fn check_names(workload: &Workload) -> Result<(), Misplaced> {
         Some(group) => {
             let names: Vec<&str> = names.into_iter().chain([DEFAULT, DEVICES, SUBSCRIBERS]).collect();
             Err(Misplaced {
-                who: group.clone(),
+                subject: group.clone(),
                 is_unknown: true,
                 message: format!("there is no group `{group}` to place"),
                 hint: suggest::among(group, &names),
@@ -69,7 +69,7 @@ fn check_copies(workload: &Workload) -> Result<(), Misplaced> {
     for group in &workload.devices {
         if let Placement::Each(key) = workload.placement_of_devices(group) {
             return Err(Misplaced {
-                who: named_by(workload, &group.name, group.client.as_deref(), DEVICES),
+                subject: named_by(workload, &group.name, group.client.as_deref(), DEVICES),
                 is_unknown: false,
                 message: format!(
                     "devices of `{}` would be there once for each `{key}`, and only subscribers can",
@@ -101,7 +101,7 @@ fn check_copies(workload: &Workload) -> Result<(), Misplaced> {
             continue;
         };
         return Err(Misplaced {
-            who: named_by(workload, &group.name, group.client.as_deref(), SUBSCRIBERS),
+            subject: named_by(workload, &group.name, group.client.as_deref(), SUBSCRIBERS),
             is_unknown: false,
             message,
             hint,
@@ -130,9 +130,9 @@ fn check_connections(workload: &Workload) -> Result<(), Misplaced> {
         if other == placement || is_by_side(first, other) && is_by_side(name, placement) {
             continue;
         }
-        let who = [name.as_str(), first, client].into_iter().find(|word| placements.groups.contains_key(*word));
+        let subject = [name.as_str(), first, client].into_iter().find(|word| placements.groups.contains_key(*word));
         return Err(Misplaced {
-            who: who.unwrap_or(DEFAULT).to_owned(),
+            subject: subject.unwrap_or(DEFAULT).to_owned(),
             is_unknown: false,
             message: format!("`{first}` ({other}) and `{name}` ({placement}) share the connections `{client}`"),
             hint: format!("name the connections: `{client}={}`", if other.key().is_some() { other } else { placement }),

@@ -33,7 +33,7 @@ impl RequestPlan {
             requesters += 1;
             in_flight += u64::from(requests.in_flight);
             answers = answers.zip(flows[usize::from(device.group)]).map(|(mut sum, flow)| {
-                sum.add(&flow.answered(1.0, reply_bytes));
+                sum.add(&flow.reply_traffic(1.0, reply_bytes));
                 sum
             });
         }

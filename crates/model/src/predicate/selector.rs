@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_selectors_cannot_say_is_refused_at_its_place() {
+    fn predicates_beyond_selectors_are_refused_at_their_position() {
         for (text, underlined, reason) in [
             ("payload.n > 1 && payload.room < 'hall'", "payload.room < 'hall'", "an order of texts"),
             (r#"payload["a b"] == 1"#, r#"payload["a b"]"#, "other characters than letters"),

@@ -44,7 +44,7 @@ fn expressions_have_their_values() {
 }
 
 #[test]
-fn what_a_document_lacks_is_said() {
+fn a_field_that_a_document_lacks_is_reported() {
     for text in [
         "payload.missing > 3",
         "payload.room > 3",

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_ends() {
+    fn a_given_up_run_ends() {
         let workload = load("smart-city", &LoadOptions::default()).unwrap();
         let fleet = Fleet::new(&workload, 1);
         assert_eq!(summary_unless(&workload, &fleet, 1, &MINUTE, &AtomicBool::new(true)), None);

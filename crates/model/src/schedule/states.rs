@@ -43,7 +43,7 @@ impl StateRule {
             RandomTime::Fixed(length) => scale(start.bits(1), nanoseconds(length)),
         };
         position.turn = state as i64;
-        self.stay(position, key, position.due_ns, rest_ns, end_ns);
+        self.continue_state(position, key, position.due_ns, rest_ns, end_ns);
     }
 
     pub fn advance(&self, position: &mut Position, key: u64, end_ns: i64) {
@@ -51,7 +51,7 @@ impl StateRule {
         position.due_ns = position.due_ns.saturating_add(interval_ns);
         if position.due_ns >= position.base_ns {
             let (from_ns, length_ns) = (position.base_ns, self.change(position, key));
-            self.stay(position, key, from_ns, length_ns, end_ns);
+            self.continue_state(position, key, from_ns, length_ns, end_ns);
         }
     }
 
@@ -66,7 +66,7 @@ impl StateRule {
     /// Finds the first message from `from_ns` on, in the state that then lasts for `length_ns`, or in the first state after
     /// it that has a message. The first message of a state is at a random point of its interval, so that the mean rate is
     /// correct even for short states.
-    fn stay(&self, position: &mut Position, key: u64, mut from_ns: i64, mut length_ns: i64, end_ns: i64) {
+    fn continue_state(&self, position: &mut Position, key: u64, mut from_ns: i64, mut length_ns: i64, end_ns: i64) {
         position.due_ns = NEVER;
         while from_ns < end_ns {
             position.base_ns = from_ns.saturating_add(length_ns);

@@ -76,7 +76,7 @@ fn the_largest_size_covers_every_draw() {
 }
 
 #[test]
-fn a_wrong_template_is_refused_at_its_place() {
+fn a_wrong_template_is_refused_at_its_position() {
     for (text, underlined, reason) in [
         ("[1, {{norml 1 2}}]", "{{norml 1 2}}", "unknown field"),
         ("[{{}}]", "{{}}", "unknown field"),

@@ -115,7 +115,7 @@ fn a_filter_can_be_the_brokers() {
 }
 
 #[test]
-fn a_document_that_its_payload_holds_can_be_asked() {
+fn a_document_that_fits_its_payload_can_be_filtered() {
     let text = asks("fixed/#", "payload.temperature > 3").replace("payload: 40B", "payload: 64B");
     assert!(read(&text).unwrap().subscribers[0].predicate.is_some());
 }

@@ -352,7 +352,7 @@ fn names_of_workloads_are_suggested() {
 }
 
 #[test]
-fn a_good_file_is_taken() {
+fn a_valid_file_is_accepted() {
     let workload = read(&group("every: 1s\npayload: 100B")).unwrap();
     assert_eq!(workload.devices[0].count, 3);
     assert!(workload.deviations.is_empty());

@@ -73,7 +73,7 @@ fn what_cannot_be_is_refused_where_it_stands() {
 }
 
 #[test]
-fn faults_of_the_command_line_replace_those_of_the_file_and_say_so() {
+fn faults_of_the_command_line_replace_those_of_the_file_with_a_notice() {
     let text = broken("{kind: kill, at: 30s}");
     let workload = chosen(&text, &["pause:at=1s,for=1s"]).unwrap();
     assert_eq!(workload.faults.iter().map(|fault| fault.kind).collect::<Vec<_>>(), [FaultKind::Pause]);

@@ -121,7 +121,7 @@ fn packets_are_judged_by_the_systems_limit() {
 }
 
 #[test]
-fn overlaps_deaf_subscribers_and_slow_ones_are_told() {
+fn overlaps_subscribers_without_devices_and_slow_ones_are_reported() {
     let text = group("every: 10ms\npayload: 100B\ntopic: a/{index}").replace(
         "  - filters: [\"#\"]\n",
         "  - {name: twice, filters: [a/+, a/1]}\n  - {name: deaf, filters: [b/#]}\n  - {name: slow, filters: ['#'], processing: 5ms}\n",

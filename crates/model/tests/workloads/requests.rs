@@ -25,7 +25,7 @@ responders:
 }
 
 #[test]
-fn what_a_group_does_not_say_is_as_in_mq_bench() {
+fn defaults_of_a_group_are_those_of_mq_bench() {
     let workload = read(&both("", "")).unwrap();
     let asks = &workload.devices[0];
     assert_eq!(asks.requests, Some(Requests { timeout: Duration::from_secs(5), in_flight: 10 }));
@@ -41,7 +41,7 @@ fn what_a_group_does_not_say_is_as_in_mq_bench() {
 }
 
 #[test]
-fn everything_a_group_may_say_is_read() {
+fn every_key_of_a_group_is_read() {
     let text = both(
         ", count: 3, qos: 1, timeout: 250ms, in_flight: 40, arrival: poisson",
         ", count: 2, shared: workers, answer: 2KiB, concurrency: 4, queue: 0, qos: 1",
@@ -86,7 +86,7 @@ fn what_cannot_be_is_refused_and_says_why() {
 }
 
 #[test]
-fn every_request_has_exactly_one_who_answers() {
+fn every_request_has_exactly_one_responder() {
     let nobody = both("", "").replace("q/+", "other/+");
     assert!(refused(&nobody).to_string().contains("no responder replies to requests to `q/0-0`"));
     let alone = both("", "").replace("requesters:", "other:").replace("other:", "requesters: []\nunused:");
@@ -102,7 +102,7 @@ fn every_request_has_exactly_one_who_answers() {
 }
 
 #[test]
-fn responders_without_requesters_answer_nobody() {
+fn responders_without_requesters_reply_to_nobody() {
     let text = "name: test
 devices:
   - {name: sensor, every: 1s, payload: 100B}
@@ -114,13 +114,13 @@ responders:
 }
 
 #[test]
-fn names_are_different_among_all_who_send() {
+fn names_are_unique_among_all_publishers() {
     let text = both("", "").replace("devices: []", "devices: [{name: asks, every: 1s, payload: 100B}]");
     assert!(refused(&text).to_string().contains("are called `asks`"));
 }
 
 #[test]
-fn the_plan_counts_answers_both_ways() {
+fn the_plan_counts_replies_in_both_directions() {
     let settings =
         [("requesters", "20"), ("rate", "5/s"), ("answer", "2KB"), ("payload", "100B"), ("processing", "4ms")];
     let workload = load::load("request-reply", &with(&settings)).unwrap();
@@ -138,7 +138,7 @@ fn the_plan_counts_answers_both_ways() {
 }
 
 #[test]
-fn a_requester_knows_by_which_filter_its_responder_hears_it() {
+fn each_requester_has_the_filter_of_its_responder() {
     let text = both(", count: 2", "").replace(
         "responders:\n",
         "  - {name: asks-others, rate: 10/s, payload: 100B, topic: \"r/{device}/x\", count: 2}

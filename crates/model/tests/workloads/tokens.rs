@@ -39,7 +39,7 @@ fn tokens(workload: &Workload) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_tokens_say_is_filled_in_for_each_client() {
+fn claims_of_tokens_are_filled_in_for_each_client() {
     let folder = folder();
     let token = "{algorithm: HS256, file: secret, lifetime: 30s, claims: {sub: '{device}', aud: [a, '{user}'], id: '{client_id}'}}";
     let workload =
@@ -61,7 +61,7 @@ fn what_tokens_say_is_filled_in_for_each_client() {
 }
 
 #[test]
-fn what_is_wrong_with_a_token_is_said_and_no_key_is_shown() {
+fn an_error_about_a_token_shows_no_key() {
     let folder = folder();
     for (credentials, message) in [
         ("{token: {algorithm: HS256}}", "a token has no key to sign it with"),

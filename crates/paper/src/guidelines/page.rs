@@ -8,7 +8,7 @@ use super::{Collection, Evidence, machine};
 use crate::definition::{self, Better, Need};
 use crate::guidelines::ranking::{DELIVERED_AT_LEAST, Ranked};
 use crate::record::{Outcome, StatementResult};
-use crate::words::{self, Laid};
+use crate::words::{self, TableLayout};
 
 /// Mark of a figure from a single run.
 const ONCE: &str = "¹";
@@ -120,8 +120,8 @@ fn figure_words(answer: &Evidence<'_>) -> String {
             format!("{} up to which everything is delivered{place}", words::axes(std::slice::from_ref(along)))
         }
         Better::Smaller | Better::Larger => {
-            let laid = Laid::of(answer.table);
-            match laid.unit.symbol {
+            let layout = TableLayout::of(answer.table);
+            match layout.unit.symbol {
                 "" => format!("{}{place}", answer.table.figure),
                 symbol => format!("{} in {symbol}{place}", answer.table.figure),
             }
@@ -136,7 +136,7 @@ fn value(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
         Better::Further(_) => format!("{low}"),
         Better::Smaller | Better::Larger => {
             let lower = (low < high).then_some(low);
-            Laid::of(answer.table).unit.bounds([lower, Some(high)])
+            TableLayout::of(answer.table).unit.bounds([lower, Some(high)])
         }
     }
 }

@@ -37,9 +37,9 @@ pub fn control_groups() -> Finding {
         Version::None => return Finding::limited("none are mounted: `--limit` is refused", fix),
         version => version.shown(),
     };
-    let wanted = CgroupLimits { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
+    let required = CgroupLimits { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
     let name = format!("pubmark-{}-doctor", std::process::id());
-    match Plan::new(&layout, &name, &wanted).and_then(Plan::make) {
+    match Plan::new(&layout, &name, &required).and_then(Plan::make) {
         Ok(made) => {
             // The group has no processes. If it cannot be removed, the next run treats it as abandoned.
             made.folders().iter().for_each(|folder| drop(fs::remove_dir(folder)));

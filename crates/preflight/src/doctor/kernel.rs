@@ -145,15 +145,15 @@ fn stamp_seen() -> std::io::Result<bool> {
     let listener = listen()?;
     let mut sender = TcpStream::connect(listener.local_addr()?)?;
     let (receiver, _) = listener.accept()?;
-    let wanted: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    let required: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
     // SAFETY: the option's value is a c_uint of the length given.
     let set = unsafe {
         libc::setsockopt(
             receiver.as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_TIMESTAMPING,
-            (&raw const wanted).cast(),
-            size_of_val(&wanted) as libc::socklen_t,
+            (&raw const required).cast(),
+            size_of_val(&required) as libc::socklen_t,
         )
     };
     if set != 0 {

@@ -44,7 +44,7 @@ mod tests {
     use crate::doctor::Fitness;
 
     #[test]
-    fn what_is_missing_comes_with_the_command_that_installs_it() {
+    fn a_missing_program_comes_with_its_install_command() {
         let builtin = Definition::load("builtin").unwrap();
         assert_eq!(of(std::slice::from_ref(&builtin)).fitness, Fitness::Good);
         let mut absent = builtin.clone();

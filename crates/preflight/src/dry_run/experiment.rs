@@ -126,10 +126,10 @@ fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
             _ => "this machine".to_owned(),
         };
         let verdicts = RunPlan::new(&run.workload, &options).verdicts(&machine);
-        let wanting: Vec<&str> = verdicts.iter().filter(|verdict| !verdict.ok).map(|verdict| &*verdict.what).collect();
-        text.push_str(&match wanting.is_empty() {
+        let missing: Vec<&str> = verdicts.iter().filter(|verdict| !verdict.ok).map(|verdict| &*verdict.what).collect();
+        text.push_str(&match missing.is_empty() {
             true => format!("  {who} can carry the load of `{label}`, as far as can be told\n"),
-            false => format!("  {who} cannot carry the load of `{label}`: {}\n", wanting.join(", ")),
+            false => format!("  {who} cannot carry the load of `{label}`: {}\n", missing.join(", ")),
         });
     }
     Ok(text)

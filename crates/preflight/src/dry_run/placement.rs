@@ -102,7 +102,7 @@ placement: {cameras: site=edge, dashboards: each site, store: site=cloud}
 ";
 
     #[test]
-    fn a_plan_says_who_runs_where() {
+    fn a_plan_lists_the_clients_of_each_node() {
         let workload = parse("w.yaml", TEXT, &LoadOptions::default()).expect("a workload");
         let known: Vec<Labels> =
             ["site=edge", "site=edge", "site=cloud"].map(|label| labels(&[label]).expect("labels")).to_vec();

@@ -22,14 +22,14 @@ use crate::doctor::kernel;
 
 /// Calculates the plan; with `on_machine`, compares it with this machine, which takes two seconds.
 pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
-    let (spec, workload, wanted) = (&run.spec, &run.workload, &run.wanted);
+    let (spec, workload, required) = (&run.spec, &run.workload, &run.wanted);
     let options = PlanOptions {
         nodes: spec.node_count(),
         labels: spec.node_labels(),
         duration: spec.window.duration,
-        tls: wanted.is_encrypted(),
-        packet_limit_bytes: wanted.packet_limit_bytes(),
-        endpoints: wanted.brokers() as u32,
+        tls: required.is_encrypted(),
+        packet_limit_bytes: required.packet_limit_bytes(),
+        endpoints: required.brokers() as u32,
         source_addresses: spec.connection.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
     };
     let nodes = NodeLabels { nodes: options.nodes, labels: &options.labels };
@@ -39,7 +39,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
     let variant = if workload.has_readings { format!(", {}", workload.variant.as_str()) } else { String::new() };
     field("workload", format!("{}{variant}, scale {}, seed {}", workload.name, workload.scale, spec.load.seed));
-    field("system", format!("{} over {}", wanted.shown(), run.spoken.title()));
+    field("system", format!("{} over {}", required.shown(), run.spoken.title()));
     let window = &spec.window;
     let times = [window.warmup, window.duration, window.drain].map(seconds);
     field("time", format!("{} warm-up, {} measured, up to {} for late messages", times[0], times[1], times[2]));
@@ -188,15 +188,15 @@ fn judged(verdicts: &[Verdict], nodes: u32) -> String {
             amount(verdict.unit, verdict.available),
         ));
     }
-    let wanting: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.ok).collect();
+    let missing: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.ok).collect();
     text.push('\n');
     let machine = if nodes > 1 { format!("{nodes} nodes like this machine") } else { "this machine".to_owned() };
-    if wanting.is_empty() {
+    if missing.is_empty() {
         text.push_str(&format!("  {machine} can run it, as far as these figures tell\n"));
     } else {
         text.push_str(&format!("  {machine} cannot run it:\n"));
     }
-    for verdict in wanting {
+    for verdict in missing {
         let times = three_digits(verdict.needed / verdict.available);
         text.push_str(&format!("    {}: needs {times} times what there is\n", verdict.what));
         if verdict.note.contains("`--") {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_says_by_how_much() {
+    fn a_load_that_is_too_high_is_reported_with_the_excess() {
         let text = both_parts("smart-factory-10x", 5);
         assert!(text.contains("✗ link of the system"), "{text}");
         assert!(text.contains("    link of the system: needs 1.94 times what there is"), "{text}");
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_says_so() {
+    fn a_load_that_fits_is_reported() {
         let text = both_parts("smart-home", 1);
         assert!(!text.contains('✗') && text.contains("this machine can run it"), "{text}");
         assert!(text.contains("20 devices, 1 subscriber: 21 connections"), "{text}");
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_told_with_their_groups() {
+    fn links_are_listed_with_their_groups() {
         let text = links(&smart_home(&["gprs"], &[]));
         assert!(
             text.contains("link gprs") && text.contains("up: 500 ms ± 100 ms (normal), 20 kbit/s (2.5 kB/s)"),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_with_their_times() {
+    fn faults_are_listed_with_their_times() {
         let workload = smart_home(&[], &["kill:at=30s,for=5s", "reset:at=45s,share=20%"]);
         let found = fault::occurrences(&workload.faults, 1, Duration::from_secs(60)).expect("they fit");
         let expected = "  fault kill            at 30 s for 5 s of the system\n  \

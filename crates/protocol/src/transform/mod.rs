@@ -79,12 +79,12 @@ impl TransformedBody {
 
     /// Makes the body of a message, unless it is the one that was made last.
     pub fn make(&self, message: &Filled) -> BodySize {
-        self.with_made(message, |last| BodySize { bytes: last.body.len() as u32, costs: last.costs })
+        self.with_last_body(message, |last| BodySize { bytes: last.body.len() as u32, costs: last.costs })
     }
 
     /// Appends `bytes` bytes of the body, from its byte `skipped` on; zeros behind its end.
     pub(crate) fn append(&self, message: &Filled, skipped: usize, bytes: usize, out: &mut Vec<u8>) {
-        self.with_made(message, |last| {
+        self.with_last_body(message, |last| {
             let end = out.len() + bytes;
             let rest = last.body.get(skipped..).unwrap_or_default();
             out.extend_from_slice(&rest[..bytes.min(rest.len())]);
@@ -92,7 +92,7 @@ impl TransformedBody {
         });
     }
 
-    fn with_made<T>(&self, message: &Filled, look: impl FnOnce(&Last) -> T) -> T {
+    fn with_last_body<T>(&self, message: &Filled, read: impl FnOnce(&Last) -> T) -> T {
         let mut last = self.shard.0.lock().unwrap_or_else(PoisonError::into_inner);
         if last.of != Some(*message) {
             let Last { transformer, of, body, costs } = &mut *last;
@@ -102,7 +102,7 @@ impl TransformedBody {
             *costs = transformer.apply(&self.steps, name, body);
             *of = Some(*message);
         }
-        look(&last)
+        read(&last)
     }
 }
 

@@ -66,7 +66,7 @@ impl Transformer {
     ///
     /// # Errors
     /// The body is not what [`Transformer::apply`] made for this message.
-    pub fn undo(
+    pub fn reverse(
         &mut self,
         steps: &KeyedSteps,
         name: MessageName,
@@ -77,7 +77,7 @@ impl Transformer {
         let mut began_ns = clock::thread_cpu_ns();
         for (place, step) in steps.0.iter().enumerate().rev() {
             let bytes_before = body.len() as u32;
-            self.undo_one(step, name, most, body).ok_or(Corrupt { step: place })?;
+            self.reverse_one(step, name, most, body).ok_or(Corrupt { step: place })?;
             let ended_ns = clock::thread_cpu_ns();
             costs[place] = StepCost { cpu_ns: ended_ns - began_ns, bytes_before, bytes_after: body.len() as u32 };
             began_ns = ended_ns;
@@ -96,7 +96,7 @@ impl Transformer {
         std::mem::swap(&mut self.other, body);
     }
 
-    fn undo_one(&mut self, step: &KeyedStep, name: MessageName, most: usize, body: &mut Vec<u8>) -> Option<()> {
+    fn reverse_one(&mut self, step: &KeyedStep, name: MessageName, most: usize, body: &mut Vec<u8>) -> Option<()> {
         match step {
             KeyedStep::Compress(Compression::Zlib(_)) => self.expand_zlib(most, body),
             KeyedStep::Compress(Compression::Zstd(_)) => self.expand_zstd(most, body),
@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_done_is_undone(
+        fn every_step_is_reversed(
             steps in any_steps(), body in proptest::collection::vec(0..4u8, 0..3_000), seed in any::<u64>(),
         ) {
             let keyed = KeyedSteps::of(&steps, seed, NAME.publisher);
@@ -251,10 +251,10 @@ mod tests {
                 let mut received = sent.clone();
                 // Between the steps it may be larger than in the end: a signature under a compression.
                 let most = body.len() + 28 + 64;
-                let undone = subscriber.undo(&keyed, NAME, most, &mut received);
+                let reversed = subscriber.reverse(&keyed, NAME, most, &mut received);
                 prop_assert_eq!(&received[..], body);
-                let undone = undone.expect("it was not changed");
-                prop_assert!((0..steps.len()).all(|step| undone[step].bytes_after == costs[step].bytes_before));
+                let reversed = reversed.expect("it was not changed");
+                prop_assert!((0..steps.len()).all(|step| reversed[step].bytes_after == costs[step].bytes_before));
             }
         }
 
@@ -271,11 +271,11 @@ mod tests {
                 true => received.truncate(at.index(sent.len())),
                 false => received[at.index(sent.len())] ^= 1 << bit,
             }
-            let undone = Transformer::default().undo(&keyed, NAME, body.len() * 2, &mut received);
+            let reversed = Transformer::default().reverse(&keyed, NAME, body.len() * 2, &mut received);
             let compresses = |step: &Step| matches!(step, Step::Compress(_));
             // Some bits of a compressed stream do not matter: then the output is still right. zstd alone has no checksum.
             let is_the_same = !cut && steps.last().is_some_and(compresses) && (received == body || steps.len() == 1);
-            prop_assert!(undone.is_err() || is_the_same);
+            prop_assert!(reversed.is_err() || is_the_same);
         }
     }
 
@@ -286,12 +286,12 @@ mod tests {
             let mut sent = b"a body".to_vec();
             let mut transformer = Transformer::default();
             transformer.apply(&keyed(1, 3), NAME, &mut sent);
-            let mut undo = |keyed: &KeyedSteps, name| transformer.undo(keyed, name, 100, &mut sent.clone());
-            assert!(undo(&keyed(1, 3), NAME).is_ok());
+            let mut reverse = |keyed: &KeyedSteps, name| transformer.reverse(keyed, name, 100, &mut sent.clone());
+            assert!(reverse(&keyed(1, 3), NAME).is_ok());
             let other = MessageName { sequence: 8, ..NAME };
-            assert_eq!(undo(&keyed(1, 3), other), Err(Corrupt { step: 0 }), "{step}: other message");
-            assert_eq!(undo(&keyed(1, 4), NAME), Err(Corrupt { step: 0 }), "{step}: other device");
-            assert_eq!(undo(&keyed(2, 3), NAME), Err(Corrupt { step: 0 }), "{step}: other seed");
+            assert_eq!(reverse(&keyed(1, 3), other), Err(Corrupt { step: 0 }), "{step}: other message");
+            assert_eq!(reverse(&keyed(1, 4), NAME), Err(Corrupt { step: 0 }), "{step}: other device");
+            assert_eq!(reverse(&keyed(2, 3), NAME), Err(Corrupt { step: 0 }), "{step}: other seed");
         }
     }
 
@@ -303,7 +303,7 @@ mod tests {
             let mut transformer = Transformer::default();
             transformer.apply(&keyed, NAME, &mut bomb);
             assert!(bomb.len() < 20_000, "{}", bomb.len());
-            assert_eq!(transformer.undo(&keyed, NAME, 4_096, &mut bomb), Err(Corrupt { step: 0 }));
+            assert_eq!(transformer.reverse(&keyed, NAME, 4_096, &mut bomb), Err(Corrupt { step: 0 }));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::Fault;
 use crate::endpoint::Upgrade;
 
 /// Most bytes of a response.
-const LONGEST_ANSWER: usize = 16 * 1024;
+const LONGEST_RESPONSE: usize = 16 * 1024;
 /// Most bytes of a server's text that are stored.
 const LONGEST_REASON: usize = 200;
 /// Fixed by the standard (RFC 6455 §1.3).
@@ -49,7 +49,7 @@ impl HandshakeResponse {
     /// bytes belongs to frames.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Result<Option<usize>, Fault> {
         let before = self.bytes.len();
-        let room = LONGEST_ANSWER - before;
+        let room = LONGEST_RESPONSE - before;
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         let front = self.bytes.len().min(FRONT.len());
         if self.bytes[..front] != FRONT[..front] {
@@ -58,7 +58,7 @@ impl HandshakeResponse {
         // The end may have begun with the bytes before.
         let from = before.saturating_sub(3);
         let Some(end) = self.bytes[from..].windows(4).position(|four| four == b"\r\n\r\n") else {
-            let too_long = self.bytes.len() == LONGEST_ANSWER;
+            let too_long = self.bytes.len() == LONGEST_RESPONSE;
             return if too_long { Err(Fault::Handshake("an answer without end".to_owned())) } else { Ok(None) };
         };
         let end = from + end + 4;

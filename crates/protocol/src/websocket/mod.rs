@@ -20,7 +20,7 @@ use handshake::HandshakeResponse;
 /// Plain bytes of one frame at most: with its header it fits a TLS record.
 pub const FRAME_BYTES: usize = 16 * 1024 - 8;
 /// Most memory for outgoing bytes that an idle connection retains.
-const KEPT_BYTES: usize = 1_024;
+const RETAINED_BYTES: usize = 1_024;
 /// Close code of a normal closure (RFC 6455 §7.4.1).
 const NORMAL_CLOSURE: u16 = 1_000;
 
@@ -75,9 +75,9 @@ pub struct WebSocket {
 impl WebSocket {
     /// A WebSocket whose handshake request is in its output.
     pub fn new(upgrade: &Upgrade) -> WebSocket {
-        let (request, answer) = handshake::begin(upgrade, random());
+        let (request, response) = handshake::begin(upgrade, random());
         WebSocket {
-            state: State::Opening(answer),
+            state: State::Opening(response),
             reader: FrameReader::default(),
             outgoing: request,
             sent: 0,
@@ -106,8 +106,8 @@ impl WebSocket {
 
     /// Appends the payload of the server's bytes to `out`; true if the WebSocket has ended after them.
     pub fn read(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> bool {
-        if let State::Opening(answer) = &mut self.state {
-            match answer.read(bytes) {
+        if let State::Opening(response) = &mut self.state {
+            match response.read(bytes) {
                 Ok(None) => return false,
                 Ok(Some(used)) => {
                     bytes = &bytes[used..];
@@ -177,7 +177,7 @@ impl WebSocket {
             self.sent = 0;
             self.outgoing.clear();
             // An idle connection must not retain memory for the largest frame it ever wrote.
-            if self.outgoing.capacity() > KEPT_BYTES {
+            if self.outgoing.capacity() > RETAINED_BYTES {
                 self.outgoing = Vec::new();
             }
         }

@@ -10,7 +10,7 @@ fn upgrade() -> Upgrade {
 }
 
 /// A WebSocket that has sent its request, and the key in it.
-fn asked() -> (WebSocket, String) {
+fn requested() -> (WebSocket, String) {
     let mut websocket = WebSocket::new(&upgrade());
     let request = String::from_utf8(websocket.outgoing().to_vec()).unwrap();
     websocket.took(request.len());
@@ -21,7 +21,7 @@ fn asked() -> (WebSocket, String) {
     (websocket, key)
 }
 
-fn answer(key: &str) -> String {
+fn response(key: &str) -> String {
     format!(
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n\
          Sec-WebSocket-Accept: {}\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n",
@@ -30,8 +30,8 @@ fn answer(key: &str) -> String {
 }
 
 fn open() -> WebSocket {
-    let (mut websocket, key) = asked();
-    assert!(!websocket.read(answer(&key).as_bytes(), &mut Vec::new()));
+    let (mut websocket, key) = requested();
+    assert!(!websocket.read(response(&key).as_bytes(), &mut Vec::new()));
     assert!(websocket.is_open());
     websocket
 }
@@ -78,7 +78,7 @@ fn the_examples_of_the_standard_hold() {
 }
 
 #[test]
-fn frames_of_ours_come_apart_again_and_keep_no_memory() {
+fn frames_round_trip_and_retain_no_memory() {
     let mut websocket = open();
     for size in [0, 1, 7, 8, 125, 126, 1_000, FRAME_BYTES] {
         let plain: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
@@ -88,7 +88,7 @@ fn frames_of_ours_come_apart_again_and_keep_no_memory() {
         let (first, payload, rest) = unmasked(&bytes);
         assert_eq!((first, payload, rest), (0x82, plain, &[][..]));
         websocket.took(bytes.len());
-        assert!(!websocket.wants_write() && websocket.outgoing.capacity() <= KEPT_BYTES);
+        assert!(!websocket.wants_write() && websocket.outgoing.capacity() <= RETAINED_BYTES);
     }
     websocket.close();
     assert_eq!(unmasked(websocket.outgoing()), (0x88, 1_000_u16.to_be_bytes().to_vec(), &[][..]));
@@ -98,7 +98,7 @@ fn frames_of_ours_come_apart_again_and_keep_no_memory() {
 fn conversation(key: &str) -> (Vec<u8>, Vec<u8>) {
     let long: Vec<u8> = (0..300).map(|byte| byte as u8).collect();
     let bytes = [
-        answer(key).into_bytes(),
+        response(key).into_bytes(),
         frame(0x82, b"whole"),
         frame(0x02, b"in "),
         frame(0x89, b"are you there?"),
@@ -116,7 +116,7 @@ fn conversation(key: &str) -> (Vec<u8>, Vec<u8>) {
 fn a_conversation_cut_at_any_byte_carries_the_same() {
     let (whole, expected) = conversation("");
     for cut in 0..=whole.len() {
-        let (mut websocket, key) = asked();
+        let (mut websocket, key) = requested();
         let (bytes, _) = conversation(&key);
         let mut out = Vec::new();
         assert!(!websocket.read(&bytes[..cut], &mut out), "{:?}", websocket.fault());
@@ -125,7 +125,7 @@ fn a_conversation_cut_at_any_byte_carries_the_same() {
         assert!(!websocket.ends_with_data());
         assert_eq!(unmasked(websocket.outgoing()), (0x8a, b"are you there?".to_vec(), &[][..]));
     }
-    let (mut websocket, key) = asked();
+    let (mut websocket, key) = requested();
     let mut out = Vec::new();
     conversation(&key).0.iter().for_each(|byte| assert!(!websocket.read(&[*byte], &mut out)));
     assert_eq!(out, expected);
@@ -145,8 +145,8 @@ fn a_long_frame_is_passed_on_as_it_comes() {
 }
 
 #[test]
-fn an_answer_that_does_not_agree_says_why() {
-    let good = |key: &str| answer(key);
+fn a_wrong_handshake_response_is_reported_with_the_reason() {
+    let good = |key: &str| response(key);
     let handshake = |words: &str| Fault::Handshake(words.to_owned());
     type Change = fn(String) -> String;
     let cases: [(Change, Fault); 11] = [
@@ -175,11 +175,11 @@ fn an_answer_that_does_not_agree_says_why() {
         ),
     ];
     for (change, expected) in cases {
-        let (mut websocket, key) = asked();
+        let (mut websocket, key) = requested();
         assert!(websocket.read(change(good(&key)).as_bytes(), &mut Vec::new()));
         assert_eq!(websocket.fault(), Some(&expected));
     }
-    let (mut websocket, _) = asked();
+    let (mut websocket, _) = requested();
     let endless = format!("HTTP/1.1 101 Yes\r\n{}", "X: y\r\n".repeat(10_000));
     assert!(websocket.read(endless.as_bytes(), &mut Vec::new()));
     assert_eq!(websocket.fault(), Some(&handshake("an answer without end")));
@@ -210,7 +210,7 @@ fn frames_against_the_rules_end_it() {
 }
 
 #[test]
-fn a_close_is_answered_and_told() {
+fn a_close_frame_is_returned_and_reported() {
     for (payload, code, reason) in
         [(&b""[..], None, ""), (b"\x03\xe9going\r\n away", Some(1_001), "going away"), (b"\x03\xf1", Some(1_009), "")]
     {
@@ -257,7 +257,7 @@ fn announced_lengths_and_noise_hold_no_memory_and_end_nothing_but_the_connection
         draws.bits(drawn) % below
     };
     for _ in 0..3_000 {
-        let (mut websocket, key) = asked();
+        let (mut websocket, key) = requested();
         let (mut bytes, _) = conversation(&key);
         for _ in 0..next(4) {
             let place = next(bytes.len() as u64) as usize;

@@ -230,10 +230,10 @@ impl JoinedNodes {
     /// Launcher that starts workers on the nodes for clients of these protocols.
     pub(crate) fn launcher(
         self: &Arc<JoinedNodes>,
-        speaks: [String; 2],
+        adapter_names: [String; 2],
         links: Option<LinksOnNodes>,
     ) -> Box<dyn Launcher> {
-        Box::new(OnNodes { joined: Arc::clone(self), speaks, links })
+        Box::new(OnNodes { joined: Arc::clone(self), adapter_names, links })
     }
 
     /// Endpoints at which the clients of a system without a broker reach each other on the first nodes ([`across_nodes::places`]).
@@ -354,7 +354,7 @@ pub fn unusable(error: &ClusterError, folder: &Path) -> RunError {
 #[derive(Debug)]
 struct OnNodes {
     joined: Arc<JoinedNodes>,
-    speaks: [String; 2],
+    adapter_names: [String; 2],
     links: Option<LinksOnNodes>,
 }
 
@@ -370,8 +370,8 @@ impl Launcher for OnNodes {
         Ok(Started { control, child: None })
     }
 
-    fn speaks(&self) -> [String; 2] {
-        self.speaks.clone()
+    fn adapter_names(&self) -> [String; 2] {
+        self.adapter_names.clone()
     }
 
     fn access(&self, place: WorkerLocation) -> Option<Vec<u8>> {

@@ -14,7 +14,7 @@ use pubmark_links::network::{BackEnd, Network, Settings};
 use pubmark_links::relay::Counts;
 use pubmark_links::star::Snapshot;
 use pubmark_links::verify::{self, Verification};
-use pubmark_links::watch::{Orders, Seen, Watch};
+use pubmark_links::watch::{Watch, WatchResult, WatchSpec};
 use pubmark_links::{Way, privilege, sockets};
 use pubmark_model::fault::Fault;
 use pubmark_model::link::Link;
@@ -233,7 +233,7 @@ impl Linked {
     }
 
     /// Sets the messages to find in packets on the links.
-    pub fn follow(&self, orders: Orders) {
+    pub fn follow(&self, orders: WatchSpec) {
         self.watch.order(orders);
     }
 
@@ -271,7 +271,7 @@ impl Linked {
         self,
         carried: [Option<CarriedNow>; 2],
         held_ns: u64,
-    ) -> Result<(LinkReport, Option<Seen>), RunError> {
+    ) -> Result<(LinkReport, Option<WatchResult>), RunError> {
         let links = self.network.links().to_vec();
         let names: Vec<String> = (0..links.len()).map(|number| self.name(number)).collect();
         let emulated = self.network.back_end() == BackEnd::UserSpace;

@@ -120,7 +120,7 @@ impl Text for ResourceLimits {
     }
 
     fn write(&self) -> String {
-        self.asked.clone()
+        self.requested.clone()
     }
 }
 

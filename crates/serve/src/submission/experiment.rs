@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pubmark_experiment::Machines;
-use pubmark_experiment::experiment::Sitting;
+use pubmark_experiment::experiment::PreparedExperiment;
 use pubmark_experiment::experiment::definition;
 use pubmark_experiment::experiment::planning::{self, Plan};
 use pubmark_model::experiment::{self as model, Changes, Experiment, MOST_REPETITIONS, OnlyError};
@@ -72,7 +72,7 @@ impl ExperimentSubmission {
     /// Reads the definition, applies the changes and checks its combinations: at least one of them can run on this machine.
     pub(super) fn judged(self, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
         let experiment = self.changed(allow)?;
-        Sitting::check(experiment.clone(), None, host, &Machines::default())?;
+        PreparedExperiment::check(experiment.clone(), None, host, &Machines::default())?;
         let systems = experiment.axes.system.iter().map(|choice| choice.label.clone()).collect();
         let options = self.options(self.text.is_none());
         let what = What::Experiment { text: self.text, options };

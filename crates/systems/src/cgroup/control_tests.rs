@@ -37,7 +37,7 @@ fn time_is_rationed_in_periods_of_10_ms_unless_the_quota_gets_too_small() {
 }
 
 #[test]
-fn version_2_gets_its_limits_beside_our_own_group() {
+fn version_2_gets_its_limits_in_a_sibling_of_our_group() {
     let folder = tempfile::tempdir().unwrap();
     let layout = version_2(folder.path(), "cpuset cpu memory pids", "cpu memory");
     let wanted = CgroupLimits { cpu: Some(0.5), memory_bytes: Some(64_000_000), cores: vec![] };
@@ -55,7 +55,7 @@ fn version_2_gets_its_limits_beside_our_own_group() {
 }
 
 #[test]
-fn version_2_without_a_controller_beside_goes_below_and_without_any_says_so() {
+fn version_2_without_a_controller_in_the_parent_uses_our_group_or_fails() {
     let folder = tempfile::tempdir().unwrap();
     let layout = version_2(folder.path(), "memory", "cpu memory");
     let wanted = CgroupLimits { cpu: Some(0.5), ..CgroupLimits::default() };

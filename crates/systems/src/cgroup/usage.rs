@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_known() {
+    fn missing_counters_are_unknown() {
         assert_eq!(CgroupUsage::read(&CgroupFolders::default()), CgroupUsage::default());
         let gone = CgroupFolders { cpuacct: Some(PathBuf::from("/nonexistent")), ..CgroupFolders::default() };
         assert_eq!((CgroupUsage::read(&gone), members(&gone)), (CgroupUsage::default(), None));

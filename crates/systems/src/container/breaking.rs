@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::engine::{Engine, QUESTION, said_by};
+use super::engine::{Engine, QUERY_LIMIT, output_of};
 use crate::error::SystemError;
 
 impl Engine {
@@ -12,7 +12,7 @@ impl Engine {
     /// # Errors
     /// The engine fails, or takes too long.
     pub fn kill(&self, name: &str) -> Result<(), SystemError> {
-        self.tell(&["kill", "--signal", "KILL", name])
+        self.control(&["kill", "--signal", "KILL", name])
     }
 
     /// Pauses a container's processes, or lets them continue.
@@ -20,7 +20,7 @@ impl Engine {
     /// # Errors
     /// The engine fails: without root privileges it needs control groups of version 2.
     pub fn pause(&self, name: &str, pause: bool) -> Result<(), SystemError> {
-        self.tell(&[if pause { "pause" } else { "unpause" }, name])
+        self.control(&[if pause { "pause" } else { "unpause" }, name])
     }
 
     /// The command that starts an ended container again, in the foreground as before and with the files that it had.
@@ -30,7 +30,7 @@ impl Engine {
         (self.program.clone(), arguments)
     }
 
-    fn tell(&self, words: &[&str]) -> Result<(), SystemError> {
-        said_by(self.command(words), QUESTION).map(drop)
+    fn control(&self, words: &[&str]) -> Result<(), SystemError> {
+        output_of(self.command(words), QUERY_LIMIT).map(drop)
     }
 }

@@ -16,7 +16,7 @@ pub const ENGINE_VARIABLE: &str = "PUBMARK_CONTAINER_ENGINE";
 /// All limits that an engine can set.
 const LIMITS: [&str; 3] = ["cpu", "memory", "cores"];
 /// Longest run of a query to the engine. The first one after an installation sets up its storage.
-pub(crate) const QUESTION: Duration = Duration::from_secs(20);
+pub(crate) const QUERY_LIMIT: Duration = Duration::from_secs(20);
 /// Exit status for a failure of the engine itself, not of the program in the container (podman-start(1); Docker's `run`
 /// has the same).
 pub(crate) const FAILED: i32 = 125;
@@ -69,7 +69,7 @@ impl Engine {
                 found.push(format!("`{name}` is not installed"));
                 continue;
             };
-            match Engine::ask(&program) {
+            match Engine::probe(&program) {
                 Ok(engine) => return Ok(engine),
                 // The engine is present and needs one more step, which the message names.
                 Err(SystemError::Container(error @ ContainerError::NoRuntime { .. })) => return Err(error.into()),
@@ -114,18 +114,22 @@ impl Engine {
         words
     }
 
-    fn ask(program: &Path) -> Result<Engine, SystemError> {
-        let said = answer_of(program, &["--version"])?;
-        if said.to_lowercase().contains("podman") { Engine::ask_podman(program) } else { Engine::ask_docker(program) }
+    fn probe(program: &Path) -> Result<Engine, SystemError> {
+        let output = answer_of(program, &["--version"])?;
+        if output.to_lowercase().contains("podman") {
+            Engine::probe_podman(program)
+        } else {
+            Engine::probe_docker(program)
+        }
     }
 
-    fn ask_podman(program: &Path) -> Result<Engine, SystemError> {
+    fn probe_podman(program: &Path) -> Result<Engine, SystemError> {
         let fields = format!(
             "{ANSWER}{{{{.Version.Version}}}}|{{{{.Host.CgroupsVersion}}}}|{{{{.Host.Security.Rootless}}}}|\
              {{{{.Host.OCIRuntime.Name}}}}"
         );
-        let said = answer_of(program, &["info", "--format", &fields])?;
-        let [version, cgroups, rootless, runtime] = fields_of(program, &said)?;
+        let output = answer_of(program, &["info", "--format", &fields])?;
+        let [version, cgroups, rootless, runtime] = fields_of(program, &output)?;
         let rootless = rootless == "true";
         let host = Host::read();
         let mut engine = Engine {
@@ -154,13 +158,13 @@ impl Engine {
         Ok(engine)
     }
 
-    fn ask_docker(program: &Path) -> Result<Engine, SystemError> {
+    fn probe_docker(program: &Path) -> Result<Engine, SystemError> {
         let fields = format!(
             "{ANSWER}{{{{.ServerVersion}}}}|{{{{.SecurityOptions}}}}|{{{{.CPUCfsQuota}}}}|{{{{.MemoryLimit}}}}|\
              {{{{.CPUSet}}}}"
         );
-        let said = answer_of(program, &["info", "--format", &fields])?;
-        let [version, security, cpu, memory, cores] = fields_of(program, &said)?;
+        let output = answer_of(program, &["info", "--format", &fields])?;
+        let [version, security, cpu, memory, cores] = fields_of(program, &output)?;
         let held = LIMITS.into_iter().zip([cpu, memory, cores]);
         Ok(Engine {
             program: program.to_owned(),
@@ -176,7 +180,7 @@ impl Engine {
 }
 
 /// Output of a command of the engine, if it succeeds.
-pub(super) fn said_by(command: Command, within: Duration) -> Result<String, SystemError> {
+pub(super) fn output_of(command: Command, within: Duration) -> Result<String, SystemError> {
     let shown = shown(&command);
     let (status, output) = run_to_end(command, within)?;
     if status.success() {
@@ -193,18 +197,18 @@ pub(super) fn shown(command: &Command) -> String {
 }
 
 /// The text after the prefix [`ANSWER`] in an engine's output.
-pub(super) fn answer_in(said: &str) -> Option<&str> {
-    said.lines().find_map(|line| line.strip_prefix(ANSWER)).map(str::trim)
+pub(super) fn answer_in(output: &str) -> Option<&str> {
+    output.lines().find_map(|line| line.strip_prefix(ANSWER)).map(str::trim)
 }
 
 fn answer_of(program: &Path, arguments: &[&str]) -> Result<String, SystemError> {
     let mut command = Command::new(program);
     command.args(arguments);
-    said_by(command, QUESTION)
+    output_of(command, QUERY_LIMIT)
 }
 
-fn fields_of<const COUNT: usize>(program: &Path, said: &str) -> Result<[String; COUNT], SystemError> {
-    let fields: Option<Vec<String>> = answer_in(said).map(|line| line.split('|').map(str::to_owned).collect());
+fn fields_of<const COUNT: usize>(program: &Path, output: &str) -> Result<[String; COUNT], SystemError> {
+    let fields: Option<Vec<String>> = answer_in(output).map(|line| line.split('|').map(str::to_owned).collect());
     // In some versions, a docker client without a daemon exits with success and prints empty fields.
     fields
         .and_then(|fields| fields.try_into().ok())
@@ -212,7 +216,7 @@ fn fields_of<const COUNT: usize>(program: &Path, said: &str) -> Result<[String; 
         .ok_or_else(|| {
             ContainerError::Answer {
                 command: format!("{} info", program.display()),
-                output: last_line(said).to_owned(),
+                output: last_line(output).to_owned(),
             }
             .into()
         })
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_answers_is_an_engine() {
+    fn a_responding_daemon_is_an_engine() {
         let folder = tempfile::tempdir().unwrap();
         let script = "[ $1 = --version ] && echo Docker version 28 || \
                       echo 'pubmark-answer:28.2.2|[name=seccomp,profile=builtin name=rootless]|true|true|false'";

@@ -1,6 +1,6 @@
 //! Errors that occur with containers only.
 
-use crate::error::said;
+use crate::error::quoted;
 
 /// Why a container could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum ContainerError {
         fix: String,
     },
     /// The image is not on this machine and could not be fetched.
-    #[error("image `{image}` is not here and {outcome}: `{program} pull {image}` fetches it{}", said(.output))]
+    #[error("image `{image}` is not here and {outcome}: `{program} pull {image}` fetches it{}", quoted(.output))]
     Image {
         /// The image.
         image: String,
@@ -34,7 +34,7 @@ pub enum ContainerError {
         output: String,
     },
     /// The engine's output could not be parsed.
-    #[error("failed to read what `{command}` says{}", said(.output))]
+    #[error("failed to read what `{command}` says{}", quoted(.output))]
     Answer {
         /// The command.
         command: String,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ContainerError;
-use super::engine::{Engine, QUESTION, said_by};
+use super::engine::{Engine, QUERY_LIMIT, output_of};
 use super::owner::{OURS, OWNER, Owner};
 use crate::definition::ContainerBackEnd;
 use crate::error::SystemError;
@@ -20,7 +20,7 @@ const FETCH: Duration = Duration::from_secs(900);
 /// Longest run of a container that prints a version.
 const VERSION: Duration = Duration::from_secs(30);
 /// Time between two checks of whether an image has been fetched.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Engine {
     /// Prepares a start: removes containers whose owners have ended, and fetches the image if it is not on this
@@ -33,7 +33,7 @@ impl Engine {
 
     /// Is the image on this machine?
     pub fn has_image(&self, image: &str) -> Result<bool, SystemError> {
-        Ok(run_to_end(self.command(&["image", "inspect", "--format", "{{.Id}}", image]), QUESTION)?.0.success())
+        Ok(run_to_end(self.command(&["image", "inspect", "--format", "{{.Id}}", image]), QUERY_LIMIT)?.0.success())
     }
 
     /// The version that the program in an image prints: runs the definition's version command in a container without a
@@ -58,7 +58,7 @@ impl Engine {
         if said.is_err() {
             // The command was ended at its deadline, and the container may still run. That failure is the one to
             // report.
-            let _ = said_by(self.removal(name), QUESTION);
+            let _ = output_of(self.removal(name), QUERY_LIMIT);
         }
         self.wait_for_monitor(name);
         // Some programs exit with a failure after they print their help, so the status is ignored.
@@ -83,7 +83,7 @@ impl Engine {
                 None if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) => {
                     return Err(SystemError::Interrupted { system: system.to_owned() });
                 }
-                None => thread::sleep(LOOK),
+                None => thread::sleep(POLL_INTERVAL),
             }
         };
         Err(ContainerError::Image {

@@ -3,7 +3,7 @@
 //! A container runs in the foreground, so to its supervisor it is a program like any other: its output is the log, a
 //! SIGTERM is passed on, and it ends when `ENGINE run` ends. A clean-up command removes what remains. Start with
 //! [`Engine::find`], then [`Engine::prepare`] once, then [`Engine::command_line`] for each broker, and
-//! [`Engine::cost_place`] when the container runs.
+//! [`Engine::cost_source`] when the container runs.
 //!
 //! **Network**: always the host's (`--network host`). With a bridge, the measurement would include network address
 //! translation and a pair of virtual interfaces, but not for systems that run as programs. Ports are free loopback
@@ -21,7 +21,7 @@ mod owner;
 mod place;
 
 pub use engine::{ENGINE_VARIABLE, Engine, EngineKind};
-pub(crate) use engine::{FAILED, QUESTION};
+pub(crate) use engine::{FAILED, QUERY_LIMIT};
 pub use error::ContainerError;
 pub use place::ContainerEnd;
-pub(crate) use place::LOOK;
+pub(crate) use place::POLL_INTERVAL;

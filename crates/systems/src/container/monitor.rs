@@ -6,12 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::engine::{Engine, EngineKind};
-use super::place::LOOK;
+use super::place::POLL_INTERVAL;
 use crate::supervisor::releasing;
 
 /// Longest wait for the monitor's end. Before it ends, it runs a clean-up command of the engine, which takes a second
 /// on a busy machine.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+const REMOVAL_LIMIT: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Waits until a removed container has no monitor any more. A monitor that still runs after 10 s is killed.
@@ -20,7 +20,7 @@ impl Engine {
         if self.kind != EngineKind::Podman {
             return;
         }
-        let deadline = Instant::now() + GONE_WITHIN;
+        let deadline = Instant::now() + REMOVAL_LIMIT;
         loop {
             let left = monitors(name);
             if left.is_empty() {
@@ -30,7 +30,7 @@ impl Engine {
                 releasing::kill_all(&left);
                 return;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

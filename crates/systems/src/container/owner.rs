@@ -4,7 +4,7 @@ use std::fs;
 
 use procfs::process::Process;
 
-use super::engine::{ANSWER, Engine, EngineKind, QUESTION, said_by};
+use super::engine::{ANSWER, Engine, EngineKind, QUERY_LIMIT, output_of};
 use crate::error::SystemError;
 
 /// Label on every container of ours.
@@ -68,15 +68,15 @@ impl Engine {
         };
         let format = format!("{ANSWER}{{{{.Names}}}}|{{{{{label}}}}}");
         let filter = format!("label={OURS}");
-        let said = said_by(self.command(&["ps", "--all", "--filter", &filter, "--format", &format]), QUESTION)?;
-        let ours = said.lines().filter_map(|line| line.strip_prefix(ANSWER)?.split_once('|'));
+        let output = output_of(self.command(&["ps", "--all", "--filter", &filter, "--format", &format]), QUERY_LIMIT)?;
+        let ours = output.lines().filter_map(|line| line.strip_prefix(ANSWER)?.split_once('|'));
         let mut removed = Vec::new();
         for (name, _) in ours.filter(|(_, owner)| Owner::parse(owner.trim()).is_some_and(|owner| owner.has_ended())) {
             // Only a paused container needs this; for others it fails.
             let _ = self.pause(name, false);
             // The removal fails if another start was faster. If it fails for another reason, the next start tries
             // again.
-            if said_by(self.removal(name), QUESTION).is_ok() {
+            if output_of(self.removal(name), QUERY_LIMIT).is_ok() {
                 self.wait_for_monitor(name);
                 removed.push(name.to_owned());
             }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_known_by_more_than_its_number() {
+    fn an_owner_is_identified_by_more_than_its_process_id() {
         let this = Owner::this().unwrap();
         assert_eq!(Owner::parse(&this.to_string()), Some(this.clone()));
         assert!(!this.has_ended());

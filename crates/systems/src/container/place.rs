@@ -5,13 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ContainerError;
-use super::engine::{ANSWER, Engine, QUESTION, answer_in, said_by, shown};
+use super::engine::{ANSWER, Engine, QUERY_LIMIT, answer_in, output_of, shown};
 use crate::cgroup::layout::{Hierarchy, Layout};
 use crate::cgroup::{CgroupFolders, CostSource};
 use crate::error::SystemError;
 
 /// Time between two queries for a container that is starting.
-pub(crate) const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How a container ended, for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +26,13 @@ impl Engine {
     /// The first process of a running container and its control group, for cost measurement. Waits at most `within` for
     /// the container to run. `None` if it does not run by then, or if its processes are not visible here (an engine in
     /// a virtual machine).
-    pub fn cost_place(&self, name: &str, within: Duration) -> Result<Option<CostSource>, SystemError> {
+    pub fn cost_source(&self, name: &str, within: Duration) -> Result<Option<CostSource>, SystemError> {
         let deadline = Instant::now() + within;
         loop {
             let format = format!("{ANSWER}{{{{.State.Pid}}}}");
             // Fails until the container exists.
-            if let Ok(said) = said_by(self.command(&["inspect", "--format", &format, name]), QUESTION)
-                && let Some(pid) = answer_in(&said).and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0)
+            if let Ok(output) = output_of(self.command(&["inspect", "--format", &format, name]), QUERY_LIMIT)
+                && let Some(pid) = answer_in(&output).and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0)
             {
                 let id = self.id(name)?;
                 // An engine in a virtual machine returns process ids of that machine.
@@ -42,7 +42,7 @@ impl Engine {
             if Instant::now() >= deadline {
                 return Ok(None);
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -51,14 +51,14 @@ impl Engine {
         let format = format!("{ANSWER}{{{{.State.Running}}}}|{{{{.State.ExitCode}}}}|{{{{.State.OOMKilled}}}}");
         let command = self.command(&["inspect", "--format", &format, name]);
         let shown = shown(&command);
-        let Ok(said) = said_by(command, QUESTION) else { return Ok(None) };
-        let fields: Vec<&str> = answer_in(&said).unwrap_or_default().split('|').collect();
+        let Ok(output) = output_of(command, QUERY_LIMIT) else { return Ok(None) };
+        let fields: Vec<&str> = answer_in(&output).unwrap_or_default().split('|').collect();
         match fields[..] {
             ["true", ..] => Ok(None),
             ["false", status, memory] if status.parse::<i32>().is_ok() => {
                 Ok(Some(ContainerEnd { status: status.parse().unwrap_or_default(), out_of_memory: memory == "true" }))
             }
-            _ => Err(ContainerError::Answer { command: shown, output: said }.into()),
+            _ => Err(ContainerError::Answer { command: shown, output }.into()),
         }
     }
 
@@ -66,10 +66,10 @@ impl Engine {
     fn id(&self, name: &str) -> Result<String, SystemError> {
         let command = self.command(&["inspect", "--format", &format!("{ANSWER}{{{{.Id}}}}"), name]);
         let shown = shown(&command);
-        let said = said_by(command, QUESTION)?;
-        match answer_in(&said) {
+        let output = output_of(command, QUERY_LIMIT)?;
+        match answer_in(&output) {
             Some(id) if !id.is_empty() => Ok(id.to_owned()),
-            _ => Err(ContainerError::Answer { command: shown, output: said }.into()),
+            _ => Err(ContainerError::Answer { command: shown, output }.into()),
         }
     }
 }

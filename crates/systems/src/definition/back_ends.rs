@@ -33,7 +33,7 @@ pub struct BrokerlessBackEnd {
     pub how: String,
     /// Ports that clients use for discovery, if the protocol has rules for them; otherwise any free port is used.
     #[serde(default)]
-    pub ports: Option<MeetingPorts>,
+    pub ports: Option<DiscoveryPorts>,
     /// What differs if clients are in separate networks.
     #[serde(default)]
     pub across_links: AcrossLinks,
@@ -48,7 +48,7 @@ pub struct BrokerlessBackEnd {
 pub struct AcrossLinks {
     /// Address at which they find each other.
     #[serde(default)]
-    pub meet: Meet,
+    pub meet: DiscoveryAddress,
     /// Settings that are added to their endpoints.
     #[serde(default)]
     pub settings: String,
@@ -69,7 +69,7 @@ pub struct AcrossNodes {
 /// The address at which clients in separate networks find each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Meet {
+pub enum DiscoveryAddress {
     /// At the address of the subscribers. Behind links, all subscribers are in one network; on several machines, each
     /// machine has its address.
     #[default]
@@ -81,7 +81,7 @@ pub enum Meet {
 /// Discovery ports. Clients that use the same one find each other.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MeetingPorts {
+pub struct DiscoveryPorts {
     /// The first port.
     pub first: u16,
     /// Distance from one port to the next.

@@ -12,8 +12,8 @@ use pubmark_record::record::PaperVersion;
 use serde::Deserialize;
 
 pub use back_ends::{
-    ArgumentPart, BackEnds, BrokerlessBackEnd, ContainerBackEnd, Meet, MeetingPorts, PrepareCommand, ProcessBackEnd,
-    VersionCommand,
+    ArgumentPart, BackEnds, BrokerlessBackEnd, ContainerBackEnd, DiscoveryAddress, DiscoveryPorts, PrepareCommand,
+    ProcessBackEnd, VersionCommand,
 };
 pub use files::{ConfigurationFile, TextPart};
 pub use probe::{Line, Probe};

@@ -208,12 +208,12 @@ impl Broker {
     }
 
     /// Runs a command beside the broker and returns its status and output.
-    pub(super) fn ask(&mut self, work: Work, within: Duration) -> Result<(ExitStatus, String), SystemError> {
+    pub(super) fn run_work(&mut self, work: Work, within: Duration) -> Result<(ExitStatus, String), SystemError> {
         let log = self.directory.path().join("pubmark-answer");
         let work = Work { log: Some(log.clone()), directory: self.directory.path().to_owned(), ..work };
         let status = self.held.run(&work, within)?;
-        let said = fs::read(&log).map_err(|source| SystemError::File { action: "read", path: log, source })?;
-        Ok((status, String::from_utf8_lossy(&said).into_owned()))
+        let output = fs::read(&log).map_err(|source| SystemError::File { action: "read", path: log, source })?;
+        Ok((status, String::from_utf8_lossy(&output).into_owned()))
     }
 
     fn work_of(&self, plan: &Plan, back_end: &ProcessBackEnd, command: &PrepareCommand) -> Result<Work, SystemError> {
@@ -311,8 +311,8 @@ impl Broker {
         match self.make_cgroup_for(&wanted) {
             Ok(cgroup) => self.cgroup = cgroup,
             Err(reason) if is_limited => {
-                let asked = plan.limits.map(|limits| limits.asked.clone()).unwrap_or_default();
-                return Err(SystemError::Limit { asked, reason, remedy: REMEDY });
+                let requested = plan.limits.map(|limits| limits.requested.clone()).unwrap_or_default();
+                return Err(SystemError::Limit { requested, reason, remedy: REMEDY });
             }
             // The group is optional: the process tree can be measured instead, and affinity restricts cores.
             Err(_) => {}

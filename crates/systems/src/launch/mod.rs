@@ -58,7 +58,7 @@ pub fn start(
     let mut attempt = 1;
     loop {
         match start_once(&plan, ready) {
-            Err(SystemError::Exited { log_tail, .. }) if attempt < ATTEMPTS && says_port_taken(&log_tail) => {
+            Err(SystemError::Exited { log_tail, .. }) if attempt < ATTEMPTS && is_port_taken(&log_tail) => {
                 attempt += 1;
             }
             result => return result,
@@ -81,7 +81,7 @@ pub fn fetch(definition: &Definition, options: &StartOptions, log: &Path) -> Res
     }
 }
 
-fn says_port_taken(log: &str) -> bool {
+fn is_port_taken(log: &str) -> bool {
     PORT_TAKEN.iter().any(|words| log.contains(words))
 }
 
@@ -96,7 +96,7 @@ fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, Syste
         broker.start(plan, shared.directory.path())?;
     }
     waiting::wait(plan, &mut brokers, ready)?;
-    let places = brokers.iter().map(|broker| cost_place(plan, broker)).collect::<Result<Vec<_>, _>>()?;
+    let places = brokers.iter().map(|broker| cost_source(plan, broker)).collect::<Result<Vec<_>, _>>()?;
     Ok(RunningSystem {
         info: info(plan, &brokers, version),
         deviations: deviations(plan, &brokers[0]),
@@ -138,8 +138,8 @@ fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemErro
             let arguments = version.arguments.iter().map(|argument| first.values().fill(argument)).collect();
             let work = Work { program, arguments, ..Work::default() };
             // Some programs exit with a failure after they print their help, so the status is ignored.
-            let (_, said) = first.ask(work, crate::programs::VERSION_WITHIN)?;
-            Ok(version_in(&said, &version.after))
+            let (_, output) = first.run_work(work, crate::programs::VERSION_WITHIN)?;
+            Ok(version_in(&output, &version.after))
         }
         BackEnd::Container { found, image, engine } => {
             engine.prepare(&plan.definition.name, image, &first.log, plan.options.stop.as_deref())?;
@@ -148,11 +148,11 @@ fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemErro
     }
 }
 
-fn cost_place(plan: &Plan, broker: &Broker) -> Result<CostSource, SystemError> {
+fn cost_source(plan: &Plan, broker: &Broker) -> Result<CostSource, SystemError> {
     let own = CostSource { pid: broker.held.pid(), cgroup: broker.cgroup.as_ref().map(|cgroup| cgroup.place.clone()) };
     match (&plan.back_end, &broker.container) {
         (BackEnd::Container { engine, .. }, Some(container)) => {
-            Ok(engine.cost_place(&container.name, PLACE_WITHIN)?.unwrap_or(own))
+            Ok(engine.cost_source(&container.name, PLACE_WITHIN)?.unwrap_or(own))
         }
         _ => Ok(own),
     }
@@ -215,7 +215,7 @@ fn limit_info(plan: &Plan, first: &Broker) -> Option<LimitInfo> {
         (None, Some(Version::None) | None) => "affinity",
     };
     Some(LimitInfo {
-        asked: limits.asked.clone(),
+        asked: limits.requested.clone(),
         cpu: limits.cpu,
         cpu_period_ms: limits.cpu.map(|cpu| control::ration(cpu).1 as f64 / 1e3),
         memory_bytes: limits.memory_bytes,

@@ -13,7 +13,7 @@ use crate::running::{end_of, log_tail};
 use crate::tree;
 
 /// Time between two checks of a system that is starting.
-const LOOK: Duration = Duration::from_millis(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(3);
 /// Longest wait for one TCP connect to the loopback address.
 const CONNECT: Duration = Duration::from_millis(500);
 
@@ -59,7 +59,7 @@ fn wait_for_one(
             let log_tail = log_tail(&brokers[number].log);
             return Err(SystemError::NotReady { system: system(), seconds: within.as_secs_f64(), reason, log_tail });
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

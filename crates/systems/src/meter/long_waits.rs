@@ -65,8 +65,8 @@ impl LongWaits {
         let thread = thread::Builder::new().name("long waits".to_owned()).stack_size(128 << 10).spawn({
             let shared = Arc::clone(&shared);
             move || {
-                stay_ahead();
-                look_until_ended(&shared)
+                raise_priority();
+                wait_until_ended(&shared)
             }
         })?;
         Ok(LongWaits { shared, thread: Some(thread) })
@@ -77,7 +77,7 @@ impl LongWaits {
     pub fn read(&self, pids: &[u32]) -> Option<u64> {
         let mut state = self.shared.lock();
         state.threads.find(pids);
-        state.threads.look();
+        state.threads.sample();
         (!state.threads.known.is_empty()).then_some(state.threads.long_ns)
     }
 }
@@ -96,7 +96,7 @@ impl Drop for LongWaits {
 /// Gives the calling thread a priority above all others, including pubmark's real-time threads (priority 10), if it has
 /// the right to. A thread that gets no CPU samples rarely, and a long wait is then hidden among the short ones of a
 /// longer interval. [`TIMES`] limits its use of CPU time.
-fn stay_ahead() {
+fn raise_priority() {
     // SAFETY: `sched_param` has only integer fields, for which zero is valid; musl has more of them than glibc.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = 11;
@@ -105,11 +105,11 @@ fn stay_ahead() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
 }
 
-fn look_until_ended(shared: &Shared) {
+fn wait_until_ended(shared: &Shared) {
     let mut state = shared.lock();
     while !state.ended {
         let began = Instant::now();
-        state.threads.look();
+        state.threads.sample();
         let pause = (began.elapsed() * TIMES).clamp(LEAST, LEAST * 25);
         state = match shared.ended.wait_timeout(state, pause) {
             Ok((state, _)) => state,
@@ -153,7 +153,7 @@ impl Threads {
         }
     }
 
-    fn look(&mut self) {
+    fn sample(&mut self) {
         for thread in self.known.values_mut() {
             let Some(now) = read(&thread.file) else { continue };
             self.long_ns = self.long_ns.saturating_add(thread.usual.long_ns(&thread.last, &now));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_waits_are_none_and_a_long_one_among_them_is_told() {
+    fn usual_waits_do_not_count_and_a_long_one_is_reported() {
         let before = stat(1_000, 10);
         let long_ns = |before: &Schedstat, now: &Schedstat| Usual::default().long_ns(before, now);
         assert_eq!(long_ns(&before, &stat(1_000 + 23 * 18, 33)), 0, "23 wake-ups of 18 µs");
@@ -218,24 +218,24 @@ mod tests {
     }
 
     #[test]
-    fn a_long_wait_is_told_among_many_short_ones_once_it_is_known_how_short_they_are() {
+    fn a_long_wait_is_detected_among_short_ones_once_their_usual_length_is_known() {
         let mut usual = Usual::default();
         let mut now = stat(0, 0);
-        let mut look = |waited_us: u64, slices: u64| {
+        let mut sample = |waited_us: u64, slices: u64| {
             let before = now;
             now = Schedstat { wait_ns: now.wait_ns + waited_us * 1_000, slices: now.slices + slices, ..now };
             usual.long_ns(&before, &now)
         };
         // 92 waits of 12 µs in 4 ms.
         for _ in 0..100 {
-            assert_eq!(look(92 * 12, 92), 0);
+            assert_eq!(sample(92 * 12, 92), 0);
         }
         assert!(
-            (900_000..1_100_000).contains(&look(92 * 12 + 2_000, 92)),
+            (900_000..1_100_000).contains(&sample(92 * 12 + 2_000, 92)),
             "2 ms less what 92 waits may be above 12 µs"
         );
         // A machine that becomes a third slower causes no long waits.
-        assert_eq!(look(92 * 16, 92), 0);
+        assert_eq!(sample(92 * 16, 92), 0);
     }
 
     #[test]

@@ -65,8 +65,8 @@ mod tests {
             let listed = fs::read_dir("/proc/self/fd").unwrap().count() as u64 - 1;
             (before == descriptors(pid).unwrap().unwrap()).then_some((before, listed))
         });
-        let (told, listed) = agreed.unwrap();
-        assert!(told.abs_diff(listed) <= 1 && told >= 3, "{told} {listed}");
+        let (reported, listed) = agreed.unwrap();
+        assert!(reported.abs_diff(listed) <= 1 && reported >= 3, "{reported} {listed}");
     }
 
     #[test]

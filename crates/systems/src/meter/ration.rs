@@ -43,7 +43,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_costly_look_is_taken_less_often() {
+    fn an_expensive_reading_is_taken_less_often() {
         let mut ration = Ration::default();
         assert!(ration.is_due(0) && ration.is_cheap());
         ration.spend(0, MS / 10);

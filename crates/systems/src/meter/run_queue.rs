@@ -29,14 +29,14 @@ impl RunQueueWait {
 /// reading of a thread and its end is missed.
 #[derive(Debug, Default)]
 pub struct RunQueueMeter {
-    threads: HashMap<(u32, u32), Seen>,
+    threads: HashMap<(u32, u32), ThreadState>,
     round: u32,
     /// The waits of threads that have ended.
     ended: RunQueueWait,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct ThreadState {
     count: Schedstat,
     /// The counts at the first reading of the thread, which do not belong to this measurement.
     before: Schedstat,
@@ -45,7 +45,7 @@ struct Seen {
     round: u32,
 }
 
-impl Seen {
+impl ThreadState {
     fn waited(&self, now_ns: u64) -> RunQueueWait {
         let still = self.waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
         RunQueueWait {
@@ -83,18 +83,18 @@ impl RunQueueMeter {
             });
             // A thread that started after the first reading counts from its start.
             let before = last.map_or(if first { count } else { Schedstat::default() }, |last| last.before);
-            let seen = Seen { count, before, waits_since_ns, round: self.round };
+            let seen = ThreadState { count, before, waits_since_ns, round: self.round };
             if let (None, Some(other)) = (last, self.threads.insert((pid, thread), seen)) {
                 self.ended.add(other.waited(0));
             }
         }
         let (round, ended) = (self.round, &mut self.ended);
         self.threads.retain(|_, seen| {
-            let stays = seen.round == round;
-            if !stays {
+            let is_alive = seen.round == round;
+            if !is_alive {
                 ended.add(seen.waited(0));
             }
-            stays
+            is_alive
         });
         any.then(|| {
             let mut sum = self.ended;
@@ -172,19 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn times_that_a_thread_got_a_processor_are_counted_from_the_first_look_on() {
+    fn context_switches_count_from_the_first_reading_on() {
         let mut echo = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (mut input, mut output) = (echo.stdin.take().unwrap(), echo.stdout.take().unwrap());
-        let mut say = |times: u32| {
+        let mut record = |times: u32| {
             for _ in 0..times {
                 input.write_all(b"x").unwrap();
                 output.read_exact(&mut [0]).unwrap();
             }
         };
-        say(50);
+        record(50);
         let mut meter = RunQueueMeter::default();
         assert_eq!(meter.read(&[echo.id()], clock::monotonic_ns()).unwrap().slices, 0, "not what was before");
-        say(50);
+        record(50);
         let slices = meter.read(&[echo.id()], clock::monotonic_ns()).unwrap().slices;
         assert!((49..=200).contains(&slices), "{slices}");
         drop(input);
@@ -199,12 +199,12 @@ mod tests {
             assert_eq!(parse(hostile), None, "{hostile:?}");
         }
         let most = parse("18446744073709551615 18446744073709551615 18446744073709551615").unwrap();
-        let seen = Seen { count: most, before: Schedstat::default(), waits_since_ns: Some(0), round: 0 };
+        let seen = ThreadState { count: most, before: Schedstat::default(), waits_since_ns: Some(0), round: 0 };
         assert_eq!(seen.waited(u64::MAX).wait_ns, u64::MAX, "no overflow");
     }
 
     #[test]
-    fn nobody_has_waited_for_nothing_that_could_be_told() {
+    fn a_wait_that_cannot_be_read_is_unknown() {
         assert_eq!(RunQueueMeter::default().read(&[u32::MAX >> 1], 0), None);
     }
 }

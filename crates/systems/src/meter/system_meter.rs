@@ -27,7 +27,7 @@ struct Broker {
     last_cpu_ns: u64,
     /// The count of the control group started from 0 again, as it does for a container that was restarted. The CPU time
     /// before that is not known.
-    began_anew: bool,
+    was_reset: bool,
 }
 
 impl SystemMeter {
@@ -92,7 +92,7 @@ impl Broker {
             tree: TreeMeter::new(place.pid),
             cpu_by_cgroup: counted.is_some(),
             last_cpu_ns: counted.unwrap_or(0),
-            began_anew: false,
+            was_reset: false,
         }
     }
 
@@ -121,9 +121,9 @@ impl Broker {
     /// The CPU time of the control group; `None` once its count has started from 0 again.
     fn counted(&mut self, cpu_ns: Option<u64>) -> Option<u64> {
         let cpu_ns = cpu_ns?;
-        self.began_anew |= cpu_ns < self.last_cpu_ns;
+        self.was_reset |= cpu_ns < self.last_cpu_ns;
         self.last_cpu_ns = cpu_ns;
-        (!self.began_anew).then_some(cpu_ns)
+        (!self.was_reset).then_some(cpu_ns)
     }
 }
 

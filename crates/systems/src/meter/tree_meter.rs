@@ -33,7 +33,7 @@ pub struct TreeMeter {
     /// Differences at the last reading that are not resolved yet, by the parent's id.
     unmatched: HashMap<u32, Unmatched>,
     /// Highest CPU time returned so far, ns.
-    told_ns: u64,
+    reported_ns: u64,
     round: u32,
 }
 
@@ -64,7 +64,7 @@ struct Member {
 impl TreeMeter {
     /// Creates a meter for `root` and the tree below it.
     pub fn new(root: u32) -> TreeMeter {
-        TreeMeter { root, members: HashMap::new(), carried_ns: 0, unmatched: HashMap::new(), told_ns: 0, round: 0 }
+        TreeMeter { root, members: HashMap::new(), carried_ns: 0, unmatched: HashMap::new(), reported_ns: 0, round: 0 }
     }
 
     /// Reads the tree now; `None` if all its processes have ended.
@@ -83,9 +83,9 @@ impl TreeMeter {
         let now: HashMap<u32, Member> = pids.into_iter().filter_map(|pid| Some((pid, Member::read(pid)?))).collect();
         self.account_for_ended(&now);
         self.members = now;
-        self.told_ns = self.told_ns.max(self.cpu_ns());
+        self.reported_ns = self.reported_ns.max(self.cpu_ns());
         self.members.values().any(|member| member.alive).then(|| TreeReading {
-            cpu_ns: self.told_ns,
+            cpu_ns: self.reported_ns,
             rss_bytes: self.members.values().map(|member| member.rss_bytes).sum(),
             threads: self.members.values().map(|member| member.threads).sum(),
         })
@@ -104,13 +104,13 @@ impl TreeMeter {
     /// Accounts for the CPU time of members that have ended. The kernel adds it to the parent once the parent has
     /// waited for the member. Time that no parent adds is carried in `carried_ns`.
     fn account_for_ended(&mut self, now: &HashMap<u32, Member>) {
-        let stays = |pid: &u32, before: &Member| {
+        let is_member = |pid: &u32, before: &Member| {
             now.get(pid).filter(|member| member.started_ticks == before.started_ticks).copied()
         };
         let mut ended_ns: HashMap<u32, u64> = HashMap::new();
-        for (pid, before) in self.members.iter().filter(|(pid, before)| stays(pid, before).is_none()) {
+        for (pid, before) in self.members.iter().filter(|(pid, before)| is_member(pid, before).is_none()) {
             let has_parent =
-                self.members.get(&before.parent).is_some_and(|parent| stays(&before.parent, parent).is_some());
+                self.members.get(&before.parent).is_some_and(|parent| is_member(&before.parent, parent).is_some());
             match has_parent && *pid != before.parent {
                 true => *ended_ns.entry(before.parent).or_default() += before.own_ns + before.children_ns,
                 // No process of the tree can add this time to its own.
@@ -119,7 +119,7 @@ impl TreeMeter {
         }
         let mut unmatched = HashMap::new();
         for (pid, before) in &self.members {
-            let Some(member) = stays(pid, before) else { continue };
+            let Some(member) = is_member(pid, before) else { continue };
             let taken_over_ns = member.children_ns.saturating_sub(before.children_ns);
             let ended_ns = ended_ns.get(pid).copied().unwrap_or(0);
             let last = self.unmatched.get(pid).copied().unwrap_or_default();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn time_of_children_that_came_and_went_is_counted() {
+    fn cpu_time_of_short_lived_children_is_counted() {
         // Two rounds of a child that counts. Then the shell writes a line and waits until its input is closed.
         let script =
             "for round in 1 2; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read end";
@@ -198,8 +198,8 @@ mod tests {
         let mut child = command.spawn().unwrap();
         let (mut meter, mut last) = (TreeMeter::new(child.id()), 0);
         let mut output = child.stdout.take().unwrap();
-        let told = std::thread::spawn(move || std::io::Read::read(&mut output, &mut [0; 1]).unwrap());
-        while !told.is_finished() {
+        let reader = std::thread::spawn(move || std::io::Read::read(&mut output, &mut [0; 1]).unwrap());
+        while !reader.is_finished() {
             let reading = meter.read().unwrap();
             assert!(reading.cpu_ns >= last, "{} after {last}", reading.cpu_ns);
             last = reading.cpu_ns;
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_has_no_cost_that_could_be_told() {
+    fn a_missing_process_has_no_known_cost() {
         assert_eq!(TreeMeter::new(u32::MAX >> 1).read(), None);
     }
 

@@ -100,13 +100,13 @@ impl Diagnostics {
     fn sockets(&mut self, states: u32) -> io::Result<Vec<Socket>> {
         let mut found = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
-            self.ask(family as u8, states)?;
+            self.send_request(family as u8, states)?;
             while self.take_answer(&mut found)? == ParseStatus::MoreToCome {}
         }
         Ok(found)
     }
 
-    fn ask(&self, family: u8, states: u32) -> io::Result<()> {
+    fn send_request(&self, family: u8, states: u32) -> io::Result<()> {
         let length = NETLINK_HEADER + REQUEST;
         let mut request = [0u8; NETLINK_HEADER + REQUEST];
         request[0..4].copy_from_slice(&(length as u32).to_ne_bytes());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_short_is_an_error_and_no_panic() {
+    fn a_truncated_response_is_an_error_and_no_panic() {
         let mut whole = vec![0u8; NETLINK_HEADER + MESSAGE];
         let length = whole.len() as u32;
         whole[0..4].copy_from_slice(&length.to_ne_bytes());

@@ -32,14 +32,14 @@ pub struct SocketMeter {
     ports: HashSet<u16>,
     /// Does the system have processes on this machine whose listening ports can be found?
     sees_system: bool,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, KnownSocket>,
     round: u32,
     system: Traffic,
     own: Traffic,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownSocket {
     owner: Owner,
     carried: Carried,
     round: u32,
@@ -103,7 +103,7 @@ impl SocketMeter {
                 side.received_bytes += carried.received_bytes.saturating_sub(since.received_bytes);
                 side.sent_bytes += carried.acknowledged_bytes.saturating_sub(since.acknowledged_bytes);
             }
-            self.known.insert(socket.cookie, Known { owner, carried, round: self.round });
+            self.known.insert(socket.cookie, KnownSocket { owner, carried, round: self.round });
         }
         self.known.retain(|_, known| known.round == self.round);
         Ok(())
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn increments_are_added_up_over_connections_that_come_and_go() {
+    fn bytes_are_added_up_over_short_lived_connections() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (mut early, mut early_peer) = pair(&listener);
         early.write_all(&[0; 777]).unwrap();

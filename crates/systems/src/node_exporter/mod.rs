@@ -68,7 +68,7 @@ pub enum ScrapeError {
 pub struct Scraper {
     agent: Agent,
     /// The URL that is requested, including the log-in.
-    asked: String,
+    query_url: String,
     shown: String,
 }
 
@@ -109,7 +109,7 @@ impl Scraper {
                 .proxy(None)
                 .build(),
         );
-        Ok(Scraper { agent, asked: format!("http://{authority}{path}?{query}"), shown })
+        Ok(Scraper { agent, query_url: format!("http://{authority}{path}?{query}"), shown })
     }
 
     /// The URL of the exporter, without password.
@@ -120,7 +120,7 @@ impl Scraper {
     /// Sends one request. Returns or fails within 2 s; a response above 8 MiB is an error.
     pub fn read(&self) -> Result<Snapshot, ScrapeError> {
         let failed = |source| ScrapeError::NoResponse { url: self.shown.clone(), source: Box::new(source) };
-        let mut answer = self.agent.get(&self.asked).call().map_err(failed)?;
+        let mut answer = self.agent.get(&self.query_url).call().map_err(failed)?;
         let text = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_string().map_err(failed)?;
         let snapshot = Snapshot::parse(&text);
         if snapshot.cpu_seconds.is_empty() {
@@ -149,18 +149,18 @@ mod tests {
         let scraper = Scraper::new("http://ann:secret@broker:9100").unwrap();
         assert_eq!(scraper.url(), "http://broker:9100");
         assert_eq!(
-            scraper.asked,
+            scraper.query_url,
             "http://ann:secret@broker:9100/metrics?collect[]=cpu&collect[]=meminfo&collect[]=netdev"
         );
         assert!(!format!("{}", Scraper::new("https://ann:secret@broker").unwrap_err()).contains("secret"));
-        for (written, asked) in [
+        for (written, query_url) in [
             ("broker:9100", "http://broker:9100/metrics?"),
             ("[::1]:9100/", "http://[::1]:9100/metrics?"),
             ("http://broker:9100/node/metrics", "http://broker:9100/node/metrics?"),
         ] {
-            assert!(Scraper::new(written).unwrap().asked.starts_with(asked), "{written}");
+            assert!(Scraper::new(written).unwrap().query_url.starts_with(query_url), "{written}");
         }
-        assert_eq!(Scraper::new("http://a:1/m?x=1").unwrap().asked, "http://a:1/m?x=1");
+        assert_eq!(Scraper::new("http://a:1/m?x=1").unwrap().query_url, "http://a:1/m?x=1");
         for wrong in
             ["", "http://", "http://:9100", "https://broker:9100", "ftp://broker", "a b:9100", "http://x@/", "x:y@z:1"]
         {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_an_error_that_names_the_address() {
+    fn a_missing_listener_is_an_error_that_names_the_address() {
         // A port that was free a moment ago, and is below the range for outgoing connections.
         let port = crate::ports::free(1).unwrap()[0];
         let scraper = Scraper::new(&format!("http://ann:secret@127.0.0.1:{port}")).unwrap();

@@ -138,7 +138,7 @@ node_scrape_collector_duration_seconds{collector="cpu"} 0.0001
     }
 
     #[test]
-    fn what_is_left_out_or_broken_is_not_known() {
+    fn missing_or_malformed_metrics_are_unknown() {
         assert_eq!(Snapshot::parse("<html>not found</html>"), Snapshot::default());
         let broken = "node_memory_MemTotal_bytes lots\nnode_memory_MemAvailable_bytes NaN\n\
                       node_cpu_seconds_total{cpu=\"0\"\nnode_network_receive_bytes_total 5\n\

@@ -51,10 +51,10 @@ impl HostWatch {
     fn of(url: String, interval: Duration, read: Read) -> Result<HostWatch, ScrapeError> {
         let mut readings = HostReadings { url: url.clone(), ..HostReadings::default() };
         readings.snapshots.push(timed(&read)?);
-        let (to_thread, asked) = mpsc::channel();
+        let (to_thread, requests) = mpsc::channel();
         let thread = thread::Builder::new().name("host-watch".to_owned()).stack_size(512 << 10).spawn(move || {
             loop {
-                match asked.recv_timeout(interval) {
+                match requests.recv_timeout(interval) {
                     Ok(()) | Err(RecvTimeoutError::Timeout) => readings.add(&read),
                     Err(RecvTimeoutError::Disconnected) => return readings,
                 }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_began_anew_give_no_figure() {
+    fn reset_counters_give_no_figure() {
         let readings = readings(vec![
             (0, snapshot(100.0, 0.0, 1_000, 900)),
             (5 * S, snapshot(1.0, 0.0, 10, 900)),

@@ -8,8 +8,8 @@
 //!
 //! [`Ration`]: crate::meter::Ration
 
+mod meters;
 mod samples;
-mod taker;
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -20,8 +20,8 @@ use crate::cgroup::CostSource;
 use crate::clock;
 use crate::meter::{RunQueueMeter, Workers};
 
+use meters::SideMeters;
 pub use samples::{LiveUsage, Sample, Samples, UsageNow};
-use taker::Taker;
 
 /// Time between two samples.
 pub const INTERVAL: Duration = Duration::from_millis(250);
@@ -45,7 +45,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    taker: Taker,
+    meters: SideMeters,
     samples: Vec<Sample>,
     ended: bool,
 }
@@ -59,7 +59,7 @@ impl Shared {
 
 impl State {
     fn sample(&mut self, occasion: Occasion) {
-        let sample = self.taker.take(occasion);
+        let sample = self.meters.take(occasion);
         self.samples.push(sample);
     }
 }
@@ -85,8 +85,8 @@ impl Sampler {
         workers: Workers,
         sees_clients: bool,
     ) -> io::Result<Sampler> {
-        let taker = Taker::new(places, client_ports, workers, sees_clients);
-        let mut state = State { taker, samples: Vec::new(), ended: false };
+        let meters = SideMeters::new(places, client_ports, workers, sees_clients);
+        let mut state = State { meters, samples: Vec::new(), ended: false };
         state.sample(Occasion::Edge);
         let shared = Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() });
         let thread = thread::Builder::new().name("sampler".to_owned()).stack_size(256 << 10).spawn({
@@ -109,7 +109,7 @@ impl Sampler {
     /// Do threads of the system wait for a CPU, rather than run or sleep? Reads their waits twice, [`WAIT_LOOK`] apart.
     /// False if the waits cannot be read.
     pub fn system_waits(&self) -> bool {
-        let pids = self.shared.lock().taker.system_pids();
+        let pids = self.shared.lock().meters.system_pids();
         let mut meter = RunQueueMeter::default();
         let mut look = || meter.read(&pids, clock::monotonic_ns());
         let before = look();
@@ -123,7 +123,7 @@ impl Sampler {
         self.sample_now();
         self.end();
         let mut state = self.shared.lock();
-        let (brokers, groups) = (state.taker.brokers(), state.taker.groups());
+        let (brokers, groups) = (state.meters.brokers(), state.meters.groups());
         Samples::new(std::mem::take(&mut state.samples), brokers).of_groups(groups)
     }
 

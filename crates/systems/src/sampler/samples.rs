@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_every_sample_is_interpolated_and_a_peak_is_taken_where_it_is() {
+    fn missing_samples_are_interpolated_and_a_peak_is_used_where_it_exists() {
         let mut samples: Vec<Sample> = (0..=8).map(|n| sample(n * 250, n, 1)).collect();
         for (index, received_bytes, pss_bytes) in [(0, 0, 70), (4, 1_000, 50), (8, 3_000, 60)] {
             let system = samples[index].system.as_mut().unwrap();

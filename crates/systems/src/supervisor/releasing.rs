@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Longest time for one folder: a process that was just killed may still use it for a moment.
 const FOLDER_WITHIN: Duration = Duration::from_secs(3);
 /// Time between two attempts.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Ids of the processes in these control groups. A group that cannot be read has no processes that we could kill.
 pub fn members(cgroups: &[PathBuf]) -> Vec<u32> {
@@ -64,6 +64,6 @@ fn persist(mut remove: impl FnMut() -> io::Result<()>) {
         if error.kind() == io::ErrorKind::NotFound || Instant::now() >= deadline {
             return;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::supervisor::NAME;
 use crate::supervisor::messages::{Holdings, Report, Request, Work};
-use crate::supervisor::starting::NotStarted;
+use crate::supervisor::starting::StartFailure;
 use crate::supervisor::{releasing, starting};
 use crate::tree;
 
@@ -18,7 +18,7 @@ const KILL_WITHIN: Duration = Duration::from_secs(10);
 /// Longest run of one clean-up command.
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
 /// Interval at which killed processes are checked.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Signals that a terminal or a service manager sends to all processes. The supervisor ignores them, because it must
 /// end after its owner.
 const OUTLIVED: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -34,35 +34,35 @@ enum Event {
 /// Serves until the requests end, and then removes all holdings of the supervisor.
 pub fn serve() -> io::Result<()> {
     let events = listen()?;
-    let mut supervisor = Supervisor::new(events.looked);
+    let mut supervisor = Supervisor::new(events.checked);
     report(&Report::Ready);
     loop {
         match supervisor.next(&events.queue) {
             Some(Event::Asked(request)) => supervisor.answer(*request),
-            Some(Event::Child) => supervisor.look_at_children(),
+            Some(Event::Child) => supervisor.check_children(),
             // The program did not end in time.
             None => supervisor.kill_program(),
             Some(Event::Closed) => break,
         }
     }
-    supervisor.take_back();
+    supervisor.clean_up_now();
     Ok(())
 }
 
 struct Events {
     queue: Receiver<Event>,
     /// Notifies the thread that watches children: the ended ones were processed, or there is a new one.
-    looked: Sender<()>,
+    checked: Sender<()>,
 }
 
 fn listen() -> io::Result<Events> {
     become_root_of_tree()?;
     let (sender, queue) = mpsc::channel();
-    let (looked, go_on) = mpsc::channel();
+    let (checked, resume) = mpsc::channel();
     let requests = sender.clone();
     thread::Builder::new().stack_size(256 << 10).spawn(move || read_requests(&requests))?;
-    thread::Builder::new().stack_size(64 << 10).spawn(move || watch_children(&sender, &go_on))?;
-    Ok(Events { queue, looked })
+    thread::Builder::new().stack_size(64 << 10).spawn(move || watch_children(&sender, &resume))?;
+    Ok(Events { queue, checked })
 }
 
 /// Makes this process the parent of orphaned descendants, even if they have their own session.
@@ -96,7 +96,7 @@ fn read_requests(events: &Sender<Event>) {
 
 /// Reports that a child has ended. The main thread reads its status: until then its id cannot be used for another
 /// process.
-fn watch_children(events: &Sender<Event>, go_on: &Receiver<()>) {
+fn watch_children(events: &Sender<Event>, resume: &Receiver<()>) {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the call fills it.
         let found = unsafe {
@@ -111,7 +111,7 @@ fn watch_children(events: &Sender<Event>, go_on: &Receiver<()>) {
             continue;
         }
         // Continues after the ended children were processed; if there was no child, when there is one.
-        if go_on.recv().is_err() {
+        if resume.recv().is_err() {
             return;
         }
     }
@@ -119,7 +119,7 @@ fn watch_children(events: &Sender<Event>, go_on: &Receiver<()>) {
 
 struct Supervisor {
     holdings: Holdings,
-    looked: Sender<()>,
+    checked: Sender<()>,
     /// Process id of the running program.
     program: Option<u32>,
     /// Time at which the program is killed.
@@ -130,8 +130,8 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn new(looked: Sender<()>) -> Supervisor {
-        Supervisor { holdings: Holdings::default(), looked, program: None, stop_at: None, killed: false, used: false }
+    fn new(checked: Sender<()>) -> Supervisor {
+        Supervisor { holdings: Holdings::default(), checked, program: None, stop_at: None, killed: false, used: false }
     }
 
     /// The next event; `None` if the program's time to end is over before it.
@@ -173,9 +173,9 @@ impl Supervisor {
             Ok(pid) => {
                 self.program = Some(pid);
                 report(&Report::Started { pid });
-                self.go_on();
+                self.resume();
             }
-            Err(NotStarted { reason, errno, program }) => report(&Report::Failed { reason, errno, program }),
+            Err(StartFailure { reason, errno, program }) => report(&Report::Failed { reason, errno, program }),
         }
     }
 
@@ -191,15 +191,15 @@ impl Supervisor {
     /// Signals all descendants, until a check finds no new process: a program may start others meanwhile.
     fn signal(&self, signal: libc::c_int) {
         let deadline = Instant::now() + KILL_WITHIN;
-        let mut told = BTreeSet::new();
+        let mut signalled = BTreeSet::new();
         let began_ns = clock::monotonic_ns();
         loop {
             let mut all = tree::below(std::process::id());
             all.extend(releasing::members(&self.holdings.cgroups));
-            let fresh: Vec<u32> = all.into_iter().filter(|pid| told.insert(*pid)).collect();
+            let fresh: Vec<u32> = all.into_iter().filter(|pid| signalled.insert(*pid)).collect();
             if fresh.is_empty() || Instant::now() >= deadline {
                 let at_ns = if signal == libc::SIGCONT { began_ns } else { clock::monotonic_ns() };
-                report(&Report::Signalled { processes: told.len() as u32, at_ns });
+                report(&Report::Signalled { processes: signalled.len() as u32, at_ns });
                 return;
             }
             releasing::signal_all(&fresh, signal);
@@ -212,13 +212,13 @@ impl Supervisor {
         self.note_end(status);
     }
 
-    fn look_at_children(&mut self) {
+    fn check_children(&mut self) {
         if let Some(status) = self.take_statuses() {
             // The processes that the program left are killed, too.
             self.kill_everything();
             self.note_end(Some(status));
         }
-        self.go_on();
+        self.resume();
     }
 
     fn note_end(&mut self, status: Option<i32>) {
@@ -258,11 +258,11 @@ impl Supervisor {
                 return found;
             }
             releasing::kill_all(&left);
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    fn take_back(&mut self) {
+    fn clean_up_now(&mut self) {
         self.kill_everything();
         if self.used {
             for work in std::mem::take(&mut self.holdings.clean_up) {
@@ -279,15 +279,15 @@ impl Supervisor {
         self.program = Some(pid);
         let deadline = Instant::now() + within;
         while self.take_statuses().is_none() && Instant::now() < deadline {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         self.kill_everything();
         self.program = None;
     }
 
-    fn go_on(&self) {
+    fn resume(&self) {
         // The thread that watches children runs as long as this process.
-        let _ = self.looked.send(());
+        let _ = self.checked.send(());
     }
 }
 

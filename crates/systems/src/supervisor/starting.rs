@@ -14,7 +14,7 @@ use crate::supervisor::messages::Work;
 
 /// Why a program was not started.
 #[derive(Debug)]
-pub struct NotStarted {
+pub struct StartFailure {
     /// What failed, and on what.
     pub reason: String,
     /// The kernel's error number.
@@ -24,9 +24,9 @@ pub struct NotStarted {
 }
 
 /// Starts a program and returns its process id. The caller must read its status.
-pub fn start(work: &Work) -> Result<u32, NotStarted> {
+pub fn start(work: &Work) -> Result<u32, StartFailure> {
     let failed =
-        |reason: String| move |error: io::Error| NotStarted { reason, errno: error.raw_os_error(), program: false };
+        |reason: String| move |error: io::Error| StartFailure { reason, errno: error.raw_os_error(), program: false };
     let mut command = Command::new(&work.program);
     command.args(&work.arguments).envs(work.environment.iter().cloned()).current_dir(&work.directory);
     command.stdin(Stdio::null());
@@ -42,7 +42,7 @@ pub fn start(work: &Work) -> Result<u32, NotStarted> {
         }
     }
     let members = work.cgroups.iter().map(|folder| CString::new(folder.join("cgroup.procs").as_os_str().as_bytes()));
-    let members: Vec<CString> = members.collect::<Result<_, _>>().map_err(|_| NotStarted {
+    let members: Vec<CString> = members.collect::<Result<_, _>>().map_err(|_| StartFailure {
         reason: "a control group's name holds a zero byte".to_owned(),
         errno: None,
         program: false,
@@ -52,7 +52,7 @@ pub fn start(work: &Work) -> Result<u32, NotStarted> {
     // SAFETY: between fork and exec only calls that POSIX allows there are made, and nothing is allocated.
     unsafe { command.pre_exec(move || prepare(supervisor, &members, cores.as_ref())) };
     #[allow(clippy::zombie_processes, reason = "the supervisor waits for any child, adopted ones too")]
-    let child = command.spawn().map_err(|error| NotStarted {
+    let child = command.spawn().map_err(|error| StartFailure {
         program: true,
         ..failed(format!("failed to run `{}`", work.program.display()))(error)
     })?;

@@ -18,11 +18,11 @@ use crate::tree;
 /// Longest wait for a supervisor's report; most work of a supervisor is to start a program.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time from the end of the requests to the end of the supervisor: killing, clean-up commands, removal.
-const TAKE_BACK_WITHIN: Duration = Duration::from_secs(60);
+const CLEAN_UP_LIMIT: Duration = Duration::from_secs(60);
 /// Longest run of one clean-up command if the supervisor has ended.
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
 /// Interval at which a condition that is waited for is checked.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,14 +98,14 @@ impl Supervised {
     /// Registers more holdings with the supervisor. This must be called before any of them is created.
     pub fn hold(&mut self, more: Holdings) -> Result<(), SystemError> {
         self.holdings.extend(more.clone());
-        self.ask(&Request::Hold(more))
+        self.send_request(&Request::Hold(more))
     }
 
     /// Starts a program, after the previous one has ended, and returns its process id.
     pub fn start(&mut self, work: &Work) -> Result<u32, SystemError> {
         self.end = None;
         self.killed = false;
-        self.ask(&Request::Start(work.clone()))?;
+        self.send_request(&Request::Start(work.clone()))?;
         match self.answer()? {
             Report::Started { pid } => {
                 self.pid = pid;
@@ -132,7 +132,7 @@ impl Supervised {
                 Some(End::Status(status)) => return Ok(status),
                 Some(End::WithSupervisor) => return Err(self.wrong("it was killed".to_owned())),
                 None if Instant::now() >= deadline => break,
-                None => thread::sleep(LOOK),
+                None => thread::sleep(POLL_INTERVAL),
             }
         }
         self.stop(Duration::ZERO);
@@ -169,7 +169,7 @@ impl Supervised {
     pub fn request_end(&mut self, within: Duration) {
         if self.ended().is_none() {
             // A supervisor that accepts no request has ended, which the next check detects.
-            let _ = self.ask(&Request::Stop { within_ms: within.as_millis() as u64 });
+            let _ = self.send_request(&Request::Stop { within_ms: within.as_millis() as u64 });
         }
     }
 
@@ -189,7 +189,7 @@ impl Supervised {
             Some(End::Status(status)) => return Stopped::Before(status),
             Some(End::WithSupervisor) => return Stopped::Killed,
             // A supervisor that accepts no request has ended, which the wait detects.
-            None => drop(self.ask(&Request::Kill)),
+            None => drop(self.send_request(&Request::Kill)),
         }
         self.wait_for_end(Duration::ZERO)
     }
@@ -200,7 +200,7 @@ impl Supervised {
     /// # Errors
     /// The supervisor has ended or does not report in time.
     pub fn pause(&mut self, pause: bool) -> Result<Option<u64>, SystemError> {
-        self.ask(&Request::Pause { pause })?;
+        self.send_request(&Request::Pause { pause })?;
         loop {
             match self.answer()? {
                 Report::Signalled { processes, at_ns } => return Ok((processes > 0).then_some(at_ns)),
@@ -232,7 +232,7 @@ impl Supervised {
         }
     }
 
-    fn ask(&mut self, request: &Request) -> Result<(), SystemError> {
+    fn send_request(&mut self, request: &Request) -> Result<(), SystemError> {
         let sent = self.requests.as_mut().ok_or(io::Error::from(io::ErrorKind::BrokenPipe)).and_then(|requests| {
             let mut line = serde_json::to_vec(request)?;
             line.push(b'\n');
@@ -259,7 +259,7 @@ impl Supervised {
         let _ = self.supervisor.kill();
         // Fails only if the status was read already.
         let _ = self.supervisor.wait();
-        self.kill_what_is_left();
+        self.kill_remaining();
         for work in &self.holdings.clean_up {
             let mut command = Command::new(&work.program);
             command.args(&work.arguments).envs(work.environment.iter().cloned());
@@ -270,7 +270,7 @@ impl Supervised {
     }
 
     /// Kills processes that have our environment variable or are in our control groups, until none is left.
-    fn kill_what_is_left(&self) {
+    fn kill_remaining(&self) {
         let deadline = Instant::now() + CLEAN_UP_WITHIN;
         releasing::kill_members(&self.holdings.cgroups);
         loop {
@@ -280,7 +280,7 @@ impl Supervised {
                 return;
             }
             releasing::kill_all(&left);
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -289,11 +289,11 @@ impl Supervised {
         if self.requests.take().is_none() {
             return;
         }
-        let deadline = Instant::now() + TAKE_BACK_WITHIN;
+        let deadline = Instant::now() + CLEAN_UP_LIMIT;
         loop {
             match self.supervisor.try_wait() {
                 Ok(Some(status)) if status.success() => return,
-                Ok(None) if Instant::now() < deadline => thread::sleep(LOOK),
+                Ok(None) if Instant::now() < deadline => thread::sleep(POLL_INTERVAL),
                 _ => return self.take_over(),
             }
         }

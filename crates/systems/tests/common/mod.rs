@@ -74,7 +74,7 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 /// Waits until `holds` returns true, at most 10 s; false if it does not.
-pub fn comes_true(holds: impl Fn() -> bool) -> bool {
+pub fn becomes_true(holds: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     while Instant::now() < deadline {
         if holds() {

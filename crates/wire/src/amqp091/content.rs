@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_where_its_answer_goes_whatever_stands_before_it() {
+    fn a_request_has_its_reply_address_after_any_other_property() {
         let front = b"\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00";
         let header = |flags: [u8; 2], rest: &[u8]| [&front[..], &flags, rest].concat();
         let both = header([0x06, 0x00], b"\x03c-1\x01q");

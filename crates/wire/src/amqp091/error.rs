@@ -35,7 +35,7 @@ pub enum DecodeError {
     },
     /// A method has more than its arguments.
     #[error("{method} with {bytes} B behind its arguments")]
-    Behind {
+    TrailingBytes {
         /// The method.
         method: &'static str,
         /// What is too much, bytes.

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused_as_soon_as_that_is_known() {
+    fn bytes_that_are_no_frame_are_refused_as_early_as_possible() {
         assert_eq!(next(b"H", 100), Err(DecodeError::FrameType(b'H')));
         assert_eq!(next(b"AMX", 100), Err(DecodeError::FrameType(b'A')));
         assert_eq!(next(b"\x03\x00\x01\x00\x00\x00\x02hi\x00", 100), Err(DecodeError::FrameEnd(0)));

@@ -26,7 +26,7 @@ pub struct Tune {
 
 /// Why a connection or a channel is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closing<'a> {
+pub struct CloseReason<'a> {
     /// A reply code, see [`super::code`].
     pub code: u16,
     /// The server's words.
@@ -61,7 +61,7 @@ pub enum Method<'a> {
     ConnectionSecure,
     ConnectionTune(Tune),
     ConnectionOpenOk,
-    ConnectionClose(Closing<'a>),
+    ConnectionClose(CloseReason<'a>),
     ConnectionCloseOk,
     /// The server accepts no messages, for this reason.
     ConnectionBlocked(&'a str),
@@ -70,7 +70,7 @@ pub enum Method<'a> {
     /// May we send messages on the channel?
     ChannelFlow(bool),
     ChannelFlowOk,
-    ChannelClose(Closing<'a>),
+    ChannelClose(CloseReason<'a>),
     ChannelCloseOk,
     /// The queue's name.
     QueueDeclareOk(&'a str),
@@ -111,7 +111,7 @@ impl<'a> Method<'a> {
         let method = method.ok_or(DecodeError::Method { class, method: number })?;
         match reader.left() {
             0 => Ok(method),
-            bytes => Err(DecodeError::Behind { method: method.name(), bytes }),
+            bytes => Err(DecodeError::TrailingBytes { method: method.name(), bytes }),
         }
     }
 
@@ -235,8 +235,8 @@ fn basic<'a>(number: u16, reader: &mut Reader<'a>) -> Result<Option<Method<'a>>,
             reader.skip_short_text().ok_or_else(wrong("routing-key"))?;
             Method::BasicDeliver(Deliver { tag, redelivered })
         }
-        80 => Method::BasicAck(answer("basic.ack", reader)?),
-        120 => Method::BasicNack(answer("basic.nack", reader)?),
+        80 => Method::BasicAck(confirm("basic.ack", reader)?),
+        120 => Method::BasicNack(confirm("basic.nack", reader)?),
         11 => Method::BasicQosOk,
         21 => {
             reader.skip_short_text().ok_or_else(wrong("basic.consume-ok", "consumer-tag"))?;
@@ -259,16 +259,16 @@ fn basic<'a>(number: u16, reader: &mut Reader<'a>) -> Result<Option<Method<'a>>,
     }))
 }
 
-fn closing<'a>(method: &'static str, reader: &mut Reader<'a>) -> Result<Closing<'a>, DecodeError> {
+fn closing<'a>(method: &'static str, reader: &mut Reader<'a>) -> Result<CloseReason<'a>, DecodeError> {
     let wrong = |field| wrong(method, field);
-    Ok(Closing {
+    Ok(CloseReason {
         code: reader.short().ok_or_else(wrong("reply-code"))?,
         text: reader.short_text().ok_or_else(wrong("reply-text"))?,
         method: (reader.short().ok_or_else(wrong("class-id"))?, reader.short().ok_or_else(wrong("method-id"))?),
     })
 }
 
-fn answer(method: &'static str, reader: &mut Reader<'_>) -> Result<Confirm, DecodeError> {
+fn confirm(method: &'static str, reader: &mut Reader<'_>) -> Result<Confirm, DecodeError> {
     let wrong = |field| wrong(method, field);
     Ok(Confirm {
         tag: reader.long_long().ok_or_else(wrong("delivery-tag"))?,
@@ -290,7 +290,7 @@ mod tests {
         let expected = Tune { channel_max: 2_047, frame_max: 131_072, heartbeat_s: 60 };
         assert_eq!(Method::read(tune), Ok(Method::ConnectionTune(expected)));
         let close = b"\x00\x14\x00\x28\x01\x94\x02no\x00\x32\x00\x0a";
-        let expected = Closing { code: 404, text: "no", method: (50, 10) };
+        let expected = CloseReason { code: 404, text: "no", method: (50, 10) };
         assert_eq!(Method::read(close), Ok(Method::ChannelClose(expected)));
         let deliver = b"\x00\x3c\x00\x3c\x01c\x00\x00\x00\x00\x00\x00\x00\x07\x01\x09amq.topic\x03a.b";
         assert_eq!(Method::read(deliver), Ok(Method::BasicDeliver(Deliver { tag: 7, redelivered: true })));
@@ -303,14 +303,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_method_is_refused() {
+    fn bytes_that_are_no_method_are_refused() {
         assert_eq!(Method::read(b"\x00\x5a\x00\x0b"), Err(DecodeError::Method { class: 90, method: 11 }));
         assert_eq!(Method::read(b"\x00\x3c\x00\x28"), Err(DecodeError::Method { class: 60, method: 40 }));
         assert!(Method::read(b"\x00\x0a\x00").is_err());
         let wrong = |field| Err(DecodeError::Field { method: "channel.close", field });
         assert_eq!(Method::read(b"\x00\x14\x00\x28\x01\x94\x05no"), wrong("reply-text"));
         assert_eq!(Method::read(b"\x00\x14\x00\x28\x01\x94\x01\xff\x00\x32\x00\x0a"), wrong("reply-text"));
-        let behind = Err(DecodeError::Behind { method: "queue.bind-ok", bytes: 1 });
+        let behind = Err(DecodeError::TrailingBytes { method: "queue.bind-ok", bytes: 1 });
         assert_eq!(Method::read(b"\x00\x32\x00\x15\x00"), behind);
     }
 }

@@ -17,10 +17,10 @@ mod write;
 pub use content::{Correlation, read_content_header, read_correlation, read_header};
 pub use error::DecodeError;
 pub use frame::{Frame, Item, Kind, Version, next};
-pub use method::{Closing, Confirm, Deliver, Method, Start, Tune};
+pub use method::{CloseReason, Confirm, Deliver, Method, Start, Tune};
 pub use publish::{Publish, append_body, append_reply};
 pub use reply::{code, reply_name};
-pub use routing_key::{LONGEST_BYTES, RoutingKeyError, hears, routing_key};
+pub use routing_key::{LONGEST_BYTES, RoutingKeyError, filter_matches, routing_key};
 pub use write::{
     Declare, Login, encode_ack, encode_bind, encode_cancel, encode_channel_close_ok, encode_channel_open, encode_close,
     encode_consume, encode_declare, encode_delete, encode_flow_ok, encode_open, encode_qos, encode_select,

@@ -86,11 +86,11 @@ pub fn append_reply(
     queue: &str,
     persistent: bool,
     body_bytes: usize,
-    answer: Correlation<'_>,
+    confirm: Correlation<'_>,
     out: &mut Vec<u8>,
 ) {
     basic_publish(channel, "", queue, out);
-    header(channel, persistent, body_bytes, answer, out);
+    header(channel, persistent, body_bytes, confirm, out);
 }
 
 fn basic_publish(channel: u16, exchange: &str, routing_key: &str, out: &mut Vec<u8>) {

@@ -52,7 +52,7 @@ pub fn routing_key(topic: &str) -> Result<String, RoutingKeyError> {
 
 /// Does a subscription to that filter receive a message with this topic? As in MQTT, except that a leading wildcard matches
 /// topics that begin with `$`, too (MQTT 5.0 §4.7.2).
-pub fn hears(filter: &str, topic: &str) -> bool {
+pub fn filter_matches(filter: &str, topic: &str) -> bool {
     if topic.starts_with('$') {
         // Behind another level a `$` has no meaning.
         return TopicFilter(format!("/{filter}")).matches(&format!("/{topic}"));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_cannot_say_is_named() {
+    fn topics_without_a_routing_key_are_named() {
         for (topic, character) in [("a.b", '.'), ("a/b*", '*'), ("a/*", '*'), ("a/b#c", '#')] {
             let topic = topic.to_owned();
             assert_eq!(routing_key(&topic), Err(RoutingKeyError::Character { topic, character }));
@@ -100,7 +100,7 @@ mod tests {
             ("$a/#", "$a/b", true),
             ("a/#", "$a/b", false),
         ] {
-            assert_eq!(hears(filter, topic), expected, "{filter} {topic}");
+            assert_eq!(filter_matches(filter, topic), expected, "{filter} {topic}");
         }
     }
 }

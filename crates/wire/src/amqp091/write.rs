@@ -284,9 +284,13 @@ mod tests {
     #[test]
     fn a_log_in_has_nothing_but_user_and_password_between_zeros() {
         let login = Login { connection_name: "c", product: "p", version: "v", user: "me", password: "two words" };
-        let said = bytes(|out| encode_start_ok(&login, out));
-        assert!(said.windows(14).any(|part| part == b"\x00\x00\x00\x0d\x00me\x00two wo"), "{}", said.escape_ascii());
-        let announced = u32::from_be_bytes([said[3], said[4], said[5], said[6]]) as usize;
-        assert_eq!((announced + 8, said.last()), (said.len(), Some(&FRAME_END)));
+        let encoded = bytes(|out| encode_start_ok(&login, out));
+        assert!(
+            encoded.windows(14).any(|part| part == b"\x00\x00\x00\x0d\x00me\x00two wo"),
+            "{}",
+            encoded.escape_ascii()
+        );
+        let announced = u32::from_be_bytes([encoded[3], encoded[4], encoded[5], encoded[6]]) as usize;
+        assert_eq!((announced + 8, encoded.last()), (encoded.len(), Some(&FRAME_END)));
     }
 }

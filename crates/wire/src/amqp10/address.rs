@@ -111,20 +111,20 @@ impl Naming {
     }
 
     /// Address at which the replies to a requester's requests arrive.
-    pub fn answers(self, words: &str) -> AnswersAt {
+    pub fn reply_address(self, words: &str) -> ReplyAddress {
         match self {
             // The broker ends the session of a client that requests a dynamic node (3.10). The second address is the same
             // queue, which is not created for a client that only sends to it.
             Naming::RabbitMq => {
-                AnswersAt::Node { source: format!("/queue/{words}"), reply_to: format!("/amq/queue/{words}") }
+                ReplyAddress::Node { source: format!("/queue/{words}"), reply_to: format!("/amq/queue/{words}") }
             }
-            Naming::Artemis => AnswersAt::Dynamic(&["temporary-queue"]),
+            Naming::Artemis => ReplyAddress::Dynamic(&["temporary-queue"]),
         }
     }
 
     /// Can the address of a requester's node stand in a message (`to`), on a link whose target has none, if the server offers
     /// that?
-    pub fn takes_answers_on_one_link(self) -> bool {
+    pub fn accepts_replies_on_one_link(self) -> bool {
         match self {
             // Version 4 offers it, but not for the addresses that version 3 has, which are those used here.
             Naming::RabbitMq => false,
@@ -149,7 +149,7 @@ pub fn virtual_host(name: &str) -> String {
 
 /// Address at which the replies to requests arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AnswersAt {
+pub enum ReplyAddress {
     /// At a node of a name of ours.
     Node {
         /// Its address for who receives there; the node is made by that.
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_address_cannot_say_is_named() {
+    fn topics_without_an_address_are_named() {
         for topic in ["a//b", "/a", "a/", ""] {
             assert_eq!(words(topic), Err(AddressError::EmptyLevel(topic.to_owned())));
         }

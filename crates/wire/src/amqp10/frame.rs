@@ -6,7 +6,7 @@ use crate::front::Front;
 /// Bytes of a protocol header, and of a frame's header.
 pub const HEADER_BYTES: usize = 8;
 /// Largest frame that everybody must take (part 2, §2.3.1, MIN-MAX-FRAME-SIZE).
-pub const LEAST_MOST_BYTES: usize = 512;
+pub const SMALLEST_FRAME_LIMIT: usize = 512;
 /// Where every protocol header begins.
 const NAME: &[u8] = b"AMQP";
 
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_and_frames_are_told_apart_at_every_length() {
+    fn headers_and_frames_are_distinguished_at_every_length() {
         let bytes = b"AMQP\x03\x01\x00\x00";
         for length in 1..8 {
             assert_eq!(next(&bytes[..length], 1_000), Ok(Front::Partial(Some(8))));

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_request_is_read_back_with_the_type_of_its_mark() {
+    fn properties_of_a_request_are_read_back_with_the_type_of_its_correlation() {
         let mut text = Vec::new();
         encode_text("0-17", &mut text);
         assert_eq!(text_of(&text), Some("0-17"));

@@ -11,7 +11,7 @@ const MOST_MECHANISMS: usize = 64;
 
 /// A server's frames during the log-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SaslWords<'a> {
+pub enum SaslFrame<'a> {
     /// The mechanisms it has.
     Mechanisms(Vec<&'a str>),
     /// A challenge.
@@ -20,16 +20,16 @@ pub enum SaslWords<'a> {
     Outcome(u8),
 }
 
-impl<'a> SaslWords<'a> {
+impl<'a> SaslFrame<'a> {
     /// Reads the body of a SASL frame.
-    pub fn decode(mut body: &'a [u8]) -> Result<SaslWords<'a>, DecodeError> {
+    pub fn decode(mut body: &'a [u8]) -> Result<SaslFrame<'a>, DecodeError> {
         let Value::Described(described) = take(&mut body)? else { return Err(DecodeError::NoPerformative) };
         match code(&described)? {
-            0x40 => Ok(SaslWords::Mechanisms(mechanisms(&described)?)),
-            0x42 => Ok(SaslWords::Challenge),
+            0x40 => Ok(SaslFrame::Mechanisms(mechanisms(&described)?)),
+            0x42 => Ok(SaslFrame::Challenge),
             0x44 => {
                 let wrong = DecodeError::Field { performative: "sasl-outcome", field: "code" };
-                Fields::of("sasl-outcome", &described)?.ubyte("code")?.map(SaslWords::Outcome).ok_or(wrong)
+                Fields::of("sasl-outcome", &described)?.ubyte("code")?.map(SaslFrame::Outcome).ok_or(wrong)
             }
             other => Err(DecodeError::Performative(other)),
         }

@@ -255,8 +255,8 @@ fn array(data: &[u8], width: usize) -> Result<Array<'_>, DecodeError> {
     let (mut descriptor, mut rest) = (None, bytes);
     if bytes.first() == Some(&0) {
         let described = behind(bytes, 1)?;
-        let (found, behind_it) = cut(described, length(described, 1)?)?;
-        (descriptor, rest) = (Some(found), behind_it);
+        let (found, remainder) = cut(described, length(described, 1)?)?;
+        (descriptor, rest) = (Some(found), remainder);
     }
     // An array without elements may end before the constructor that none of them needs.
     let Some((&constructor, bytes)) = rest.split_first() else {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_before_it_is_looked_at() {
+    fn impossible_sizes_are_refused_before_the_content_is_read() {
         for (bytes, error) in [
             (&[0xd0, 0, 0, 0, 5, 255, 255, 255, 255, 0x40][..], DecodeError::Elements { elements: u32::MAX, bytes: 1 }),
             (&[0xf0, 0, 0, 0, 5, 255, 255, 255, 255, 0x40], DecodeError::Elements { elements: u32::MAX, bytes: 0 }),

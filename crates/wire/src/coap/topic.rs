@@ -93,7 +93,7 @@ mod tests {
     use crate::coap::{Code, Kind, decode};
 
     #[test]
-    fn a_topic_comes_back_from_its_path_with_and_without_the_root() {
+    fn a_topic_round_trips_through_its_path_with_and_without_the_root() {
         for topic in ["a", "a//b", "", "/"] {
             let (mut below, mut alone) = (Vec::new(), Vec::new());
             encode_path(&mut Writer::new(Kind::Confirmable, Code::PUT, 1, &[], &mut below), topic);

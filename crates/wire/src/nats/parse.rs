@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_documentation_shows_is_read() {
+    fn examples_of_the_documentation_are_read() {
         assert_eq!(whole(b"PING\r\nPONG\r\n"), (Operation::Ping, 6));
         assert_eq!(whole(b"+OK\r\n"), (Operation::Ok, 5));
         assert_eq!(whole(b"-ERR 'Unknown Protocol Operation'\r\n").0, Operation::Error("Unknown Protocol Operation"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_front_waits_for_more_and_tells_its_length_when_its_line_is_whole() {
+    fn every_partial_packet_waits_and_has_a_length_once_its_line_is_complete() {
         let bytes = b"HMSG a.b 9 12 15\r\nNATS/1.0\r\n\r\nabc\r\n";
         for length in 1..bytes.len() {
             let expected = if length < 18 { None } else { Some(bytes.len()) };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_nats_is_refused_as_soon_as_that_is_known() {
+    fn bytes_that_are_no_nats_are_refused_as_early_as_possible() {
         for wrong in [
             &b"HTTP/1.1 400 Bad Request\r\n"[..],
             b"HT",

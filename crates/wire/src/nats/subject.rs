@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_subject_cannot_say_is_named() {
+    fn topics_without_a_subject_are_named() {
         assert_eq!(subjects("a//b"), Err(SubjectError::EmptyLevel("a//b".to_owned())));
         assert_eq!(subjects("/a"), Err(SubjectError::EmptyLevel("/a".to_owned())));
         for topic in ["a.b", "a b", "a/b*", "a>/b", "a\tb"] {

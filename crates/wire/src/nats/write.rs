@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn headers_are_counted_with_their_version_line_and_their_end() {
         let headers = [("pubmark", "c1"), ("site", "hall 3")];
-        let said = text(|out| encode_publish_with_headers("FOO", None, headers.into_iter(), 5, out));
-        assert_eq!(said, "HPUB FOO 39 44\r\nNATS/1.0\r\npubmark: c1\r\nsite: hall 3\r\n\r\n");
-        let message = format!("HMSG FOO 1 39 44\r\n{}hello\r\n", said.split_once("\r\n").unwrap_or_default().1);
+        let encoded = text(|out| encode_publish_with_headers("FOO", None, headers.into_iter(), 5, out));
+        assert_eq!(encoded, "HPUB FOO 39 44\r\nNATS/1.0\r\npubmark: c1\r\nsite: hall 3\r\n\r\n");
+        let message = format!("HMSG FOO 1 39 44\r\n{}hello\r\n", encoded.split_once("\r\n").unwrap_or_default().1);
         let Ok(crate::front::Front::Whole { packet: crate::nats::Operation::Message(message), .. }) =
             crate::nats::next(message.as_bytes(), 1_000)
         else {

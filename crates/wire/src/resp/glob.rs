@@ -1,7 +1,7 @@
 //! Filters in MQTT's syntax as the patterns of PSUBSCRIBE, and what those match.
 //!
 //! A pattern's `*` does not stop at a slash, so `+` can be expressed only as far as no channel has more levels; callers that
-//! know the channels check with [`hears`].
+//! know the channels check with [`filter_matches`].
 
 /// The pattern for a filter with wildcards, `None` for one without; and the channel `a` that `a/#` means besides `a/*`. A
 /// parent with wildcards of its own is left out: its pattern would match what lies below as well, a second time.
@@ -29,7 +29,7 @@ pub fn pattern(filter: &str) -> Option<(String, Option<String>)> {
 }
 
 /// Does a subscription to a filter, in the form of [`pattern`], receive messages of a channel?
-pub fn hears(filter: &str, channel: &str) -> bool {
+pub fn filter_matches(filter: &str, channel: &str) -> bool {
     match pattern(filter) {
         None => filter == channel,
         Some((pattern, parent)) => matches(&pattern, channel) || parent.is_some_and(|parent| parent == channel),
@@ -83,10 +83,10 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_of_another_depth_is_heard_where_the_standard_would_not() {
-        assert!(hears("a/#", "a") && hears("a/#", "a/b/c") && hears("a/b", "a/b"));
-        assert!(hears("a/+", "a/b/c"), "which a workload with such topics must not ask for");
-        assert!(!hears("+/#", "a"), "nor this one");
+    fn a_channel_of_another_depth_is_received_unlike_in_the_standard() {
+        assert!(filter_matches("a/#", "a") && filter_matches("a/#", "a/b/c") && filter_matches("a/b", "a/b"));
+        assert!(filter_matches("a/+", "a/b/c"), "which a workload with such topics must not ask for");
+        assert!(!filter_matches("+/#", "a"), "nor this one");
     }
 
     #[test]

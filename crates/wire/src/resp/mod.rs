@@ -8,7 +8,7 @@ mod values;
 mod write;
 
 pub use error::DecodeError;
-pub use glob::{hears, pattern};
+pub use glob::{filter_matches, pattern};
 pub use parse::{MOST_PARTS, Parts, Reply, next};
 pub use values::{Value, Values};
 pub use write::{append_bulk_front, encode_command, encode_command_front};

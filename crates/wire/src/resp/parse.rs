@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_resp_is_refused() {
+    fn bytes_that_are_no_resp_are_refused() {
         for wrong in [
             &b"HTTP/1.1 400"[..],
             b"$x\r\n",

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_stream_answers_is_gone_through() {
+    fn the_entries_of_a_stream_are_iterated() {
         let answer =
             b"%1\r\n$1\r\nk\r\n*2\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nt\r\n$3\r\na/b\r\n*2\r\n$3\r\n1-1\r\n_\r\n";
         let mut values = Values::new(answer);

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_apart() {
+    fn commands_are_distinguished() {
         for (body, command) in [
             (&b"\x05ERROR\x03no!"[..], Command::Error(b"no!")),
             (b"^RROR\x03400", Command::Error(b"400")),

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused_and_nothing_is_announced_beyond_the_limit() {
+    fn bytes_that_are_no_frame_are_refused_and_no_length_exceeds_the_limit() {
         for flags in [0x05, 0x07, 0x08, 0x10, 0x15, 0x48, 0xfe] {
             assert_eq!(next(&[flags], 1_000), Err(DecodeError::Flags(flags)));
         }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_padding_says_nothing_and_a_higher_version_talks_down_to_us() {
+    fn the_padding_is_ignored_and_a_higher_version_falls_back_to_ours() {
         let mut bytes = greeting(Mechanism::Null);
         bytes[1..9].copy_from_slice(b"whatever");
         (bytes[MAJOR_AT], bytes[MINOR_AT], bytes[AS_SERVER_AT]) = (4, 0, 1);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_greeting_of_version_3_is_told_with_the_byte_that_shows_it() {
+    fn a_greeting_of_another_version_is_reported_with_its_first_wrong_byte() {
         let bytes = greeting(Mechanism::Null);
         // ZMTP 2.0: signature, revision 1, socket type, an empty identity. ZMTP 1.0 with a long identity has no signature.
         for (major, length) in [(0, 11), (1, 14), (2, 64)] {

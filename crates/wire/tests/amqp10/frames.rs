@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use pubmark_wire::amqp10::{
-    Frame, FrameKind, Packet, Performative, ProtocolHeader, SaslWords, body, encode_frame, next,
+    Frame, FrameKind, Packet, Performative, ProtocolHeader, SaslFrame, body, encode_frame, next,
 };
 use pubmark_wire::front::Front;
 
@@ -37,7 +37,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn more_bytes_never_take_back_what_fewer_said(bytes in almost()) {
+    fn more_bytes_never_contradict_an_earlier_result(bytes in almost()) {
         let mut least = 0;
         for length in 1..=bytes.len() {
             match next(&bytes[..length], MOST_BYTES) {
@@ -56,15 +56,15 @@ proptest! {
     }
 
     #[test]
-    fn what_is_in_a_frame_is_survived(bytes in proptest::collection::vec(any::<u8>(), 1..200)) {
+    fn any_frame_content_is_survived(bytes in proptest::collection::vec(any::<u8>(), 1..200)) {
         let _ = Performative::decode(&bytes);
-        let _ = SaslWords::decode(&bytes);
+        let _ = SaslFrame::decode(&bytes);
         let _ = body(&bytes);
         // A descriptor of each kind, and noise behind it.
         for code in (0x10..=0x18).chain(0x40..=0x44).chain(0x70..=0x78) {
             let described = [&[0, 0x53, code, 0xc0, bytes.len() as u8 + 1, bytes[0] % 16][..], &bytes].concat();
             let _ = Performative::decode(&described);
-            let _ = SaslWords::decode(&described);
+            let _ = SaslFrame::decode(&described);
             let _ = body(&described);
         }
     }

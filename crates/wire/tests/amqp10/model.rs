@@ -123,7 +123,7 @@ impl Model {
         match (self, value) {
             (Model::Null, Value::Null) => true,
             (Model::Boolean(truth, _), Value::Boolean(read)) => *truth == read,
-            (Model::Unsigned(number, width), Value::Unsigned(read)) => kept(*number, *width) == read,
+            (Model::Unsigned(number, width), Value::Unsigned(read)) => retained(*number, *width) == read,
             (Model::Signed(number, width), Value::Signed(read)) => {
                 let bits = 64 - 8 * bytes_of(*width);
                 (number << bits) >> bits == read
@@ -165,7 +165,7 @@ fn bytes_of(width: usize) -> usize {
     if width == 3 { 1 } else { width }
 }
 
-fn kept(number: u64, width: usize) -> u64 {
+fn retained(number: u64, width: usize) -> u64 {
     let bits = 64 - 8 * bytes_of(width);
     (number << bits) >> bits
 }

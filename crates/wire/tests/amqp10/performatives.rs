@@ -3,7 +3,7 @@
 use proptest::option;
 use proptest::prelude::*;
 use pubmark_wire::amqp10::{
-    Attach, Begin, Condition, Detach, Disposition, Flow, FrameKind, Open, Packet, Performative, Role, SaslWords,
+    Attach, Begin, Condition, Detach, Disposition, Flow, FrameKind, Open, Packet, Performative, Role, SaslFrame,
     SenderSettles, State, Terminus, Transfer, composite, encode_anonymous, encode_close, encode_end, encode_frame,
     encode_plain, next,
 };
@@ -242,20 +242,20 @@ fn a_log_in_is_written_as_its_mechanisms_say() {
 }
 
 #[test]
-fn what_a_server_says_to_a_log_in_is_read() {
+fn responses_to_a_log_in_are_read() {
     let words = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = vec![];
         encode_frame(FrameKind::Sasl, 0, &mut out, |out| write(out));
         only(&out, 0).to_vec()
     };
     let many = words(&|out| composite(0x40, out, |fields| fields.symbols(&["PLAIN", "ANONYMOUS"])));
-    assert_eq!(SaslWords::decode(&many), Ok(SaslWords::Mechanisms(vec!["PLAIN", "ANONYMOUS"])));
+    assert_eq!(SaslFrame::decode(&many), Ok(SaslFrame::Mechanisms(vec!["PLAIN", "ANONYMOUS"])));
     let one = words(&|out| composite(0x40, out, |fields| fields.symbol("PLAIN")));
-    assert_eq!(SaslWords::decode(&one), Ok(SaslWords::Mechanisms(vec!["PLAIN"])));
+    assert_eq!(SaslFrame::decode(&one), Ok(SaslFrame::Mechanisms(vec!["PLAIN"])));
     let outcome = words(&|out| composite(0x44, out, |fields| fields.ubyte(1)));
-    assert_eq!(SaslWords::decode(&outcome), Ok(SaslWords::Outcome(1)));
+    assert_eq!(SaslFrame::decode(&outcome), Ok(SaslFrame::Outcome(1)));
     let crowd = ["X"; 1_000];
     let crowd = words(&|out| composite(0x40, out, |fields| fields.symbols(&crowd)));
-    assert!(SaslWords::decode(&crowd).is_err());
-    assert!(SaslWords::decode(&words(&|out| composite(0x44, out, |_| {}))).is_err(), "an outcome without a code");
+    assert!(SaslFrame::decode(&crowd).is_err());
+    assert!(SaslFrame::decode(&words(&|out| composite(0x44, out, |_| {}))).is_err(), "an outcome without a code");
 }

@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn whatever_a_peer_writes_is_read_back(model in any_value()) {
+    fn any_written_frame_is_read_back(model in any_value()) {
         prop_assume!(described_depth(&model) <= DEEPEST);
         let mut bytes = vec![];
         model.encode(&mut bytes);

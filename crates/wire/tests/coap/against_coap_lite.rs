@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn it_reads_what_we_write(parts in parts()) {
+    fn the_oracle_reads_our_packets(parts in parts()) {
         let packet = Packet::from_bytes(&parts.encode()).unwrap();
         prop_assert_eq!(packet.header.get_type(), type_of(parts.kind));
         prop_assert_eq!((u8::from(packet.header.code), packet.header.message_id), (parts.code.0, parts.message_id));
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn we_read_what_it_writes(parts in parts()) {
+    fn we_read_the_oracles_packets(parts in parts()) {
         let bytes = packet_of(&parts).to_bytes_unlimited().unwrap();
         prop_assert_eq!(format!("{:?}", Parts::of(&decode(&bytes).unwrap())), format!("{parts:?}"));
     }

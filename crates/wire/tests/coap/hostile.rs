@@ -77,7 +77,7 @@ proptest! {
 }
 
 #[test]
-fn each_format_error_is_told() {
+fn each_format_error_is_reported() {
     for (bytes, expected) in [
         (&[0x40, 1, 0][..], DecodeError::Short(3)),
         (&[0x42, 1, 0, 0, 7], DecodeError::Short(5)),

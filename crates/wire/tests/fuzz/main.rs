@@ -271,7 +271,7 @@ fn amqp10() {
                     assert!(whole > 0 && whole <= rest.len() && whole <= MOST_BYTES);
                     if let amqp10::Packet::Frame(frame) = packet {
                         assert!(frame.body.len() < whole);
-                        let _ = amqp10::SaslWords::decode(frame.body);
+                        let _ = amqp10::SaslFrame::decode(frame.body);
                         if let Ok(amqp10::Performative::Transfer(transfer)) = amqp10::Performative::decode(frame.body) {
                             let _ = amqp10::body(transfer.payload);
                         }

@@ -106,8 +106,8 @@ proptest! {
         let damaged = Frame { body: &body, ..frame };
         if let Ok(packet) = decode(version, &damaged) {
             // A CONNECT brings its version, so damage can change it.
-            let speaks = if let Packet::Connect(connect) = &packet { connect.version } else { version };
-            let theirs = oracle(speaks, &damaged);
+            let version_spoken = if let Packet::Connect(connect) = &packet { connect.version } else { version };
+            let theirs = oracle(version_spoken, &damaged);
             prop_assert!(theirs.is_ok() || is_disputed(&packet), "{:?} for {:?}", theirs, packet);
         }
     }

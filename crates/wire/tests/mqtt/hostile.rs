@@ -10,9 +10,9 @@ use crate::packets::{bytes_of, packet_in, versioned};
 fn read_all(version: Version, mut bytes: &[u8]) {
     while let Ok(Some(frame)) = frame(bytes, 1 << 20) {
         if let Ok(packet) = decode(version, &frame) {
-            let speaks = if let Packet::Connect(connect) = &packet { connect.version } else { version };
-            let again = bytes_of(speaks, &packet);
-            assert_eq!(packet_in(speaks, &again), Ok(packet));
+            let version_spoken = if let Packet::Connect(connect) = &packet { connect.version } else { version };
+            let again = bytes_of(version_spoken, &packet);
+            assert_eq!(packet_in(version_spoken, &again), Ok(packet));
         }
         bytes = &bytes[frame.total_bytes..];
     }
@@ -56,7 +56,7 @@ fn refusal(version: Version, bytes: &[u8]) -> DecodeError {
 }
 
 #[test]
-fn what_the_standard_forbids_is_refused() {
+fn packets_that_the_standard_forbids_are_refused() {
     use PacketType::{Connect, Puback, Publish, Pubrel, Subscribe};
     use Version::{V5, V311};
     let cases: &[(Version, &[u8], DecodeError)] = &[

@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use pubmark_model::qos::Qos;
 use pubmark_wire::mqtt::*;
 
-fn keep(text: String) -> &'static str {
+fn leak(text: String) -> &'static str {
     text.leak()
 }
 
 fn text() -> impl Strategy<Value = &'static str> {
-    "[a-zA-Z0-9 äß€😀]{0,12}".prop_map(keep)
+    "[a-zA-Z0-9 äß€😀]{0,12}".prop_map(leak)
 }
 
 fn binary() -> impl Strategy<Value = &'static [u8]> {
@@ -19,7 +19,7 @@ fn binary() -> impl Strategy<Value = &'static [u8]> {
 }
 
 fn topic() -> impl Strategy<Value = &'static str> {
-    "[a-z/é]{1,20}".prop_map(keep)
+    "[a-z/é]{1,20}".prop_map(leak)
 }
 
 fn filter() -> impl Strategy<Value = &'static str> {
@@ -28,7 +28,7 @@ fn filter() -> impl Strategy<Value = &'static str> {
         if rest || levels == [""] {
             levels.push("#".to_string());
         }
-        keep(levels.join("/"))
+        leak(levels.join("/"))
     })
 }
 

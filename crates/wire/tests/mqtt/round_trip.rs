@@ -10,7 +10,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_096))]
 
     #[test]
-    fn a_packet_comes_back_as_it_was((version, packet) in versioned()) {
+    fn a_packet_round_trips((version, packet) in versioned()) {
         let bytes = bytes_of(version, &packet);
         let again = packet_in(version, &bytes).unwrap();
         prop_assert_eq!(again, packet);
@@ -22,8 +22,8 @@ proptest! {
     fn a_packet_that_lacks_its_end_is_refused((version, packet) in versioned(), cut in 1usize..20) {
         let bytes = bytes_of(version, &packet);
         let whole = frame(&bytes, usize::MAX).unwrap().unwrap();
-        let Some(kept) = whole.body.len().checked_sub(cut) else { return Ok(()) };
-        let shorter = Frame { body: &whole.body[..kept], ..whole };
+        let Some(retained) = whole.body.len().checked_sub(cut) else { return Ok(()) };
+        let shorter = Frame { body: &whole.body[..retained], ..whole };
         // A shorter list of codes, a shorter payload or a missing reason is a packet too, but never the same one.
         if let Ok(other) = decode(version, &shorter) {
             prop_assert_ne!(other, packet);
@@ -54,7 +54,7 @@ fn a_message_without_properties_has_the_bytes_of_the_standard() {
 }
 
 #[test]
-fn fields_that_cannot_be_said_are_refused_and_nothing_is_written() {
+fn fields_that_cannot_be_encoded_are_refused_and_nothing_is_written() {
     let topic = "t".repeat(65_536);
     let head = PublishHead {
         dup: false,

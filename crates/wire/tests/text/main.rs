@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_client_writes_to_redis_is_read_back(words in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 1..4)) {
+    fn commands_of_a_client_are_read_back(words in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 1..4)) {
         let mut out = Vec::new();
         let slices: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         resp::encode_command(&slices, &mut out);
@@ -94,7 +94,7 @@ proptest! {
     ) {
         for filter in [parent.clone(), format!("{parent}/#"), "#".to_owned()] {
             let standard = pubmark_model::topic::TopicFilter(filter.clone()).matches(&topic);
-            prop_assert_eq!(resp::hears(&filter, &topic), standard, "{} {}", filter, topic);
+            prop_assert_eq!(resp::filter_matches(&filter, &topic), standard, "{} {}", filter, topic);
         }
     }
 }

@@ -28,7 +28,7 @@ impl Requesting {
         message: &Message<'_>,
     ) -> Result<(), Cause> {
         let fetch = Fetch::begin(shared, block, message, 0);
-        ask_next(link, shared, request, self.fetches.entry(request).or_insert(fetch))
+        request_next(link, shared, request, self.fetches.entry(request).or_insert(fetch))
     }
 
     /// A response arrived for a request whose reply is being fetched.
@@ -44,7 +44,7 @@ impl Requesting {
         let Some(fetch) = self.fetches.get_mut(&request) else { return Ok(()) };
         match fetch.take(message, shared.config.connections.maximum_packet_bytes) {
             Next::Ignore => return Ok(()),
-            Next::Go => return ask_next(link, shared, request, fetch),
+            Next::Continue => return request_next(link, shared, request, fetch),
             // The blocks fetched so far are not a reply: the request has none.
             Next::Drop => {}
             Next::Whole => {
@@ -76,7 +76,7 @@ impl Requesting {
     }
 }
 
-fn ask_next(link: &mut Link, shared: &mut Shared, request: Token, fetch: &mut Fetch) -> Result<(), Cause> {
+fn request_next(link: &mut Link, shared: &mut Shared, request: Token, fetch: &mut Fetch) -> Result<(), Cause> {
     fetch.message_id = link.message_id();
     fetch.exchange = shared.exchange(clock::monotonic_ns());
     link.wake_by(shared, fetch.exchange.due_ns());

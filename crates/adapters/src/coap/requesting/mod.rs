@@ -21,10 +21,10 @@ use pubmark_wire::coap::{Exchange, LARGEST_BODY_BYTES, Step};
 
 use super::fetch::Fetch;
 use super::link::{Blocked, Link, Shared};
-use super::recent::Recent;
+use super::recent::RecentIds;
 
 /// Identifiers of ours that are stored after the reply: a copy of such a reply arrives soon after the first.
-const ANSWERED_KEPT: u16 = 64;
+const REPLIED_IDS: u16 = 64;
 
 /// A confirmable message of a request: the whole of it, or one of its blocks.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub(super) struct Requesting {
     /// Replies in blocks.
     fetches: HashMap<Token, Fetch>,
     /// Identifiers of ours that got a reply.
-    answered: Recent,
+    answered: RecentIds,
     window: usize,
     /// How long a reply is awaited, ns.
     patience_ns: u64,
@@ -87,7 +87,7 @@ impl Requesting {
             sending: None,
             open: HashMap::new(),
             fetches: HashMap::new(),
-            answered: Recent::keeping(ANSWERED_KEPT),
+            answered: RecentIds::with_capacity(REPLIED_IDS),
             window: usize::from(config.in_flight_window.max(1)),
             patience_ns: patience.map_or(u64::MAX, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
         })
@@ -178,7 +178,7 @@ impl Requesting {
 
 /// Were all retransmissions sent, and nothing received since the first?
 fn is_silence(open: &Open, link: &Link, now_ns: u64) -> bool {
-    now_ns < open.until_ns && !open.accepted && link.heard_at_ns < open.sent_at_ns
+    now_ns < open.until_ns && !open.accepted && link.received_at_ns < open.sent_at_ns
 }
 
 /// Does the engine wait for the acknowledgement of a request? Blocks are confirmable at both levels.

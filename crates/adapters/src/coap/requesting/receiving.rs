@@ -43,7 +43,7 @@ impl Requesting {
         if self.fetches.contains_key(&request) {
             self.on_fetched(link, shared, request, message, delivery, sink)?;
         } else if self.sending.as_ref().is_some_and(|open| open.token() == request) {
-            self.on_block_answered(link, shared, message, sink)?;
+            self.on_block_response(link, shared, message, sink)?;
         } else if !message.code.is_success() || message.code == Code::CONTINUE {
             self.refuse(link, request, reason(message.code, message.payload), delivery, sink);
         } else {

@@ -116,7 +116,7 @@ impl Requesting {
     }
 
     /// A response to a block that is not the last.
-    pub(super) fn on_block_answered(
+    pub(super) fn on_block_response(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,

@@ -3,9 +3,9 @@
 //! The data of a request that its reply needs, the *mark*, goes to the engine and back ([`reply`]). A reply that is available
 //! soon is sent in the acknowledgement of its request (piggybacked); otherwise the acknowledgement is sent first and the reply
 //! follows in a message of its own, confirmable as the request was (RFC 7252 §5.2). A repeated request is not reported again
-//! ([`memory`]).
+//! ([`cache`]).
 
-mod memory;
+mod cache;
 mod receiving;
 mod reply;
 mod replying;
@@ -21,20 +21,20 @@ use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::coap::{Exchange, LARGEST_BODY_BYTES};
 
 use super::link::{Blocked, Link, Shared};
-use memory::Memory;
-use reply::{Reply, Short};
+use cache::RequestCache;
+use reply::{Reply, ShortBytes};
 use uploads::Uploads;
 
 /// Replies waiting for the socket above which no more are accepted.
 const MOST_QUEUED: usize = 1_024;
 /// Most replies in messages of their own that wait for acknowledgements.
-const MOST_APART: usize = 16_384;
+const MOST_SEPARATE: usize = 16_384;
 /// Part of the requester's ACK_TIMEOUT within which a reply is sent in the acknowledgement: the rest is for the network.
-const SOON: u64 = 8;
+const PIGGYBACK_SHARE: u64 = 8;
 
 /// A reply in a message of its own, until it is acknowledged.
 #[derive(Debug)]
-struct Apart {
+struct SeparateResponse {
     reply: Reply,
     exchange: Exchange,
 }
@@ -44,7 +44,7 @@ struct Apart {
 struct SentReply {
     reply: Reply,
     /// Identifier of the message with its first block, if that is to be acknowledged.
-    apart: Option<u16>,
+    separate: Option<u16>,
     /// Its last block is in the socket.
     written: bool,
     until_ns: u64,
@@ -55,13 +55,13 @@ pub(super) struct Serving {
     filters: Vec<TopicFilter>,
     /// Replies that are not written; the names of those that are not sent.
     queue: VecDeque<Result<Reply, Token>>,
-    memory: Memory,
+    cache: RequestCache,
     /// When acknowledgements are sent before replies, in order: of which message, with which token.
-    acknowledgements: VecDeque<(u64, memory::Key, Short)>,
-    apart: HashMap<memory::Key, Apart>,
-    held: HashMap<(SocketAddr, Short), SentReply>,
+    acknowledgements: VecDeque<(u64, cache::Key, ShortBytes)>,
+    separate: HashMap<cache::Key, SeparateResponse>,
+    held: HashMap<(SocketAddr, ShortBytes), SentReply>,
     /// In the order of coming, so that the oldest go when there are too many.
-    held_order: VecDeque<(SocketAddr, Short)>,
+    held_order: VecDeque<(SocketAddr, ShortBytes)>,
     uploads: Uploads,
     /// The last identifier that pubmark chose towards each peer.
     identifiers: HashMap<SocketAddr, u16>,
@@ -77,9 +77,9 @@ impl Serving {
         Some(Serving {
             filters: filters.collect(),
             queue: VecDeque::new(),
-            memory: Memory::default(),
+            cache: RequestCache::default(),
             acknowledgements: VecDeque::new(),
-            apart: HashMap::new(),
+            separate: HashMap::new(),
             held: HashMap::new(),
             held_order: VecDeque::new(),
             uploads: Uploads::default(),
@@ -113,15 +113,15 @@ impl Serving {
 
     /// Can one more be accepted?
     pub(super) fn has_room(&self) -> bool {
-        self.queue.len() < MOST_QUEUED && self.apart.len() + self.queue.len() < MOST_APART
+        self.queue.len() < MOST_QUEUED && self.separate.len() + self.queue.len() < MOST_SEPARATE
     }
 
     /// When [`Serving::repeat`] has something to do.
     pub(super) fn due_ns(&self) -> Option<u64> {
-        let apart = self.apart.values().map(|apart| apart.exchange.due_ns()).min();
+        let separate = self.separate.values().map(|separate| separate.exchange.due_ns()).min();
         let acknowledgement = self.acknowledgements.front().map(|(due_ns, ..)| *due_ns);
         let held = self.held.values().map(|held| held.until_ns).min();
-        [apart, acknowledgement, held, self.uploads.due_ns()].into_iter().flatten().min()
+        [separate, acknowledgement, held, self.uploads.due_ns()].into_iter().flatten().min()
     }
 
     /// The session is over: what was not written never will be.
@@ -131,11 +131,11 @@ impl Serving {
         }
         let halves = self.held.drain().filter(|(_, held)| !held.written);
         halves.for_each(|(_, held)| sink.event(link.id, Event::Abandoned(held.reply.token())));
-        let apart = self.apart.drain().filter(|(_, apart)| !apart.reply.is_in_blocks());
-        apart.for_each(|(_, apart)| sink.event(link.id, Event::Unacknowledged(apart.reply.token())));
+        let separate = self.separate.drain().filter(|(_, separate)| !separate.reply.is_in_blocks());
+        separate.for_each(|(_, separate)| sink.event(link.id, Event::Unacknowledged(separate.reply.token())));
         self.held_order.clear();
         self.acknowledgements.clear();
-        self.memory.clear();
+        self.cache.clear();
         self.uploads.clear();
         self.identifiers.clear();
     }

@@ -8,10 +8,10 @@ use pubmark_protocol::requests::ReplyTo;
 use pubmark_wire::coap::{Block, Code, Kind, Message, Writer, decode, decode_levels, encode_empty, number, peek, uint};
 
 use super::super::link::{Link, Shared};
-use super::SOON;
+use super::PIGGYBACK_SHARE;
 use super::Serving;
-use super::memory::Fate;
-use super::reply::{Mark, Reply, Short};
+use super::cache::RequestState;
+use super::reply::{Correlation, Reply, ShortBytes};
 use super::uploads::BlockOutcome;
 
 /// Most acknowledgements that wait for a reply; further ones are sent at once.
@@ -40,12 +40,15 @@ impl Serving {
                 Kind::Confirmable => send_empty(link, shared, Kind::Reset, from, message.message_id),
                 Kind::NonConfirmable => {}
                 Kind::Acknowledgement => {
-                    self.apart.remove(&(from, message.message_id));
+                    self.separate.remove(&(from, message.message_id));
                 }
                 Kind::Reset => {
-                    if let Some(apart) = self.apart.remove(&(from, message.message_id)) {
+                    if let Some(separate) = self.separate.remove(&(from, message.message_id)) {
                         let reason = Reason::words("rejected with a reset");
-                        sink.event(link.id, Event::Acknowledged { token: apart.reply.token(), outcome: Err(reason) });
+                        sink.event(
+                            link.id,
+                            Event::Acknowledged { token: separate.reply.token(), outcome: Err(reason) },
+                        );
                     }
                 }
             },
@@ -67,22 +70,22 @@ impl Serving {
         delivery: Delivery<'_>,
         sink: &mut impl Sink,
     ) {
-        let token = Short::of(message.token);
-        if let Some(fate) = self.memory.find((from, message.message_id), token, delivery.at_ns) {
-            return self.on_repetition(link, shared, from, message, fate);
+        let token = ShortBytes::of(message.token);
+        if let Some(state) = self.cache.find((from, message.message_id), token, delivery.at_ns) {
+            return self.on_repetition(link, shared, from, message, state);
         }
         self.topic.clear();
         let code = match message.code {
             Code::FETCH => unacceptable(message),
             _ => Some(Code::METHOD_NOT_ALLOWED),
         };
-        let is_here = decode_levels(message, &mut self.topic) && self.is_heard();
+        let is_here = decode_levels(message, &mut self.topic) && self.is_subscribed();
         if let Some(code) = code.or((!is_here).then_some(Code::NOT_FOUND)) {
             return self.say(link, shared, from, message, (code, None), delivery.at_ns);
         }
         if let Some(block) = message.options.get(number::BLOCK2).and_then(Block::read).filter(|block| block.number > 0)
         {
-            return self.on_block_asked(link, shared, (from, message), block, delivery.at_ns, sink);
+            return self.on_block_requested(link, shared, (from, message), block, delivery.at_ns, sink);
         }
         match message.options.get(number::BLOCK1) {
             None => self.hear(link, shared, (from, message), delivery, message.payload, sink),
@@ -91,7 +94,7 @@ impl Serving {
     }
 
     /// Does a filter of the session's choose the topic?
-    fn is_heard(&self) -> bool {
+    fn is_subscribed(&self) -> bool {
         self.filters.iter().any(|filter| filter.matches(&self.topic))
     }
 
@@ -107,7 +110,7 @@ impl Serving {
     ) {
         let (most_bytes, at_ns) = (shared.config.connections.maximum_packet_bytes, delivery.at_ns);
         let announced = message.options.get(number::SIZE1).and_then(uint).unwrap_or(0);
-        let correlation = Mark::of(message);
+        let correlation = Correlation::of(message);
         let taken = match Block::read(value) {
             None => BlockOutcome::Refused(Code::BAD_REQUEST),
             Some(_) if announced as usize > most_bytes => BlockOutcome::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
@@ -135,11 +138,11 @@ impl Serving {
         payload: &[u8],
         sink: &mut impl Sink,
     ) {
-        let correlation = Mark::of(message);
+        let correlation = Correlation::of(message);
         let key = (from, message.message_id);
         let mut acknowledged = false;
         if correlation.confirmable {
-            let due_ns = delivery.at_ns + shared.times.acknowledge_ns / SOON;
+            let due_ns = delivery.at_ns + shared.times.acknowledge_ns / PIGGYBACK_SHARE;
             if self.acknowledgements.len() < MOST_DELAYED {
                 self.acknowledgements.push_back((due_ns, key, correlation.token));
                 link.wake_by(shared, due_ns);
@@ -148,7 +151,7 @@ impl Serving {
                 acknowledged = true;
             }
         }
-        self.note(shared, from, message, Fate::Waits { acknowledged }, delivery.at_ns);
+        self.note(shared, from, message, RequestState::Waits { acknowledged }, delivery.at_ns);
         self.address.clear();
         // A string takes all.
         let _ = write!(self.address, "{from}");
@@ -157,14 +160,14 @@ impl Serving {
         sink.event(link.id, Event::Requested { reply_to, delivery: Delivery { payload, ..delivery } });
     }
 
-    fn note(&mut self, shared: &Shared, from: SocketAddr, message: &Message<'_>, fate: Fate, now_ns: u64) {
+    fn note(&mut self, shared: &Shared, from: SocketAddr, message: &Message<'_>, state: RequestState, now_ns: u64) {
         let times = &shared.times;
         let lifetime_ns = match message.kind {
             Kind::Confirmable => times.exchange_lifetime_ns(),
             _ => times.once_lifetime_ns(),
         };
         let key = (from, message.message_id);
-        self.memory.note(key, Short::of(message.token), fate, (now_ns, now_ns + lifetime_ns));
+        self.cache.note(key, ShortBytes::of(message.token), state, (now_ns, now_ns + lifetime_ns));
     }
 
     /// A request whose message arrived before: the requester waits for its result.
@@ -174,21 +177,21 @@ impl Serving {
         shared: &mut Shared,
         from: SocketAddr,
         message: &Message<'_>,
-        fate: Fate,
+        state: RequestState,
     ) {
         let key = (from, message.message_id);
         if message.kind != Kind::Confirmable {
             return;
         }
-        match fate {
-            Fate::Waits { .. } | Fate::AnsweredApart => {
-                if matches!(fate, Fate::Waits { acknowledged: false }) {
-                    self.memory.change(key, Short::of(message.token), Fate::Waits { acknowledged: true });
+        match state {
+            RequestState::Waits { .. } | RequestState::RepliedSeparately => {
+                if matches!(state, RequestState::Waits { acknowledged: false }) {
+                    self.cache.change(key, ShortBytes::of(message.token), RequestState::Waits { acknowledged: true });
                 }
                 send_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
             }
-            Fate::Reason(code, block) => self.respond(link, shared, from, message, (code, block)),
-            Fate::Answered(reply) => {
+            RequestState::Reason(code, block) => self.respond(link, shared, from, message, (code, block)),
+            RequestState::Replied(reply) => {
                 let head = (Kind::Acknowledgement, message.message_id);
                 // If the socket would block, the requester sends its request again.
                 let _ = send(link, shared, &reply, head, message.token, (0, reply.correlation.exponent));
@@ -206,7 +209,7 @@ impl Serving {
         (code, block): (Code, Option<u32>),
         now_ns: u64,
     ) {
-        self.note(shared, from, message, Fate::Reason(code, block), now_ns);
+        self.note(shared, from, message, RequestState::Reason(code, block), now_ns);
         self.respond(link, shared, from, message, (code, block));
     }
 

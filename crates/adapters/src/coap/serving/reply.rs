@@ -13,21 +13,21 @@ use crate::payload;
 /// The exponent of [`BLOCK_BYTES`].
 const LARGEST_EXPONENT: u8 = 6;
 /// Bytes ahead of token and tag in a mark.
-const MARK_HEAD_BYTES: usize = 8;
+const CORRELATION_HEAD_BYTES: usize = 8;
 /// Bytes of a mark at most.
-const CORRELATION_BYTES: usize = MARK_HEAD_BYTES + 2 * LONGEST_TOKEN_BYTES;
+const CORRELATION_BYTES: usize = CORRELATION_HEAD_BYTES + 2 * LONGEST_TOKEN_BYTES;
 
 /// Up to eight bytes: a token or a tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Short {
+pub struct ShortBytes {
     bytes: [u8; LONGEST_TOKEN_BYTES],
     length: u8,
 }
 
-impl Short {
+impl ShortBytes {
     /// The first eight of these bytes.
-    pub fn of(bytes: &[u8]) -> Short {
-        let mut short = Short::default();
+    pub fn of(bytes: &[u8]) -> ShortBytes {
+        let mut short = ShortBytes::default();
         let length = bytes.len().min(LONGEST_TOKEN_BYTES);
         short.bytes[..length].copy_from_slice(&bytes[..length]);
         short.length = length as u8;
@@ -42,7 +42,7 @@ impl Short {
 
 /// What a reply repeats of its request, or depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct Correlation {
     /// The request was confirmable, and so will be the reply.
     pub confirmable: bool,
     /// Size of the blocks that it is to come in.
@@ -52,23 +52,23 @@ pub struct Mark {
     /// The Block1 option of its last block, if it came in blocks.
     pub block: Option<u32>,
     /// The response has it too.
-    pub token: Short,
+    pub token: ShortBytes,
     /// The first Request-Tag; empty without one.
-    pub tag: Short,
+    pub tag: ShortBytes,
 }
 
-impl Mark {
+impl Correlation {
     /// Of a request.
-    pub fn of(message: &Message<'_>) -> Mark {
+    pub fn of(message: &Message<'_>) -> Correlation {
         let asked = message.options.get(number::BLOCK2).and_then(Block::read);
         let block = message.options.get(number::BLOCK1).and_then(Block::read);
-        Mark {
+        Correlation {
             confirmable: message.kind == Kind::Confirmable,
             exponent: asked.map_or(LARGEST_EXPONENT, |block| block.exponent),
             message_id: message.message_id,
             block: block.map(Block::value),
-            token: Short::of(message.token),
-            tag: Short::of(message.options.get(number::REQUEST_TAG).unwrap_or(&[])),
+            token: ShortBytes::of(message.token),
+            tag: ShortBytes::of(message.options.get(number::REQUEST_TAG).unwrap_or(&[])),
         }
     }
 
@@ -78,28 +78,28 @@ impl Mark {
         let [high, low] = self.message_id.to_be_bytes();
         let flags = u8::from(self.confirmable) << 4 | u8::from(self.block.is_some()) << 3 | self.exponent;
         bytes[..4].copy_from_slice(&[flags, high, low, self.token.length]);
-        bytes[4..MARK_HEAD_BYTES].copy_from_slice(&self.block.unwrap_or(0).to_be_bytes());
+        bytes[4..CORRELATION_HEAD_BYTES].copy_from_slice(&self.block.unwrap_or(0).to_be_bytes());
         let (token, tag) = (self.token.as_bytes(), self.tag.as_bytes());
-        let end = MARK_HEAD_BYTES + token.len();
-        bytes[MARK_HEAD_BYTES..end].copy_from_slice(token);
+        let end = CORRELATION_HEAD_BYTES + token.len();
+        bytes[CORRELATION_HEAD_BYTES..end].copy_from_slice(token);
         bytes[end..end + tag.len()].copy_from_slice(tag);
         (bytes, end + tag.len())
     }
 
     /// Reads one; `None` if it is none of ours.
-    pub fn read(bytes: &[u8]) -> Option<Mark> {
-        let (head, rest) = bytes.split_first_chunk::<MARK_HEAD_BYTES>()?;
+    pub fn read(bytes: &[u8]) -> Option<Correlation> {
+        let (head, rest) = bytes.split_first_chunk::<CORRELATION_HEAD_BYTES>()?;
         let [flags, high, low, token_bytes, block @ ..] = *head;
         let (token, tag) = rest.split_at_checked(token_bytes.into())?;
         let exponent = flags & 7;
         let fits = token.len() <= LONGEST_TOKEN_BYTES && tag.len() <= LONGEST_TOKEN_BYTES && flags >> 5 == 0;
-        (fits && exponent <= LARGEST_EXPONENT).then_some(Mark {
+        (fits && exponent <= LARGEST_EXPONENT).then_some(Correlation {
             confirmable: flags & 16 != 0,
             exponent,
             message_id: u16::from_be_bytes([high, low]),
             block: (flags & 8 != 0).then_some(u32::from_be_bytes(block)),
-            token: Short::of(token),
-            tag: Short::of(tag),
+            token: ShortBytes::of(token),
+            tag: ShortBytes::of(tag),
         })
     }
 }
@@ -112,7 +112,7 @@ pub struct Reply {
     /// The requester's address.
     pub to: SocketAddr,
     /// What it repeats.
-    pub correlation: Mark,
+    pub correlation: Correlation,
     answer: OutgoingReply<'static>,
     /// When it was first sent; its header has this time.
     pub write_start_ns: u64,
@@ -122,7 +122,7 @@ impl Reply {
     /// A reply that was handed over; `None` if its address or mark is not ours.
     pub fn read(answer: &OutgoingReply<'_>) -> Option<Reply> {
         let to = answer.to.address.parse().ok()?;
-        let correlation = Mark::read(answer.to.correlation)?;
+        let correlation = Correlation::read(answer.to.correlation)?;
         let OutgoingReply { qos, number, publisher, sequence, due_ns, timing, payload_bytes, .. } = *answer;
         let nowhere = ReplyTo { address: "", correlation: &[] };
         let answer = OutgoingReply { to: nowhere, qos, number, publisher, sequence, due_ns, timing, payload_bytes };
@@ -179,21 +179,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_comes_back_from_its_bytes_and_other_bytes_are_none() {
+    fn a_correlation_round_trips_and_other_bytes_are_refused() {
         for (confirmable, block, token, tag) in
             [(true, None, "", ""), (false, Some(0x00ff_fff6), "12345678", "abcdefgh"), (true, Some(0), "1", "")]
         {
-            let [token, tag] = [token, tag].map(|text| Short::of(text.as_bytes()));
-            let correlation = Mark { confirmable, exponent: 6, message_id: 0x1234, block, token, tag };
+            let [token, tag] = [token, tag].map(|text| ShortBytes::of(text.as_bytes()));
+            let correlation = Correlation { confirmable, exponent: 6, message_id: 0x1234, block, token, tag };
             let (bytes, length) = correlation.to_bytes();
-            assert_eq!(Mark::read(&bytes[..length]), Some(correlation));
-            for cut in 0..MARK_HEAD_BYTES + token.as_bytes().len() {
-                assert_eq!(Mark::read(&bytes[..cut]), None, "{cut}");
+            assert_eq!(Correlation::read(&bytes[..length]), Some(correlation));
+            for cut in 0..CORRELATION_HEAD_BYTES + token.as_bytes().len() {
+                assert_eq!(Correlation::read(&bytes[..cut]), None, "{cut}");
             }
         }
         for other in [[0xff; 8], [7, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 9, 0, 0, 0, 0]] {
-            assert_eq!(Mark::read(&other), None);
+            assert_eq!(Correlation::read(&other), None);
         }
-        assert_eq!(Mark::read(&[0; MARK_HEAD_BYTES + 9]), None, "a tag too long");
+        assert_eq!(Correlation::read(&[0; CORRELATION_HEAD_BYTES + 9]), None, "a tag too long");
     }
 }

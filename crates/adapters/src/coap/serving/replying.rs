@@ -7,10 +7,10 @@ use pubmark_protocol::events::{Event, Sink};
 use pubmark_wire::coap::{Block, Code, Kind, Message, Step};
 
 use super::super::link::{Link, Sent, Shared};
-use super::memory::{Fate, Key};
+use super::cache::{Key, RequestState};
 use super::receiving::{send, send_empty};
-use super::reply::{Mark, Reply, Short};
-use super::{Apart, SentReply, Serving};
+use super::reply::{Correlation, Reply, ShortBytes};
+use super::{SentReply, SeparateResponse, Serving};
 
 /// Most replies in blocks that are stored at the same time: some 12 MB.
 const MOST_HELD: usize = 65_536;
@@ -41,8 +41,8 @@ impl Serving {
         reply.write_start_ns = clock::monotonic_ns();
         let (to, correlation) = (reply.to, reply.correlation);
         let key = (to, correlation.message_id);
-        let fate = self.memory.find(key, correlation.token, reply.write_start_ns);
-        let in_time = correlation.confirmable && matches!(fate, Some(Fate::Waits { acknowledged: false }));
+        let state = self.cache.find(key, correlation.token, reply.write_start_ns);
+        let in_time = correlation.confirmable && matches!(state, Some(RequestState::Waits { acknowledged: false }));
         let head = match (in_time, correlation.confirmable) {
             (true, _) => (Kind::Acknowledgement, correlation.message_id),
             (false, true) => (Kind::Confirmable, self.identifier(shared, to)),
@@ -57,17 +57,21 @@ impl Serving {
             Sent::SendOutcome => {}
         }
         let written_ns = clock::monotonic_ns();
-        self.memory.change(key, correlation.token, if in_time { Fate::Answered(reply) } else { Fate::AnsweredApart });
+        self.cache.change(
+            key,
+            correlation.token,
+            if in_time { RequestState::Replied(reply) } else { RequestState::RepliedSeparately },
+        );
         if head.0 == Kind::Confirmable {
             let exchange = shared.exchange(written_ns);
             link.wake_by(shared, exchange.due_ns());
-            self.apart.insert((to, head.1), Apart { reply, exchange });
+            self.separate.insert((to, head.1), SeparateResponse { reply, exchange });
         }
         if reply.is_in_blocks() {
-            let apart = (head.0 == Kind::Confirmable).then_some(head.1);
+            let separate = (head.0 == Kind::Confirmable).then_some(head.1);
             let until_ns = written_ns + shared.times.transmit_span_ns();
             link.wake_by(shared, until_ns);
-            self.hold(link, SentReply { reply, apart, written: false, until_ns }, sink);
+            self.hold(link, SentReply { reply, separate, written: false, until_ns }, sink);
         } else {
             sink.event(
                 link.id,
@@ -92,24 +96,24 @@ impl Serving {
     fn hold(&mut self, link: &Link, held: SentReply, sink: &mut impl Sink) {
         let key = (held.reply.to, held.reply.correlation.tag);
         // A requester that uses the same tag for another request does not need the earlier reply.
-        self.let_go(key, link, sink);
+        self.release(key, link, sink);
         while self.held.len() >= MOST_HELD
             && let Some(oldest) = self.held_order.pop_front()
         {
-            self.let_go(oldest, link, sink);
+            self.release(oldest, link, sink);
         }
         self.held.insert(key, held);
         self.held_order.push_back(key);
     }
 
-    fn let_go(&mut self, key: (SocketAddr, Short), link: &Link, sink: &mut impl Sink) {
+    fn release(&mut self, key: (SocketAddr, ShortBytes), link: &Link, sink: &mut impl Sink) {
         if let Some(held) = self.held.remove(&key).filter(|held| !held.written) {
             sink.event(link.id, Event::Abandoned(held.reply.token()));
         }
     }
 
     /// A requester requests a block of a reply.
-    pub(super) fn on_block_asked(
+    pub(super) fn on_block_requested(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
@@ -118,15 +122,15 @@ impl Serving {
         now_ns: u64,
         sink: &mut impl Sink,
     ) {
-        let tag = Mark::of(message).tag;
-        let found = self.held.get(&(from, tag)).map(|held| (held.reply, held.apart));
-        let Some((reply, apart)) = found.filter(|(reply, _)| block.offset() < reply.payload_bytes()) else {
+        let tag = Correlation::of(message).tag;
+        let found = self.held.get(&(from, tag)).map(|held| (held.reply, held.separate));
+        let Some((reply, separate)) = found.filter(|(reply, _)| block.offset() < reply.payload_bytes()) else {
             let code = if found.is_some() { Code::BAD_REQUEST } else { Code::REQUEST_ENTITY_INCOMPLETE };
             return self.say(link, shared, from, message, (code, None), now_ns);
         };
         // A requester of the next block has the first, even if its acknowledgement was lost.
-        if let Some(message_id) = apart {
-            self.apart.remove(&(from, message_id));
+        if let Some(message_id) = separate {
+            self.separate.remove(&(from, message_id));
         }
         let head = self.head_of(shared, from, message);
         let taken =
@@ -151,29 +155,34 @@ impl Serving {
     /// requested in time.
     pub(in super::super) fn repeat(&mut self, link: &mut Link, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
         self.acknowledge(link, shared, now_ns);
-        let due: Vec<Key> =
-            self.apart.iter().filter(|(_, apart)| apart.exchange.due_ns() <= now_ns).map(|(key, _)| *key).collect();
+        let due: Vec<Key> = self
+            .separate
+            .iter()
+            .filter(|(_, separate)| separate.exchange.due_ns() <= now_ns)
+            .map(|(key, _)| *key)
+            .collect();
         for key in due {
-            let Some(apart) = self.apart.get_mut(&key) else { continue };
-            match apart.exchange.step(&shared.times, now_ns) {
+            let Some(separate) = self.separate.get_mut(&key) else { continue };
+            match separate.exchange.step(&shared.times, now_ns) {
                 Step::Wait => {}
                 Step::Repeat => {
-                    let reply = apart.reply;
+                    let reply = separate.reply;
                     // One that the socket does not take is lost like any other datagram.
                     let block = (0, reply.correlation.exponent);
                     send(link, shared, &reply, (Kind::Confirmable, key.1), reply.correlation.token.as_bytes(), block);
                 }
                 Step::GiveUp => {
-                    if let Some(apart) = self.apart.remove(&key).filter(|apart| !apart.reply.is_in_blocks()) {
-                        sink.event(link.id, Event::Unacknowledged(apart.reply.token()));
+                    if let Some(separate) = self.separate.remove(&key).filter(|separate| !separate.reply.is_in_blocks())
+                    {
+                        sink.event(link.id, Event::Unacknowledged(separate.reply.token()));
                     }
                 }
             }
         }
-        let over: Vec<(SocketAddr, Short)> =
+        let over: Vec<(SocketAddr, ShortBytes)> =
             self.held.iter().filter(|(_, held)| held.until_ns <= now_ns).map(|(key, _)| *key).collect();
         if !over.is_empty() {
-            over.into_iter().for_each(|key| self.let_go(key, link, sink));
+            over.into_iter().for_each(|key| self.release(key, link, sink));
             self.held_order.retain(|key| self.held.contains_key(key));
         }
         self.uploads.forget(now_ns);
@@ -182,9 +191,9 @@ impl Serving {
     fn acknowledge(&mut self, link: &mut Link, shared: &mut Shared, now_ns: u64) {
         while let Some((_, key, token)) = self.acknowledgements.front().copied().filter(|entry| entry.0 <= now_ns) {
             self.acknowledgements.pop_front();
-            if matches!(self.memory.find(key, token, now_ns), Some(Fate::Waits { acknowledged: false })) {
+            if matches!(self.cache.find(key, token, now_ns), Some(RequestState::Waits { acknowledged: false })) {
                 send_empty(link, shared, Kind::Acknowledgement, key.0, key.1);
-                self.memory.change(key, token, Fate::Waits { acknowledged: true });
+                self.cache.change(key, token, RequestState::Waits { acknowledged: true });
             }
         }
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use pubmark_wire::coap::{Block, Code};
 
-use super::reply::Short;
+use super::reply::ShortBytes;
 
 /// Most requests in blocks at the same time.
 const MOST: usize = 16_384;
@@ -13,7 +13,7 @@ const MOST: usize = 16_384;
 const MOST_BYTES: usize = 64 << 20;
 
 /// Which request a block is of.
-pub type Key = (SocketAddr, Short, Box<str>);
+pub type Key = (SocketAddr, ShortBytes, Box<str>);
 
 /// The blocks of a request that have arrived.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn blocks_are_put_together_by_sender_path_and_tag() {
         let mut uploads = Uploads::default();
-        let key = |tag: &[u8]| (SocketAddr::from(([127, 0, 0, 1], 9)), Short::of(tag), Box::from("a"));
+        let key = |tag: &[u8]| (SocketAddr::from(([127, 0, 0, 1], 9)), ShortBytes::of(tag), Box::from("a"));
         let block = |number, more| Block { number, more, exponent: 0 };
         let mut take = |tag: &[u8], block, payload: &[u8]| uploads.take(key(tag), block, payload, 40, 100);
         assert_eq!(take(b"x", block(0, true), &[1; 16]), BlockOutcome::More);
@@ -122,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded() {
+    fn stored_replies_are_bounded() {
         let mut uploads = Uploads::default();
         let block = Block { number: 0, more: true, exponent: 6 };
         for port in 0..=MOST as u16 {
-            let key = (SocketAddr::from(([127, 0, 0, 1], port)), Short::default(), Box::from("a"));
+            let key = (SocketAddr::from(([127, 0, 0, 1], port)), ShortBytes::default(), Box::from("a"));
             let refused = usize::from(port) == MOST;
             let taken = uploads.take(key, block, &[0; 1_024], usize::MAX, 1);
             assert_eq!(taken == BlockOutcome::Refused(Code::SERVICE_UNAVAILABLE), refused, "{port}");

@@ -23,7 +23,7 @@ const SAMPLES: usize = 64;
 /// Samples that are looked through in one call for the last of them.
 const MOST_OVERWRITTEN: usize = 10_000;
 /// Time between two checks for discovered writers: the library reports new ones to an asynchronous task only.
-const LOOK_NS: u64 = 20_000_000;
+const POLL_INTERVAL_NS: u64 = 20_000_000;
 
 /// A writer.
 pub struct RustWriter {
@@ -186,33 +186,33 @@ fn nanoseconds(time: Timestamp) -> i64 {
 /// Writers that were found.
 pub struct Discovery {
     participant: DomainParticipant,
-    look_at_ns: Cell<u64>,
+    next_check_ns: Cell<u64>,
 }
 
 impl Discovery {
     pub(super) fn new(participant: DomainParticipant) -> Discovery {
-        Discovery { participant, look_at_ns: Cell::new(0) }
+        Discovery { participant, next_check_ns: Cell::new(0) }
     }
 }
 
 impl Discovering for Discovery {
     fn take_signal(&self) -> bool {
         let now_ns = clock::monotonic_ns();
-        let is_first = self.look_at_ns.get() == 0;
-        if now_ns < self.look_at_ns.get() {
+        let is_first = self.next_check_ns.get() == 0;
+        if now_ns < self.next_check_ns.get() {
             return false;
         }
-        self.look_at_ns.set(now_ns + LOOK_NS);
+        self.next_check_ns.set(now_ns + POLL_INTERVAL_NS);
         let listener = self.participant.status_listener();
-        let mut told = is_first;
+        let mut is_new = is_first;
         while listener.try_recv_status().is_some() {
-            told = true;
+            is_new = true;
         }
-        told
+        is_new
     }
 
-    fn look_at_ns(&self) -> Option<u64> {
-        Some(self.look_at_ns.get())
+    fn next_check_ns(&self) -> Option<u64> {
+        Some(self.next_check_ns.get())
     }
 
     fn take(&self, mut each: impl FnMut(&CStr, &CStr)) -> Result<(), String> {

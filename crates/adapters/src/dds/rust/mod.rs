@@ -12,7 +12,7 @@ use pubmark_cyclone::entities::Intake;
 use pubmark_cyclone::qos::{History, Qos};
 use pubmark_cyclone::sample::{Kind, PLAIN_NAME};
 use pubmark_protocol::capabilities::{Capabilities, EndpointSettings, Features};
-use rustdds::policy::{History as Kept, Reliability, ResourceLimits};
+use rustdds::policy::{History as RustHistory, Reliability, ResourceLimits};
 use rustdds::{
     DomainParticipant, DomainParticipantBuilder, Publisher, QosPolicies, QosPolicyBuilder, Subscriber, Timestamp,
     Topic, TopicKind,
@@ -36,9 +36,9 @@ const MOST_SESSIONS: u32 = 200;
 const MOST_MESSAGES_PER_S: u32 = 5_000;
 /// Samples that a topic's reader stores, taken or not; the oldest are dropped beyond, even of a reliable writer's. The
 /// library's default is 64, which is full when that many devices send at once.
-const KEPT_OF_ONE: i32 = 512;
+const SAMPLES_OF_ONE: i32 = 512;
 /// The same where all devices share a topic.
-const KEPT_OF_ALL: i32 = 2_048;
+const SAMPLES_OF_ALL: i32 = 2_048;
 
 /// The library.
 pub enum Rust {}
@@ -49,7 +49,7 @@ pub struct Participant {
     subscriber: Subscriber,
     topics: BTreeMap<CString, Topic>,
     /// Samples that a topic stores.
-    kept: i32,
+    samples: i32,
     /// Its threads end when it is dropped, after all that is in it.
     participant: DomainParticipant,
 }
@@ -91,13 +91,13 @@ impl Binding for Rust {
         let none = QosPolicyBuilder::new().build();
         let publisher = participant.create_publisher(&none).map_err(|error| failed("publish in", &error))?;
         let subscriber = participant.create_subscriber(&none).map_err(|error| failed("subscribe in", &error))?;
-        let kept = if settings.topics.is_shared() { KEPT_OF_ALL } else { KEPT_OF_ONE };
-        Ok(Participant { publisher, subscriber, topics: BTreeMap::new(), kept, participant })
+        let samples = if settings.topics.is_shared() { SAMPLES_OF_ALL } else { SAMPLES_OF_ONE };
+        Ok(Participant { publisher, subscriber, topics: BTreeMap::new(), samples, participant })
     }
 
     fn writer(joined: &mut Participant, topic: &CStr, kind: Kind, qos: &Qos, _: Wake) -> Result<RustWriter, String> {
         let topic = joined.topic(topic, kind)?;
-        let writer = joined.publisher.create_datawriter_no_key(&topic, Some(policies(qos, joined.kept)));
+        let writer = joined.publisher.create_datawriter_no_key(&topic, Some(policies(qos, joined.samples)));
         writer.map(RustWriter::new).map_err(|error| format!("failed to make a DDS writer: {error}"))
     }
 
@@ -112,7 +112,7 @@ impl Binding for Rust {
     ) -> Result<RustReader, String> {
         let topic = joined.topic(topic, kind)?;
         let since = Timestamp::now();
-        let reader = joined.subscriber.create_simple_datareader_no_key(&topic, Some(policies(qos, joined.kept)));
+        let reader = joined.subscriber.create_simple_datareader_no_key(&topic, Some(policies(qos, joined.samples)));
         let reader = reader.map_err(|error| format!("failed to make a DDS reader: {error}"))?;
         Ok(RustReader::new(reader, since, qos.history, wake))
     }
@@ -166,16 +166,16 @@ fn check(text: &str) -> Result<(), String> {
     offers(&Settings::parse(text)?)
 }
 
-fn policies(qos: &Qos, kept: i32) -> QosPolicies {
+fn policies(qos: &Qos, samples: i32) -> QosPolicies {
     let reliability = match qos.reliable {
         true => Reliability::Reliable { max_blocking_time: rustdds::Duration::ZERO },
         false => Reliability::BestEffort,
     };
-    let (history, kept) = match qos.history {
-        History::KeepAll => (Kept::KeepAll, kept),
-        History::KeepLast(depth) => (Kept::KeepLast { depth: i32::from(depth) }, kept.max(i32::from(depth))),
+    let (history, samples) = match qos.history {
+        History::KeepAll => (RustHistory::KeepAll, samples),
+        History::KeepLast(depth) => (RustHistory::KeepLast { depth: i32::from(depth) }, samples.max(i32::from(depth))),
     };
-    let limits = ResourceLimits { max_samples: kept, max_instances: kept, max_samples_per_instance: kept };
+    let limits = ResourceLimits { max_samples: samples, max_instances: samples, max_samples_per_instance: samples };
     QosPolicyBuilder::new().reliability(reliability).history(history).resource_limits(limits).build()
 }
 
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_library_does_not_do_is_refused() {
+    fn features_that_the_library_lacks_are_refused() {
         for text in ["?topic=keyed", "?lease=1s", "?lifespan=5s", "?peer=127.0.0.2"] {
             let why = check(text).unwrap_err();
             assert!(why.contains("is not offered over RustDDS; `--client cyclone` does that"), "{text}: {why}");

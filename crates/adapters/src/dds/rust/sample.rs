@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_comes_back_and_lengths_that_lie_are_refused() {
+    fn a_sample_round_trips_and_wrong_lengths_are_refused() {
         for (topic, payload) in [("", &b""[..]), ("a", b"1"), ("a/b", b"1234"), ("abcd", &[7; 1_000])] {
             let sample = Encoded::of(topic.as_bytes(), payload).unwrap();
             let back = sample.fields(0).unwrap();

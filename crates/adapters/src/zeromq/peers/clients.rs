@@ -201,7 +201,7 @@ impl Clients for ZeroMqPeersClients {
         self.places.clear();
         for (place, link) in publisher.links.iter().enumerate() {
             if self.below.dialect(*link).is_wanted(message.publication) {
-                if !self.below.takes(*link) {
+                if !self.below.can_accept(*link) {
                     publisher.blocked = true;
                     return SendOutcome::WouldBlock;
                 }
@@ -241,7 +241,7 @@ impl Clients for ZeroMqPeersClients {
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let (below, mut mapped) = self.split(sink);
         below.serve(now_ns, &mut mapped);
-        for listener in self.below.take_knocks() {
+        for listener in self.below.take_pending_accepts() {
             self.accept(SessionId(listener), sink);
         }
         self.settle_ends(sink);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// CPU time and wake-ups of a thread, up to an instant or between two instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct ThreadUsage {
     /// CPU time, ns.
     pub cpu_ns: u64,
     /// Number of times that the thread woke from a wait.

@@ -5,17 +5,17 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{Builder, JoinHandle};
 
 /// Where writers go that are not needed any more. Waits for all deletions when it is dropped.
-pub(super) struct Leaving<W> {
+pub(super) struct DeletionQueue<W> {
     begun: Option<(Sender<Vec<W>>, JoinHandle<()>)>,
 }
 
-impl<W> Default for Leaving<W> {
-    fn default() -> Leaving<W> {
-        Leaving { begun: None }
+impl<W> Default for DeletionQueue<W> {
+    fn default() -> DeletionQueue<W> {
+        DeletionQueue { begun: None }
     }
 }
 
-impl<W: Send + 'static> Leaving<W> {
+impl<W: Send + 'static> DeletionQueue<W> {
     /// Has these deleted.
     pub(super) fn delete(&mut self, writers: Vec<W>) {
         if writers.is_empty() {
@@ -35,7 +35,7 @@ impl<W: Send + 'static> Leaving<W> {
     }
 }
 
-impl<W> Drop for Leaving<W> {
+impl<W> Drop for DeletionQueue<W> {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.begun.take() {
             drop(sender);

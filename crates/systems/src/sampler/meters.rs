@@ -9,7 +9,7 @@ use super::{Occasion, Sample};
 
 /// Has a meter for each side, and decides which figures are read.
 #[derive(Debug)]
-pub(super) struct Taker {
+pub(super) struct SideMeters {
     system: Option<SystemMeter>,
     /// Long waits of the system's threads; `None` without a system.
     long_waits: Option<LongWaits>,
@@ -26,8 +26,8 @@ pub(super) struct Taker {
     pages_ration: Ration,
 }
 
-impl Taker {
-    pub(super) fn new(places: &[CostSource], client_ports: &[u16], workers: Workers, sees_clients: bool) -> Taker {
+impl SideMeters {
+    pub(super) fn new(places: &[CostSource], client_ports: &[u16], workers: Workers, sees_clients: bool) -> SideMeters {
         let mut system = (!places.is_empty()).then(|| SystemMeter::new(places));
         let pids = system.as_mut().map(|system| {
             // This reading only finds the ids of the processes.
@@ -40,7 +40,7 @@ impl Taker {
         let own = OwnMeter::new(workers);
         // If the thread cannot be started, long waits are unknown.
         let long_waits = system.as_ref().and_then(|_| LongWaits::start().ok());
-        Taker { system, long_waits, own, sockets, sees_clients, sockets_ration, threads_ration, pages_ration }
+        SideMeters { system, long_waits, own, sockets, sees_clients, sockets_ration, threads_ration, pages_ration }
     }
 
     /// Ids of the system's processes.

@@ -1,4 +1,4 @@
-//! How the cells of an experiment stand, told from its journal: what is done, what is given up, what is still short of runs.
+//! Progress of an experiment, from its journal: runs that are done, cells that are given up, and cells that lack runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,28 +7,29 @@ use pubmark_record::experiment::FailureKind;
 use super::journal::{Event, RunPosition};
 use super::result;
 
-/// Failures of one kind after which the rest of a cell's repetitions is left out: a system that never starts would cost
-/// its whole time limit each time and tell nothing new.
+/// Failures of one kind after which the remaining repetitions of a cell are left out: a system that never starts would
+/// take its whole time limit each time without a new result.
 pub const LEFT_OUT_AFTER: usize = 2;
 
-/// Blocks without progress after which an experiment stops: one more would cost as much and end as these.
+/// Blocks without progress after which an experiment stops, because a further block would most likely have the same
+/// result.
 pub const BLOCKS_WITHOUT_PROGRESS: usize = 2;
 
-/// Why an experiment makes no progress.
+/// The reason why an experiment makes no progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stuck {
+pub struct Stalled {
     /// Code of the rule that made every run invalid.
     pub code: String,
-    /// What the last of them said, code included.
+    /// Text of the last of these reasons, code included.
     pub text: String,
-    /// Folders of the runs, where something was recorded.
+    /// Folders of the runs that have a record.
     pub folders: Vec<String>,
 }
 
-/// Was every run of the last [`BLOCKS_WITHOUT_PROGRESS`] blocks of this sitting invalid for the same reason? What a system did
-/// is a result and not meant.
-pub fn stuck(events: &[Event]) -> Option<Stuck> {
-    let began = events.iter().rposition(|event| matches!(event, Event::Sitting { .. })).unwrap_or(0);
+/// Was every run of the last [`BLOCKS_WITHOUT_PROGRESS`] blocks since the last start invalid for the same reason?
+/// Failures of a system are results and do not count.
+pub fn stalled(events: &[Event]) -> Option<Stalled> {
+    let began = events.iter().rposition(|event| matches!(event, Event::Started { .. })).unwrap_or(0);
     let mut blocks: Vec<(u32, Vec<&Event>)> = vec![];
     for event in &events[began..] {
         let (Event::Counted { place, .. } | Event::Failed { place, .. }) = event else { continue };
@@ -38,44 +39,44 @@ pub fn stuck(events: &[Event]) -> Option<Stuck> {
         }
     }
     let last = blocks.len().checked_sub(BLOCKS_WITHOUT_PROGRESS)?;
-    let mut found: Option<Stuck> = None;
+    let mut found: Option<Stalled> = None;
     for event in blocks[last..].iter().flat_map(|(_, ends)| ends) {
         let Event::Failed { kind, code: Some(code), text, folder, .. } = event else { return None };
         if !may_pass(*kind) {
             return None;
         }
-        let stuck = found.get_or_insert_with(|| Stuck { code: code.clone(), text: String::new(), folders: vec![] });
-        if stuck.code != *code {
+        let stalled = found.get_or_insert_with(|| Stalled { code: code.clone(), text: String::new(), folders: vec![] });
+        if stalled.code != *code {
             return None;
         }
-        stuck.text.clone_from(text);
-        stuck.folders.extend(folder.clone());
+        stalled.text.clone_from(text);
+        stalled.folders.extend(folder.clone());
     }
     found
 }
 
-/// Runs that need not be made again.
+/// Runs that need no repetition.
 pub fn done(events: &[Event]) -> BTreeSet<RunPosition> {
     let is_done = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. } | Event::Skipped(_));
     result::ends(events).into_iter().filter(|(_, event)| is_done(event)).map(|(place, _)| place.clone()).collect()
 }
 
-/// What fails because of us or of the machine may be better next time.
+/// Is this a failure of the generator or of the machine, which a repetition may avoid?
 fn may_pass(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid)
 }
 
-/// What came of a cell's runs so far.
+/// Outcomes of the runs of a cell so far.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Runs that count.
     counted: usize,
-    /// Runs that failed, by how; those on a busy machine, which may pass, apart.
+    /// Failed runs by kind; those on a busy machine, which a repetition may avoid, are counted separately.
     failed: BTreeMap<FailureKind, usize>,
     failed_while_busy: usize,
 }
 
-/// What came of the runs of every cell that had any, by its id.
+/// Outcomes of the runs of every cell with runs, by its id.
 pub fn tallies(events: &[Event]) -> BTreeMap<&str, Tally> {
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     for event in events {
@@ -88,7 +89,7 @@ pub fn tallies(events: &[Event]) -> BTreeMap<&str, Tally> {
                     false => *tally.failed.entry(*kind).or_default() += 1,
                 }
             }
-            Event::Planned(_) | Event::Sitting { .. } | Event::Began(_) => {}
+            Event::Planned(_) | Event::Started { .. } | Event::Began(_) => {}
             Event::Skipped(_) | Event::Stopped { .. } => {}
         }
     }
@@ -96,15 +97,15 @@ pub fn tallies(events: &[Event]) -> BTreeMap<&str, Tally> {
 }
 
 impl Tally {
-    /// Has the cell failed so often in one way that it is left out? What may pass is given up only where no run has counted,
-    /// and failures on a busy machine do not matter.
+    /// Has the cell failed so often in one way that it is left out? Failures that a repetition may avoid matter only if
+    /// no run counts yet, and failures on a busy machine never do.
     pub fn is_given_up(&self) -> bool {
         let matters = |kind: FailureKind| self.counted == 0 || !may_pass(kind);
         self.failed.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && matters(*kind))
     }
 
-    /// Should runs be made in place of some that do not count? Only where nothing but us or the machine was in the way: what
-    /// a system did is a result, and running until it does better would be choosing.
+    /// Should runs that do not count be replaced by others? Only if the generator or the machine was the reason: a
+    /// failure of the system is a result, and repeating runs until it succeeds would be selection.
     pub fn is_short(&self, repetitions: u32) -> bool {
         let has_failed = self.failed_while_busy > 0 || !self.failed.is_empty();
         let all_may_pass = self.failed.keys().all(|kind| may_pass(*kind));
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_we_spoilt_are_made_again_and_what_the_system_did_stays() {
+    fn runs_that_the_generator_spoilt_are_repeated_and_those_that_the_system_failed_are_not() {
         let ours = FailureKind::GeneratorLimited;
         assert!(!is_short(&[counts(1), counts(2), counts(3)], "a", 3));
         assert!(is_short(&[counts(1), fails(2, ours), counts(3)], "a", 3));
@@ -166,12 +167,12 @@ mod tests {
         };
         let invalid = |cell: &str, repetition| run(cell, repetition, FailureKind::Invalid, "V28: it was starved");
         let all = [invalid("a", 1), invalid("b", 1), invalid("b", 2), invalid("a", 2)];
-        let found = stuck(&all).unwrap();
+        let found = stalled(&all).unwrap();
         assert_eq!((found.code.as_str(), found.text.as_str(), found.folders.len()), ("V28", "V28: it was starved", 4));
-        assert_eq!(stuck(&all[..2]), None, "one block");
-        let again = Event::Sitting { at: String::new(), pubmark_version: String::new() };
+        assert_eq!(stalled(&all[..2]), None, "one block");
+        let again = Event::Started { at: String::new(), pubmark_version: String::new() };
         assert_eq!(
-            stuck(&[&all[..], &[again, invalid("a", 3), invalid("b", 3)]].concat()),
+            stalled(&[&all[..], &[again, invalid("a", 3), invalid("b", 3)]].concat()),
             None,
             "somebody wanted more"
         );
@@ -180,10 +181,10 @@ mod tests {
             run("a", 2, FailureKind::Invalid, "V07: other"),
             run("a", 2, FailureKind::OutOfMemory, "OOM-killed (256MB)"),
         ] {
-            assert_eq!(stuck(&[&all[..3], &[other]].concat()), None);
+            assert_eq!(stalled(&[&all[..3], &[other]].concat()), None);
         }
         let later = [invalid("a", 1), counts(2), invalid("a", 3), invalid("a", 4)];
-        assert!(stuck(&later).is_some() && stuck(&later[..3]).is_none(), "the last two decide");
+        assert!(stalled(&later).is_some() && stalled(&later[..3]).is_none(), "the last two decide");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What happens in an experiment or a search, for people as a line, for programs as an event of their stream.
+//! Events of an experiment or a search: as a line for people, and as an event of the stream for programs.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::end::End;
 use crate::experiment::pace::about;
 use crate::observer::{Event, RunPlace};
 
-/// Most characters of a failure's text in a line on a terminal; the record has all of it.
+/// Largest length of a failure's text in a line on a terminal, characters; the record has the whole text.
 const SHOWN: usize = 80;
 
 impl Event<'_> {
-    /// A line for people, if there is something to say. On a terminal, where progress is redrawn, more is said than in a log, which has one
-    /// line a run.
+    /// A line for people; `None` if the event has none. A terminal, where progress is redrawn, shows more than a log,
+    /// which has one line per run.
     pub fn line(&self, on_terminal: bool) -> Option<String> {
         Some(match self {
             Event::RunBegins(run) if on_terminal => {
@@ -41,10 +41,10 @@ impl Event<'_> {
         })
     }
 
-    /// What is said of it wherever it is said; `None` for what is not said everywhere.
+    /// The line that terminals and logs have in common; `None` for events that only one of them shows.
     fn text(&self) -> Option<String> {
         Some(match self {
-            Event::LooksForImage { system } => format!("{system}: looking for its image"),
+            Event::LocatesImage { system } => format!("{system}: looking for its image"),
             Event::Nodes(event) => event.to_string(),
             Event::CellsRefused { cells, refusal } => {
                 format!("{}: {}: {}", named(cells), refusal.kind.words(), refusal.text)
@@ -61,7 +61,8 @@ impl Event<'_> {
         })
     }
 
-    /// Writes it for programs. Waits for a quiet machine are not: there are several a second, and nothing changes.
+    /// Writes the event for programs. Waits for a quiet machine are left out: there are several per second without
+    /// news.
     pub fn write(&self, stream: &EventStream) {
         let t_s = stream.now_s();
         match self {
@@ -99,7 +100,7 @@ impl Event<'_> {
     }
 }
 
-/// Said once: what it means for the runs, and what to do.
+/// Shown once: the consequence for the runs, and what to do.
 fn stays_busy(share: Option<f64>, waited: Duration) -> String {
     let used = match share {
         Some(share) => format!("others use {} % of it", (share * 100.0).round()),
@@ -124,7 +125,7 @@ fn ended(end: &End, p99_us: Option<f64>, on_terminal: bool) -> String {
     }
 }
 
-/// A failure in a line on the way. In redirected output nothing is cut: the text ends with the path of a log.
+/// A failure in a progress line. Redirected output has the whole text, because it ends with the path of a log.
 fn shown(text: &str, on_terminal: bool) -> String {
     match text.char_indices().nth(SHOWN).filter(|_| on_terminal) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),

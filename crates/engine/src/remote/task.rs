@@ -19,9 +19,9 @@ use crate::plan::{Networks, RunPlan};
 
 /// The task of a worker process.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct WorkerTask {
     /// Names of the adapters of devices and of subscribers.
-    pub speaks: [String; 2],
+    pub adapter_names: [String; 2],
     /// Its shards, by their index in the run.
     pub shards: Vec<u32>,
     /// The access network that it must set up first.
@@ -44,14 +44,19 @@ impl Network for Entered {
     }
 }
 
-impl Order {
-    /// The order for these shards of a plan. A process on a node gets the contents of the plan's files.
+impl WorkerTask {
+    /// The task for these shards of a plan. A process on a node gets the contents of the plan's files.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn new(plan: &RunPlan, speaks: [String; 2], shards: Vec<u32>, access: Option<Vec<u8>>) -> io::Result<Order> {
+    pub fn new(
+        plan: &RunPlan,
+        adapter_names: [String; 2],
+        shards: Vec<u32>,
+        access: Option<Vec<u8>>,
+    ) -> io::Result<WorkerTask> {
         let files = if plan.on_nodes { contents(plan)? } else { vec![] };
-        Ok(Order { speaks, shards, access, plan: plan.clone(), copies: plan.fleet.copies().clone(), files })
+        Ok(WorkerTask { adapter_names, shards, access, plan: plan.clone(), copies: plan.fleet.copies().clone(), files })
     }
 
     /// The files of the order in memory, under paths at which this process reads them.

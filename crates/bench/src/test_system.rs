@@ -7,43 +7,43 @@ use pubmark_protocol::endpoint::Endpoint;
 use pubmark_systems::{Definition, RunningSystem, StartOptions, TlsFiles, ports};
 use tempfile::TempDir;
 
-/// A system of our own, stopped when dropped; or the place where clients of a system without a broker meet.
-pub struct Bed {
-    /// Where it listens.
+/// A system under test, stopped when dropped; or the discovery address of clients without a broker.
+pub struct TestSystem {
+    /// Address on which it listens.
     pub address: SocketAddr,
-    /// Where subscribers connect, if elsewhere.
+    /// Address of subscribers, if it is another one.
     pub subscribers: Option<SocketAddr>,
-    /// PEM file of its authority, if it encrypts.
+    /// PEM file of its authority, if connections are encrypted.
     pub authority: Option<PathBuf>,
     _system: Option<RunningSystem>,
     _directory: TempDir,
 }
 
-impl Bed {
+impl TestSystem {
     /// A mosquitto.
-    pub fn mosquitto(tls: bool) -> Result<Bed, String> {
-        Bed::start("mosquitto", "mqtt5", tls)
+    pub fn mosquitto(tls: bool) -> Result<TestSystem, String> {
+        TestSystem::start("mosquitto", "mqtt5", tls)
     }
 
     /// A system with its tuned profile.
-    pub fn start(system: &str, protocol: &str, tls: bool) -> Result<Bed, String> {
+    pub fn start(system: &str, protocol: &str, tls: bool) -> Result<TestSystem, String> {
         let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
         let files = if tls { Some(certificates(directory.path())?) } else { None };
         let authority = files.as_ref().map(|files| files.authority.clone());
         let definition = Definition::load(system).map_err(|error| error.to_string())?;
         if let Some(brokerless) = &definition.back_ends.brokerless {
-            // Nothing is started: clients meet at a free port of this machine.
+            // Nothing is started: clients discover each other at a free port of this machine.
             let port = match &brokerless.ports {
                 Some(places) => ports::free_discovery_port(places),
                 None => ports::free(1).map(|ports| ports[0]),
             };
             let address = (Ipv4Addr::LOCALHOST, port.map_err(|error| error.to_string())?).into();
-            return Ok(Bed { address, subscribers: None, authority, _system: None, _directory: directory });
+            return Ok(TestSystem { address, subscribers: None, authority, _system: None, _directory: directory });
         }
         let options = StartOptions { profile: "tuned".to_owned(), tls: files, ..StartOptions::new(protocol) };
         let spoken = pubmark_protocols::find(protocol).ok_or_else(|| format!("no protocol `{protocol}`"))?;
         let mut ready = |found: &pubmark_systems::Endpoint| match tls {
-            // The first connect shows more.
+            // The first connect reports errors in more detail.
             true => Ok(()),
             false => {
                 let at = |address| plain(found, address);
@@ -52,11 +52,11 @@ impl Bed {
         };
         let system = pubmark_systems::start(&definition, &options, &mut ready).map_err(|error| error.to_string())?;
         let (address, subscribers) = (system.endpoint().address, system.endpoint().subscribers);
-        Ok(Bed { address, subscribers, authority, _system: Some(system), _directory: directory })
+        Ok(TestSystem { address, subscribers, authority, _system: Some(system), _directory: directory })
     }
 }
 
-/// Where clients connect without encryption.
+/// Address for unencrypted connections.
 fn plain(found: &pubmark_systems::Endpoint, address: SocketAddr) -> Endpoint {
     let credentials = found.credentials.clone();
     Endpoint { shown: address.to_string(), address, tls: None, credentials, upgrade: None, settings: None }

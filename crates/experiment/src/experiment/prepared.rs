@@ -1,4 +1,4 @@
-//! A sitting: an experiment from its definition to its results, or one that was stopped and goes on.
+//! An experiment that is ready to be executed, from its definition or resumed from its folder.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,8 +20,8 @@ use super::runner::{Finished, Runner};
 use crate::machines::{Machines, NodeEvents};
 use crate::observer::{Event, Observer};
 
-/// An experiment whose folder is there and whose runs can begin.
-pub struct Sitting {
+/// An experiment whose folder exists and whose runs can begin.
+pub struct PreparedExperiment {
     plan: Plan,
     folder: ExperimentFolder,
     journal: Journal,
@@ -30,13 +30,13 @@ pub struct Sitting {
     joined: Option<Arc<JoinedNodes>>,
 }
 
-impl Sitting {
-    /// Waits for machines that join, and begins an experiment in a new folder below `out`; its paths count from `folder`. From then on
-    /// everything rests on what is in the new folder.
+impl PreparedExperiment {
+    /// Waits for machines that join, and creates a new folder below `out`; paths of the definition are relative to
+    /// `folder`. From then on only the content of the new folder matters.
     ///
     /// # Errors
-    /// A cell cannot be planned, nothing can be run here, a password would be saved, machines did not join, or there is no place to
-    /// write.
+    /// A cell cannot be planned, nothing can be run here, a password would be saved, machines did not join, or the
+    /// folder cannot be written.
     pub fn begin(
         experiment: Experiment,
         folder: Option<&Path>,
@@ -44,7 +44,7 @@ impl Sitting {
         host: &Host,
         machines: &Machines,
         observer: &mut dyn Observer,
-    ) -> Result<Sitting, RunError> {
+    ) -> Result<PreparedExperiment, RunError> {
         let from = planning::absolute(folder)?;
         let plan = Plan::new(experiment.clone(), &from, host, machines)?;
         refuse_if_nothing_runs(&plan.cells)?;
@@ -63,14 +63,14 @@ impl Sitting {
         let planned = Planned { system_node, observers, ..planned };
         let journal = Journal::create(made.path(), planned).map_err(unusable)?;
         made.mark_latest().map_err(|error| save::no_folder(&error))?;
-        Ok(Sitting { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone(), joined })
+        Ok(PreparedExperiment { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone(), joined })
     }
 
-    /// Says whether [`Sitting::begin`] would begin it, as far as that is known without working schedules out and before machines join. Writes
-    /// nothing.
+    /// Checks whether [`PreparedExperiment::begin`] would succeed, without the schedules and before machines join.
+    /// Writes nothing.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`PreparedExperiment::begin`].
     pub fn check(
         experiment: Experiment,
         folder: Option<&Path>,
@@ -83,16 +83,17 @@ impl Sitting {
         definition::bundle(experiment, &from).refuse_passwords(&secrets(&cells, |run| &run.workload))
     }
 
-    /// Goes on with the experiment in a folder, on as many machines as before.
+    /// Resumes the experiment in a folder, on as many machines as before.
     ///
     /// # Errors
-    /// It is none, somebody else is at it, its workload, its machines or pubmark have changed since, or machines did not join.
+    /// The folder has no experiment, another process executes it, its workload, its machines or pubmark have changed
+    /// since, or machines did not join.
     pub fn resume(
         folder: &Path,
         host: &Host,
         machines: &Machines,
         observer: &mut dyn Observer,
-    ) -> Result<Sitting, RunError> {
+    ) -> Result<PreparedExperiment, RunError> {
         let experiment = definition::in_experiment(folder)?;
         let journal = Journal::open(folder).map_err(unusable)?;
         refuse_other_machines(journal.planned(), machines, folder)?;
@@ -100,7 +101,7 @@ impl Sitting {
         refuse_if_changed(&plan, journal.planned(), folder)?;
         let joined = join(&plan, machines, host, observer)?;
         share(&mut plan, joined.as_ref())?;
-        Ok(Sitting { plan, folder: ExperimentFolder::at(folder), journal, host: host.clone(), joined })
+        Ok(PreparedExperiment { plan, folder: ExperimentFolder::at(folder), journal, host: host.clone(), joined })
     }
 
     /// Its folder.
@@ -113,12 +114,12 @@ impl Sitting {
         &self.plan.experiment.name
     }
 
-    /// Makes every run that is not done, until all are or [`Host::stop`] is set.
+    /// Executes every run that is not done, until all are done or [`Host::stop`] is set.
     ///
     /// # Errors
-    /// The journal cannot be written, or a run failed for a reason that is neither the system's nor the cell's.
+    /// The journal cannot be written, or a run failed for a reason that is not due to the system or the cell.
     pub fn perform(self, observer: &mut dyn Observer) -> Result<Finished, RunError> {
-        let Sitting { mut plan, folder, journal, host, joined } = self;
+        let PreparedExperiment { mut plan, folder, journal, host, joined } = self;
         fetching::images(&mut plan, &folder.path, observer);
         for (refusal, cells) in refused(&plan.cells) {
             observer.event(&Event::CellsRefused { cells: &cells, refusal });
@@ -150,7 +151,7 @@ fn join(
     Ok(JoinedNodes::of(&machines.nodes, system_hosts, &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
 }
 
-/// Lets every run use them.
+/// Makes every run use the machines.
 fn share(plan: &mut Plan, joined: Option<&Arc<JoinedNodes>>) -> Result<(), RunError> {
     let Some(joined) = joined else { return Ok(()) };
     for cell in &mut plan.cells {
@@ -162,7 +163,7 @@ fn share(plan: &mut Plan, joined: Option<&Arc<JoinedNodes>>) -> Result<(), RunEr
     Ok(())
 }
 
-/// Runs on other machines would be averaged with those that were made.
+/// Refuses other machines, because their runs would be averaged with the earlier ones.
 fn refuse_other_machines(began: &Planned, machines: &Machines, folder: &Path) -> Result<(), RunError> {
     let before = began.nodes;
     let node = |node: &Option<String>| match node {
@@ -205,7 +206,7 @@ fn refused<Run>(cells: &[Cell<Run>]) -> Vec<(&Refusal, Vec<&str>)> {
     by_reason(cells.iter().filter_map(|cell| Some((cell.planned.label.as_str(), cell.run.as_ref().err()?))))
 }
 
-/// Without a cell that can be run there is nothing to do.
+/// Refuses an experiment without a cell that can be run.
 fn refuse_if_nothing_runs<Run>(cells: &[Cell<Run>]) -> Result<(), RunError> {
     if cells.iter().any(|cell| cell.run.is_ok()) {
         return Ok(());
@@ -215,13 +216,13 @@ fn refuse_if_nothing_runs<Run>(cells: &[Cell<Run>]) -> Result<(), RunError> {
     Err(error.hint("`pubmark list systems NAME` shows what a system offers and whether it is installed"))
 }
 
-/// Parameters that the cells' workloads make passwords of.
+/// Parameters whose values are passwords in the cells' workloads.
 fn secrets<Run>(cells: &[Cell<Run>], workload: impl Fn(&Run) -> &Workload) -> Vec<String> {
     let runs = cells.iter().filter_map(|cell| cell.run.as_ref().ok());
     runs.flat_map(|run| workload(run).secret_parameters.iter().cloned()).collect()
 }
 
-/// Runs made before and after a change would be averaged.
+/// Refuses a changed experiment, because runs before and after the change would be averaged.
 fn refuse_if_changed(plan: &Plan, planned: &Planned, folder: &Path) -> Result<(), RunError> {
     let now = plan.schedules();
     let mut both = planned.schedules.iter().filter_map(|(cell, was)| Some((cell, was, now.get(cell)?)));
