@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_part_arrives_as_it_was_written_in_pieces_of_whole_rows() {
         let files = LogFiles::create(&std::env::temp_dir()).unwrap();
-        let all: Vec<Row> = (0..2_500).map(|number| row(number % 5, RowKind::Handed, 0)).collect();
+        let all: Vec<Row> = (0..2_500).map(|number| row(number % 5, RowKind::Submitted, 0)).collect();
         let mut written = encoded(&all);
         written.extend([1; 9]);
         std::fs::write(files.file(0), written).unwrap();
@@ -135,7 +135,7 @@ mod tests {
             (vec![0; PIECE_BYTES + ROW_BYTES], "a piece of 57400 bytes"),
             (vec![0; ROW_BYTES + 1], "a piece of 57 bytes"),
             (unknown_kind, "not of this run"),
-            (encoded(&[row(5, RowKind::Handed, 0)]), "not of this run"),
+            (encoded(&[row(5, RowKind::Submitted, 0)]), "not of this run"),
             (encoded(&[row(0, RowKind::Duplicated, 2)]), "not of this run"),
             (good.repeat(3), "more rows of the message log than the run can have"),
         ] {
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_disk_that_is_full_is_the_reason_why_a_part_is_incomplete() {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let refused = receiver(full, u64::MAX).add(&encoded(&[row(0, RowKind::Handed, 0)]));
+        let refused = receiver(full, u64::MAX).add(&encoded(&[row(0, RowKind::Submitted, 0)]));
         assert!(refused.unwrap_err().contains("could not be written here: No space left"));
     }
 }

@@ -229,7 +229,7 @@ impl Process {
         if self.given_up.is_none() {
             log.is_requested.store(true, Relaxed);
             // If the process is gone, `next` returns how.
-            let _ = self.say(&ToWorker::SendLog);
+            let _ = self.send(&ToWorker::SendLog);
         }
         let began = Instant::now();
         loop {

@@ -173,7 +173,7 @@ impl Publisher {
 
     /// Its client received a message that makes it send less.
     pub fn slow_down(&mut self, at_ns: i64) {
-        let waiting_ns = self.behind.as_ref().map(|behind| behind.cursor.peek_ns());
+        let waiting_ns = self.waiting.as_ref().map(|waiting| waiting.cursor.peek_ns());
         let next_due_ns = waiting_ns.unwrap_or_else(|| self.schedule.peek_ns());
         if let Some(slowing) = &mut self.slowing {
             slowing.begin(at_ns, next_due_ns);

@@ -34,7 +34,7 @@ pub enum ClientEvent {
 /// The delays after which the copies of one message arrive, ns: none if it is lost, several if it is duplicated.
 pub type CopyDelays = Vec<u64>;
 
-/// The fate of a copy, by publisher, sequence number and receiving client.
+/// Delays after which copies of a message arrive, by publisher, sequence number and receiving client.
 pub type DelaysOfCopy = dyn FnMut(u32, u32, Client) -> CopyDelays;
 
 /// The broker's response to a subscription or a message: accepted, or the reason for a refusal.
@@ -113,7 +113,7 @@ pub struct Broker {
     pub accepts_after_ns: u64,
     /// Time from a message to its acknowledgement.
     pub acknowledges_after_ns: u64,
-    /// The fate of a copy, by publisher, sequence number and receiving client.
+    /// Delays after which copies of a message arrive, by publisher, sequence number and receiving client.
     pub copy_delays: Box<DelaysOfCopy>,
     /// The response to a connect, by client name.
     pub accepts: Box<ConnectResponse>,

@@ -77,7 +77,7 @@ fn assert_agrees(ended: &Ended, interval_ns: u64, length_ns: u64) {
 fn a_device_sends_less_for_a_time_and_its_due_times_stay_offered() {
     let run = |pace: &str| {
         let simulation = simulation(&[2_000], pace, 3_000);
-        simulation.broker.borrow_mut().fate = Box::new(|_, _, _| vec![1_000]);
+        simulation.broker.borrow_mut().copy_delays = Box::new(|_, _, _| vec![1_000]);
         simulation.run()
     };
     let half = run("rate: 2/s");
@@ -92,7 +92,7 @@ fn a_device_sends_less_for_a_time_and_its_due_times_stay_offered() {
 #[test]
 fn a_device_that_missed_the_message_sends_on() {
     let simulation = simulation(&[2_000], "rate: 0/s", 3_000);
-    simulation.broker.borrow_mut().fate =
+    simulation.broker.borrow_mut().copy_delays =
         Box::new(|publisher, _, _| if publisher == BOSS { vec![] } else { vec![1_000] });
     let ended = simulation.run();
     let delivery = &ended.outcome.books.delivery;
@@ -115,7 +115,7 @@ proptest! {
         {
             let mut broker = simulation.broker.borrow_mut();
             broker.acknowledges_after_ns = answer_ns;
-            broker.fate = Box::new(move |publisher, _, _| vec![if publisher == BOSS { delay_ns } else { 1_000 }]);
+            broker.copy_delays = Box::new(move |publisher, _, _| vec![if publisher == BOSS { delay_ns } else { 1_000 }]);
         }
         let ended = simulation.run();
         assert_agrees(&ended, interval_ms * 1_000_000, length_ms * 1_000_000);
