@@ -41,8 +41,7 @@ pub struct Books {
     pub too_large: u64,
     /// Payload sizes raised to the size of the header.
     pub sizes_raised: u64,
-    /// Deliveries of messages that their publishers never sent. They are detected only here if the publishers ran in
-    /// other processes.
+    /// Deliveries of messages never sent; if the publishers ran in other processes, they are detected only here.
     pub never_sent: u64,
     /// By pair of nodes, in a run on several nodes.
     pub by_nodes: ByNodes,
@@ -558,11 +557,8 @@ mod tests {
             None,
         )
         .delivery;
-        assert_eq!(
-            (delivery.expected, delivery.delivered, delivery.delivered_after_refusal),
-            (4, 4, 0),
-            "{delivery:?}"
-        );
+        let counts = (delivery.expected, delivery.delivered, delivery.delivered_after_refusal);
+        assert_eq!(counts, (4, 4, 0), "{delivery:?}");
     }
 
     /// One message: the tick in which it was sent, and whether it arrived.
