@@ -48,7 +48,7 @@ impl Runs {
 
     /// Protocol of its clients.
     pub fn protocol(&self) -> &'static str {
-        self.race.spoken.publish.capabilities.name
+        self.race.protocol_pair.publish.capabilities.name
     }
 }
 

@@ -233,7 +233,7 @@ impl<'a> Course<'a> {
             cell: &cell,
             workload: &run.workload.name,
             system: run.system_name(),
-            protocol: run.spoken.publish.capabilities.name,
+            protocol: run.protocol_pair.publish.capabilities.name,
             repetition: number,
             left: left.min(self.time_left()),
         };

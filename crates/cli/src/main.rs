@@ -6,6 +6,7 @@ mod arguments;
 mod commands;
 mod events;
 mod exit_code;
+mod experiments;
 mod failure;
 mod host;
 mod live;
@@ -14,7 +15,6 @@ mod printer;
 mod progress;
 mod rendering;
 mod signals;
-mod sitting;
 mod values;
 mod watching;
 

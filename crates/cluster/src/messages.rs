@@ -167,7 +167,7 @@ pub struct Welcome {
 pub struct Ask {
     /// The node's `CLOCK_MONOTONIC_RAW` when it sent the request, ns.
     #[prost(fixed64, tag = "1")]
-    pub asked_ns: u64,
+    pub origin_ns: u64,
 }
 
 /// The run's time, as a response to a request or as the coordinator's heartbeat.
@@ -175,14 +175,14 @@ pub struct Ask {
 pub struct Time {
     /// The value of the request.
     #[prost(fixed64, tag = "1")]
-    pub asked_ns: u64,
+    pub origin_ns: u64,
     /// When the request arrived, ns of the run's time; 0 if there was no request, and this is only the coordinator's
     /// heartbeat.
     #[prost(fixed64, tag = "2")]
-    pub came_ns: u64,
+    pub receive_ns: u64,
     /// When this message was sent, ns of the run's time.
     #[prost(fixed64, tag = "3")]
-    pub sent_ns: u64,
+    pub transmit_ns: u64,
 }
 
 /// A worker, by its number at the coordinator.
@@ -382,8 +382,8 @@ mod tests {
         }
 
         #[test]
-        fn what_is_said_is_understood(number in any::<u32>(), bytes in prop::collection::vec(any::<u8>(), 0..100), asked_ns in any::<u64>()) {
-            for said in [NodeMessage::Piece(Piece { number, bytes: bytes.clone() }), NodeMessage::Ask(Ask { asked_ns }), NodeMessage::Ended(Ended { number, why: String::new() })] {
+        fn what_is_said_is_understood(number in any::<u32>(), bytes in prop::collection::vec(any::<u8>(), 0..100), origin_ns in any::<u64>()) {
+            for said in [NodeMessage::Piece(Piece { number, bytes: bytes.clone() }), NodeMessage::Ask(Ask { origin_ns }), NodeMessage::Ended(Ended { number, why: String::new() })] {
                 let message = FromNode { message: Some(said) };
                 prop_assert_eq!(FromNode::decode(&message.encode_to_vec()[..]), Ok(message));
             }

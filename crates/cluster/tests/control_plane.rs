@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pubmark_cluster::credentials::{self, COORDINATOR_FOLDER, NODE_FOLDER};
-use pubmark_cluster::node::{self, NodeKind, NodeSettings, Whereabouts};
+use pubmark_cluster::node::{self, CoordinatorAddress, NodeKind, NodeSettings};
 use pubmark_cluster::{Cluster, ClusterError, Credentials, NodesRequired, WorkerReport};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote;
@@ -36,7 +36,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
     NodeSettings {
-        join: Whereabouts::At(join.to_owned()),
+        join: CoordinatorAddress::At(join.to_owned()),
         credentials: Credentials::read(&folder.join(NODE_FOLDER), None).unwrap(),
         labels: Labels::from([("name".to_owned(), name.clone())]),
         no_links: None,

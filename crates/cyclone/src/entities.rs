@@ -21,12 +21,12 @@ pub(crate) struct Handle {
     cyclone: &'static Library,
     entity: Entity,
     /// The argument of its listeners. Dropped after the entity: the listeners are not called after its deletion.
-    told: Option<Arc<dyn Any + Send + Sync>>,
+    listener_data: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Handle {
     pub(crate) fn new(cyclone: &'static Library, entity: Entity) -> Handle {
-        Handle { cyclone, entity, told: None }
+        Handle { cyclone, entity, listener_data: None }
     }
 
     pub(crate) fn entity(&self) -> Entity {
@@ -39,7 +39,7 @@ impl Drop for Handle {
         // SAFETY: a handle; one that is not valid any more is refused. The library's calls of listeners end before it returns.
         unsafe { (self.cyclone.functions.dds_delete)(self.entity) };
         // Its domain was deleted first, and the entity with it: its listeners are not called any more.
-        self.told = None;
+        self.listener_data = None;
     }
 }
 
@@ -50,8 +50,8 @@ struct Listener {
 }
 
 impl Listener {
-    fn new<Told>(cyclone: &'static Library, told: &Arc<Told>) -> Result<Listener, CallError> {
-        let argument: *mut c_void = Arc::as_ptr(told).cast_mut().cast();
+    fn new<Told>(cyclone: &'static Library, listener_data: &Arc<Told>) -> Result<Listener, CallError> {
+        let argument: *mut c_void = Arc::as_ptr(listener_data).cast_mut().cast();
         // SAFETY: the argument is only stored.
         let pointer = unsafe { (cyclone.functions.dds_create_listener)(argument) };
         if pointer.is_null() {
@@ -103,8 +103,8 @@ impl Writer {
             (functions.dds_create_writer)(participant, topic.0.entity, qos.pointer, listener.pointer)
         };
         let entity = cyclone.check("make a DDS writer", writer)?;
-        let told: Arc<Signal> = Arc::clone(&signal);
-        Ok(Writer { handle: Handle { cyclone, entity, told: Some(told) }, signal })
+        let listener_data: Arc<Signal> = Arc::clone(&signal);
+        Ok(Writer { handle: Handle { cyclone, entity, listener_data: Some(listener_data) }, signal })
     }
 
     /// Number of readers that match now.
@@ -182,7 +182,7 @@ impl Reader {
             Intake::WhenAsked => None,
             Intake::AtOnce(now_ns) => Some(Inbox::new(cyclone, Arc::clone(&signal), now_ns)),
         };
-        let (listener, on_data, told): (_, _, Arc<dyn Any + Send + Sync>) = match &inbox {
+        let (listener, on_data, listener_data): (_, _, Arc<dyn Any + Send + Sync>) = match &inbox {
             None => (Listener::new(cyclone, &signal)?, ON_DATA, Arc::clone(&signal) as _),
             Some(inbox) => (Listener::new(cyclone, inbox)?, ON_DATA_TAKEN, Arc::clone(inbox) as _),
         };
@@ -199,7 +199,7 @@ impl Reader {
             None => signal.raise(),
             Some(inbox) => inbox.fill(entity),
         }
-        Ok(Reader { handle: Handle { cyclone, entity, told: Some(told) }, signal, inbox })
+        Ok(Reader { handle: Handle { cyclone, entity, listener_data: Some(listener_data) }, signal, inbox })
     }
 
     /// Has something arrived since the last call? The next call reports what arrives from now on.

@@ -2,7 +2,7 @@
 
 use pubmark_model::placement::keys;
 use pubmark_runner::spec::TargetSpec;
-use pubmark_runner::{ErrorKind, RunError, RunSpec, brokerless, spoken, target};
+use pubmark_runner::{ErrorKind, RunError, RunSpec, brokerless, protocol_pair, target};
 use pubmark_systems::launch::{Rendered, rendered};
 use pubmark_systems::limits::ResourceLimits;
 use pubmark_systems::{Definition, StartOptions};
@@ -93,7 +93,7 @@ impl Order {
                 .hint("`deploy compose -- --node-label site=edge-1,cloud`; or start the nodes with `pubmark node --label`; or `-- --placement none`"));
         }
         if spec.target.endpoint.is_some() {
-            brokerless::refuse_endpoint(self.nodes, spoken::of(&spec, &workload)?)?;
+            brokerless::refuse_endpoint(self.nodes, protocol_pair::of(&spec, &workload)?)?;
         } else {
             // The settings in `run.yaml` for a system that pubmark starts do not apply: those of this order replace them.
             let TargetSpec { profile, image, limit, back_end, system_host, node, .. } = TargetSpec::default();

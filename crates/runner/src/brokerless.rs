@@ -28,11 +28,11 @@ pub fn has_no_broker(definition: &Definition) -> bool {
 ///
 /// # Errors
 /// There are several machines.
-pub fn refuse_endpoint(nodes: u16, spoken: ProtocolPair) -> Result<(), RunError> {
-    if nodes < 2 || !spoken.is_brokerless() {
+pub fn refuse_endpoint(nodes: u16, protocol_pair: ProtocolPair) -> Result<(), RunError> {
+    if nodes < 2 || !protocol_pair.is_brokerless() {
         return Ok(());
     }
-    let title = spoken.title();
+    let title = protocol_pair.title();
     Err(RunError::unsupported(format!(
         "clients of {title} meet without a broker, and `--endpoint` is an address of one machine: on {nodes} machines they would not find each other"
     ))
@@ -189,8 +189,8 @@ pub fn info(definition: &Definition, profile: &str, endpoints: &Endpoints) -> Sy
 ///
 /// # Errors
 /// Names the settings, and the libraries that implement them.
-pub fn check_settings(settings: &str, spoken: ProtocolPair, profile: &str) -> Result<(), RunError> {
-    for protocol in [spoken.publish, spoken.subscribe] {
+pub fn check_settings(settings: &str, protocol_pair: ProtocolPair, profile: &str) -> Result<(), RunError> {
+    for protocol in [protocol_pair.publish, protocol_pair.subscribe] {
         let Some(has) = protocol.capabilities.features.settings else { continue };
         (has.check)(settings).map_err(|why| {
             RunError::unsupported(format!("profile `{profile}` cannot be had: {why}"))

@@ -10,22 +10,22 @@ use pubmark_model::workload::{DeviceGroup, Workload};
 use pubmark_protocols::{PROTOCOLS, Protocol, ProtocolPair};
 
 /// The first property of a workload that exceeds a limit of a client library, in a sentence with an alternative.
-pub fn too_much(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
-    [spoken.publish, spoken.subscribe].into_iter().find_map(|protocol| {
+pub fn too_much(workload: &Workload, protocol_pair: ProtocolPair) -> Option<String> {
+    [protocol_pair.publish, protocol_pair.subscribe].into_iter().find_map(|protocol| {
         let most_per_s = protocol.capabilities.features.maximum_messages_per_s?;
         too_large(workload, protocol).or_else(|| too_fast(workload, protocol, most_per_s))
     })
 }
 
 /// The same for the deliveries of a fleet: each message counts once for each subscriber that receives it.
-pub fn too_many_deliveries(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
-    let most_per_s = spoken.subscribe.capabilities.features.maximum_messages_per_s?;
+pub fn too_many_deliveries(workload: &Workload, fleet: &Fleet, protocol_pair: ProtocolPair) -> Option<String> {
+    let most_per_s = protocol_pair.subscribe.capabilities.features.maximum_messages_per_s?;
     let rate = |device: &Device| workload.devices.get(usize::from(device.group)).map_or(0.0, each_per_s);
     let rates: BTreeMap<u32, f64> = fleet.devices().iter().map(|device| (device.publisher, rate(device))).collect();
     let heard = fleet.streams(workload);
     let per_s: f64 = heard.iter().flat_map(|heard| heard.iter()).filter_map(|one| rates.get(&one.publisher)).sum();
     (per_s > f64::from(most_per_s)).then(|| {
-        let (named, instead) = (library(spoken.subscribe), instead(spoken.subscribe));
+        let (named, instead) = (library(protocol_pair.subscribe), instead(protocol_pair.subscribe));
         format!("{per_s:.0} deliveries a second are more than the {most_per_s} that {named} carries{instead}")
     })
 }

@@ -70,10 +70,10 @@ impl RunSpec {
 }
 
 /// The program of a specification that was checked.
-pub fn of(spec: &RunSpec, spoken: ProtocolPair, workload: &Workload) -> Option<ClientProgram> {
-    spoken.publish.program?;
+pub fn of(spec: &RunSpec, protocol_pair: ProtocolPair, workload: &Workload) -> Option<ClientProgram> {
+    protocol_pair.publish.program?;
     let words = words(spec).ok().flatten()?;
-    let protocol = spoken.publish.capabilities.name.to_owned();
+    let protocol = protocol_pair.publish.capabilities.name.to_owned();
     Some(ClientProgram { words, protocol, whole_payloads: looks_into_payloads(workload) })
 }
 

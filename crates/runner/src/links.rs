@@ -15,7 +15,7 @@ use pubmark_protocols::ProtocolPair;
 pub fn validate(
     workload: &Workload,
     wanted: &CheckedTarget,
-    spoken: ProtocolPair,
+    protocol_pair: ProtocolPair,
     spec: &RunSpec,
 ) -> Result<(), RunError> {
     if workload.links_in_use().is_empty() {
@@ -23,7 +23,7 @@ pub fn validate(
     }
     let refused = |why: &str, hint: &str| Err(RunError::unsupported(why).hint(hint));
     match wanted {
-        CheckedTarget::External { .. } if spoken.is_brokerless() => {
+        CheckedTarget::External { .. } if protocol_pair.is_brokerless() => {
             return refused(
                 "links lead to one endpoint, and clients that meet without a broker connect to each other",
                 "`--system NAME` in place of `--endpoint`, a protocol with a broker, or `--link none`",

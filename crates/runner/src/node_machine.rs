@@ -3,7 +3,7 @@
 use std::net::{IpAddr, UdpSocket};
 
 use pubmark_cluster::address::for_clients;
-use pubmark_cluster::node::{InterfaceReading, MachineReading, Whereabouts};
+use pubmark_cluster::node::{CoordinatorAddress, InterfaceReading, MachineReading};
 use pubmark_cluster::{ClusterError, Objection};
 use pubmark_systems::node_exporter::{Snapshot, interface_with};
 
@@ -41,7 +41,7 @@ pub fn read_machine(address: Option<IpAddr>) -> Option<MachineReading> {
 }
 
 /// The error of a node that could not join a coordinator.
-pub fn unable(error: &ClusterError, join: &Whereabouts) -> RunError {
+pub fn unable(error: &ClusterError, join: &CoordinatorAddress) -> RunError {
     let found = RunError::from_error(ErrorKind::Input, error);
     match error {
         ClusterError::Refused { objection: Objection::Token, .. } => {
@@ -53,8 +53,8 @@ pub fn unable(error: &ClusterError, join: &Whereabouts) -> RunError {
         ClusterError::Refused { objection: Objection::Name, .. } => found.hint("`--name edge-2`"),
         ClusterError::Refused { .. } | ClusterError::Unreachable { .. } => {
             let host = match join {
-                Whereabouts::At(address) => address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host),
-                Whereabouts::Announced => "the coordinator",
+                CoordinatorAddress::At(address) => address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host),
+                CoordinatorAddress::Announced => "the coordinator",
             };
             found.hint(format!(
                 "copy the `node` folder that `pubmark cluster init` made on {host} here, and name it with `--credentials`"

@@ -69,11 +69,11 @@ impl PreparedRun {
             nodes,
             node_labels: self.node_labels.clone(),
             on_nodes: self.driven().is_some(),
-            probes: self.spoken.is_brokerless() && nodes > 1,
+            probes: self.protocol_pair.is_brokerless() && nodes > 1,
             // Worker processes for nodes on this machine run inside their networks; on nodes that join, each process
             // creates its networks itself, so that an isolated group needs its own one.
             by_network: are_linked
-                && (workers::are_needed(self.spoken)
+                && (workers::are_needed(self.protocol_pair)
                     || (nodes > 1 && linked.is_some())
                     || (self.driven().is_some() && ConnectionGroups::of(&self.workload).has_isolated())),
             follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
@@ -94,7 +94,7 @@ impl PreparedRun {
                 keep_alive_s: KEEP_ALIVE_S,
                 resumes_tls: sockets::resume_tls(connection),
                 congestion_control: connection.congestion_control.as_deref().map(Into::into),
-                program: client_program::of(&self.spec, self.spoken, &self.workload).map(Arc::new),
+                program: client_program::of(&self.spec, self.protocol_pair, &self.workload).map(Arc::new),
             },
         }
     }

@@ -23,7 +23,7 @@ use crate::spec::{Netem, RunSpec, WorkloadSource};
 use crate::target::CheckedTarget;
 use crate::{
     brokerless, custom_metrics, faults, identities, labels, linked, links, machine_limits, message_log, nodes,
-    objectives, offers, pins, sockets, spoken, suitability, system_node,
+    objectives, offers, pins, protocol_pair, sockets, suitability, system_node,
 };
 
 /// A specification that can be run, as far as this can be decided without enumerating the fleet.
@@ -33,7 +33,7 @@ pub struct CheckedRun {
     /// The workload.
     pub workload: Arc<Workload>,
     /// Protocols of the clients.
-    pub spoken: ProtocolPair,
+    pub protocol_pair: ProtocolPair,
     /// The system.
     pub wanted: CheckedTarget,
     /// Faults, in order of time.
@@ -122,26 +122,26 @@ impl RunSpec {
     /// # Errors
     /// As [`RunSpec::check`].
     pub fn check_loaded(&self, workload: Arc<Workload>, host: &Host) -> Result<CheckedRun, RunError> {
-        let spoken = spoken::of(self, &workload)?;
+        let protocol_pair = protocol_pair::of(self, &workload)?;
         nodes::validate(self)?;
         system_node::check(self, &workload)?;
         labels::check(self, &workload)?;
-        let wanted = CheckedTarget::of(self, spoken, &workload, host)?;
-        suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
+        let wanted = CheckedTarget::of(self, protocol_pair, &workload, host)?;
+        suitability::lacking(&workload, protocol_pair).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
         identities::check_one_copy(&workload, &wanted)?;
         let metrics = custom_metrics::of(self, &workload)?;
         let message_log = custom_metrics::log_format(self.message_log, &metrics);
         message_log::check(message_log)?;
-        links::validate(&workload, &wanted, spoken, self)?;
-        sockets::validate(&self.connection, spoken, &wanted)?;
-        faults::validate(&workload, spoken, &wanted)?;
+        links::validate(&workload, &wanted, protocol_pair, self)?;
+        sockets::validate(&self.connection, protocol_pair, &wanted)?;
+        faults::validate(&workload, protocol_pair, &wanted)?;
         if let (unmatched, true) = unmatched_subscribers(&workload) {
             return Err(no_subscriber_matches(&workload, &unmatched));
         }
         let faults = faults::occurrences(&workload, self.load.seed, self.window.duration)?;
         let objectives = objectives::of(self, &workload, &metrics)?;
         let spec = RunSpec { message_log, ..self.clone() };
-        Ok(CheckedRun { spec, workload, spoken, wanted, faults, objectives, metrics, host: host.clone() })
+        Ok(CheckedRun { spec, workload, protocol_pair, wanted, faults, objectives, metrics, host: host.clone() })
     }
 
     /// Checks everything and computes the schedule; starts nothing.
@@ -207,7 +207,7 @@ impl CheckedRun {
     /// Notes for the user about choices that the specification did not make.
     pub fn notes(&self) -> Vec<String> {
         let unmatched = unmatched_subscribers(&self.workload).0;
-        let mut notes = spoken::notes(&self.spec, &self.workload, self.spoken);
+        let mut notes = protocol_pair::notes(&self.spec, &self.workload, self.protocol_pair);
         notes.extend(unmatched.iter().map(|group| no_topic(&self.workload, group)));
         notes
     }
@@ -247,12 +247,12 @@ impl CheckedRun {
     /// # Errors
     /// The machine is too small, the protocols cannot carry this fleet, or the preparation was stopped.
     pub fn prepare(self) -> Result<PreparedRun, RunError> {
-        let CheckedRun { spec, workload, spoken, wanted, faults, objectives, metrics, host } = self;
+        let CheckedRun { spec, workload, protocol_pair, wanted, faults, objectives, metrics, host } = self;
         if spec.load.netem == Netem::Kernel && linked::are_here(&spec, &workload) {
             linked::by_kernel(&workload)?;
         }
         let known = labels::sites_are_known(&spec, &workload);
-        let fleet = checked_fleet(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?, known)?;
+        let fleet = checked_fleet(&spec, &workload, protocol_pair, &wanted, spec.fleet(&workload)?, known)?;
         check_messages(&spec, &workload)?;
         let schedule = schedule::summary_unless(&workload, &fleet, spec.load.seed, &spec.timeline(), &host.stop)
             .ok_or_else(|| RunError::new(ErrorKind::Interrupted, "interrupted while the schedule was worked out"))?;
@@ -263,7 +263,7 @@ impl CheckedRun {
             spec,
             workload,
             fleet,
-            spoken,
+            protocol_pair,
             wanted,
             faults,
             objectives,
@@ -290,18 +290,18 @@ fn check_messages(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
 pub(crate) fn checked_fleet(
     spec: &RunSpec,
     workload: &Workload,
-    spoken: ProtocolPair,
+    protocol_pair: ProtocolPair,
     wanted: &CheckedTarget,
     fleet: Fleet,
     sites_are_known: bool,
 ) -> Result<Arc<Fleet>, RunError> {
-    let fleet = suitability::fleet(workload, spoken, fleet).map_err(unsuitable)?;
+    let fleet = suitability::fleet(workload, protocol_pair, fleet).map_err(unsuitable)?;
     machine_limits::check(spec, workload, fleet.counts(), wanted, machine_limits::raise_descriptors)?;
     if !sites_are_known {
         return Ok(fleet);
     }
     if matches!(wanted, CheckedTarget::Brokerless { .. }) {
-        brokerless::check_listeners(&spoken.subscribe.capabilities, fleet.subscribers().len())?;
+        brokerless::check_listeners(&protocol_pair.subscribe.capabilities, fleet.subscribers().len())?;
     }
     identities::check(workload, &fleet, wanted)?;
     Ok(fleet)

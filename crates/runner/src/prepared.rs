@@ -62,7 +62,7 @@ pub struct PreparedRun {
     /// The workload's clients, enumerated.
     pub fleet: Arc<Fleet>,
     /// Protocols of the clients.
-    pub spoken: ProtocolPair,
+    pub protocol_pair: ProtocolPair,
     /// The system.
     pub wanted: CheckedTarget,
     /// Faults, in order of time.
@@ -176,7 +176,8 @@ impl PreparedRun {
         if *self.fleet.copies() != copies || !labels::sites_are_known(&self.spec, &self.workload) {
             // Only the subscribers depend on the number of sites: the schedule is the same.
             let fleet = Fleet::of_copies(&self.workload, &copies);
-            self.fleet = prepare::checked_fleet(&self.spec, &self.workload, self.spoken, &self.wanted, fleet, true)?;
+            self.fleet =
+                prepare::checked_fleet(&self.spec, &self.workload, self.protocol_pair, &self.wanted, fleet, true)?;
         }
         Ok(())
     }
@@ -250,7 +251,7 @@ impl PreparedRun {
             let start = || RelayProcess::start(self.host.program.as_deref()).map(Arc::new);
             let relay = self.host.relay.clone().map_or_else(start, Ok)?;
             let [publish_at, subscribe_at] = [publish_at, subscribe_at].map(|at| Endpoints::one(at.clone()));
-            let connects = linked::connect(self.spoken);
+            let connects = linked::connect(self.protocol_pair);
             let sides = [&publish_at, &subscribe_at];
             linked.lead_to(Relayed::of(sides, connects, node_exporter, linked.core(), relay)?);
         }
@@ -300,7 +301,7 @@ impl PreparedRun {
     fn endpoints_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
         let Some(joined) = self.driven() else { return Ok(None) };
         let CheckedTarget::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
-        let can = &self.spoken.subscribe.capabilities;
+        let can = &self.protocol_pair.subscribe.capabilities;
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
         let run = (&*self.workload, &*self.fleet);
         joined.places(definition, can, profile, run, (nodes, &*self.host.stop)).map(Some)
@@ -318,7 +319,7 @@ impl PreparedRun {
         let mut hosted = self.start_on_node()?;
         let mut target = match &hosted {
             Some(hosted) => hosted.target(),
-            None => self.wanted.reach(self.spoken, self.endpoints_on_nodes()?)?,
+            None => self.wanted.reach(self.protocol_pair, self.endpoints_on_nodes()?)?,
         };
         let relay = linked.and_then(Linked::relayed);
         if let Some(relayed) = relay {
@@ -327,7 +328,7 @@ impl PreparedRun {
         }
         let node_exporter = relay.map_or(&self.spec.target.node_exporter, |relayed| &relayed.node_exporter);
         let plan = self.plan(&target, linked);
-        let on_nodes = self.driven().and_then(|_| LinksOnNodes::of(&plan, self.spoken, self.spec.load.netem));
+        let on_nodes = self.driven().and_then(|_| LinksOnNodes::of(&plan, self.protocol_pair, self.spec.load.netem));
         if on_nodes.is_some() {
             target.deviations.push(relayed::deviation(target.publish_at.shown(), "their node"));
         }
@@ -342,7 +343,7 @@ impl PreparedRun {
         let mut environment = environment::read();
         let mut sampling =
             Sampling::start(&target, node_exporter.as_deref(), self.observe()?, started, linked.is_none())?;
-        let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
+        let sides = Sides { publish: self.protocol_pair.publish.shard, subscribe: self.protocol_pair.subscribe.shard };
         let ports = ports_started(&target);
         let life = Life::new(&target, &self.workload, &self.faults);
         let is_hosted = hosted.is_some();
@@ -451,7 +452,7 @@ impl PreparedRun {
     /// Starts the system on the node that the run names; `None` if it names none.
     fn start_on_node(&self) -> Result<Option<Hosted>, RunError> {
         let (Some(name), Some(joined)) = (&self.spec.target.node, &self.joined) else { return Ok(None) };
-        joined.start_system(name, &self.spec, self.spoken, &self.host.stop).map(Some)
+        joined.start_system(name, &self.spec, self.protocol_pair, &self.host.stop).map(Some)
     }
 
     /// Starts the measurements of the observers, if there are some.
@@ -469,12 +470,12 @@ impl PreparedRun {
         started: &Workers,
     ) -> Option<Box<dyn Launcher>> {
         if let Some(joined) = self.driven() {
-            return Some(joined.launcher(workers::words(self.spoken), on_nodes));
+            return Some(joined.launcher(workers::words(self.protocol_pair), on_nodes));
         }
         let has_isolated = ConnectionGroups::of(&plan.workload).has_isolated();
         (plan.by_network || plan.nodes > 1 || has_isolated).then(|| {
             let namespaces = linked.map(Linked::namespaces).unwrap_or_default();
-            let workers = workers::Workers::new(plan, namespaces, self.spoken, started.clone(), &self.host);
+            let workers = workers::Workers::new(plan, namespaces, self.protocol_pair, started.clone(), &self.host);
             Box::new(workers) as Box<dyn Launcher>
         })
     }
@@ -500,7 +501,7 @@ impl PreparedRun {
             RecordInputs {
                 command: self.host.command.clone(),
                 run: run.to_owned(),
-                spoken: self.spoken,
+                protocol_pair: self.protocol_pair,
                 schedule: self.schedule.clone(),
                 system: target.info.clone(),
                 deviations: target.deviations.clone(),

@@ -43,7 +43,7 @@ pub struct RecordInputs {
     /// Name of the run, which is the name of its folder.
     pub run: String,
     /// Protocols of the clients.
-    pub spoken: ProtocolPair,
+    pub protocol_pair: ProtocolPair,
     /// Summary of the schedule.
     pub schedule: Summary,
     /// The system that was measured.
@@ -73,9 +73,9 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
         inputs.cost.generator = crate::nodes::generator(&inputs.nodes);
     }
     let clock_error_ns = sections::clock_error_ns(&inputs.nodes);
-    let publish = &inputs.spoken.publish.capabilities;
+    let publish = &inputs.protocol_pair.publish.capabilities;
     let leftovers =
-        if inputs.system.back_end == BackEndKind::External { leftovers(plan, inputs.spoken) } else { vec![] };
+        if inputs.system.back_end == BackEndKind::External { leftovers(plan, inputs.protocol_pair) } else { vec![] };
     Record {
         schema_version: SCHEMA_VERSION,
         run: RunInfo {
@@ -95,7 +95,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
         system: inputs.system,
         protocol: ProtocolInfo {
             publish: publish.name.to_owned(),
-            subscribe: inputs.spoken.subscribe.capabilities.name.to_owned(),
+            subscribe: inputs.protocol_pair.subscribe.capabilities.name.to_owned(),
             sent_means: sent_means(publish.sent_means),
         },
         settings: Settings {
@@ -103,10 +103,10 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
                 .concat(),
             ..settings(plan, outcome)
         },
-        connections: connections(plan, outcome, inputs.spoken),
+        connections: connections(plan, outcome, inputs.protocol_pair),
         delivery: DeliveryFigures {
             content: sections::content(plan, outcome, clock_error_ns),
-            ..delivery(inputs.spoken, outcome, inputs.drain_wait_ns, clock_error_ns)
+            ..delivery(inputs.protocol_pair, outcome, inputs.drain_wait_ns, clock_error_ns)
         },
         latency: latency(outcome, clock_error_ns),
         throughput: sections::throughput(outcome),
@@ -130,16 +130,16 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
     }
 }
 
-fn connections(plan: &RunPlan, outcome: &Outcome, spoken: ProtocolPair) -> Connections {
+fn connections(plan: &RunPlan, outcome: &Outcome, protocol_pair: ProtocolPair) -> Connections {
     let mut connections = sections::connections(plan, outcome);
-    if let (Some(programs), Some(library)) = (&mut connections.client_programs, spoken.publish.program) {
+    if let (Some(programs), Some(library)) = (&mut connections.client_programs, protocol_pair.publish.program) {
         library.clone_into(&mut programs.library);
     }
     connections
 }
 
 fn delivery(
-    spoken: ProtocolPair,
+    protocol_pair: ProtocolPair,
     outcome: &Outcome,
     drain_wait_ns: Option<u64>,
     clock_error_ns: Option<u64>,
@@ -160,9 +160,11 @@ fn delivery(
             starved: counted.starved,
             chain_latency: distribution::bounds(&outcome.times.chain.widened(clock_error_ns)),
         }),
-        filtered: filtered(spoken, outcome),
+        filtered: filtered(protocol_pair, outcome),
         content: vec![],
-        pairs: spoken.is_brokerless().then(|| PairCounts { probed: outcome.probed, ..outcome.books.pairs.counts() }),
+        pairs: protocol_pair
+            .is_brokerless()
+            .then(|| PairCounts { probed: outcome.probed, ..outcome.books.pairs.counts() }),
     }
 }
 
@@ -267,9 +269,10 @@ fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
     }
 }
 
-fn filtered(spoken: ProtocolPair, outcome: &Outcome) -> Option<FilteredCounts> {
-    let at_clients =
-        [spoken.publish, spoken.subscribe].iter().any(|protocol| protocol.capabilities.features.filters_at_clients);
+fn filtered(protocol_pair: ProtocolPair, outcome: &Outcome) -> Option<FilteredCounts> {
+    let at_clients = [protocol_pair.publish, protocol_pair.subscribe]
+        .iter()
+        .any(|protocol| protocol.capabilities.features.filters_at_clients);
     let Counters { withheld, passed_over, .. } = outcome.counters;
     at_clients.then_some(FilteredCounts { withheld, passed_over })
 }
@@ -349,7 +352,7 @@ fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
 }
 
 /// State that a run leaves on a system that it did not start.
-fn leftovers(plan: &RunPlan, spoken: ProtocolPair) -> Vec<Deviation> {
+fn leftovers(plan: &RunPlan, protocol_pair: ProtocolPair) -> Vec<Deviation> {
     let workload = &plan.workload;
     let mut left = vec![];
     let retains = |group: &workload::DeviceGroup| group.retain || group.will.as_ref().is_some_and(|will| will.retain);
@@ -361,7 +364,7 @@ fn leftovers(plan: &RunPlan, spoken: ProtocolPair) -> Vec<Deviation> {
     let persistent = |kind: workload::SessionKind| kind == workload::SessionKind::Persistent;
     let of_devices = workload.devices.iter().any(|group| persistent(group.session));
     let of_subscribers = workload.subscribers.iter().any(|group| persistent(group.session));
-    let [of_devices, of_subscribers] = [(of_devices, spoken.publish), (of_subscribers, spoken.subscribe)]
+    let [of_devices, of_subscribers] = [(of_devices, protocol_pair.publish), (of_subscribers, protocol_pair.subscribe)]
         .map(|(keeps, protocol)| keeps && !protocol.capabilities.ends_sessions);
     if of_devices || of_subscribers {
         let detail = "persistent sessions stay on the system: this protocol has no message that ends them";

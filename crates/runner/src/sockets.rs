@@ -13,13 +13,13 @@ use pubmark_protocols::ProtocolPair;
 /// # Errors
 /// A congestion control that this machine does not have or reserves for administrators, or that is requested for
 /// sockets that are not TCP or not ours; an option for TLS sessions if no connection is encrypted.
-pub fn validate(connection: &Connection, spoken: ProtocolPair, wanted: &CheckedTarget) -> Result<(), RunError> {
+pub fn validate(connection: &Connection, protocol_pair: ProtocolPair, wanted: &CheckedTarget) -> Result<(), RunError> {
     if connection.tls_resumption.is_some() && !wanted.is_encrypted() {
         return Err(RunError::input("no connection of this run is encrypted, so there is no TLS session to take up")
             .hint("`--tls` with a system that pubmark starts, or an endpoint with an encrypted scheme (`mqtts://`)"));
     }
     let Some(name) = &connection.congestion_control else { return Ok(()) };
-    for side in [spoken.publish, spoken.subscribe] {
+    for side in [protocol_pair.publish, protocol_pair.subscribe] {
         let can = &side.capabilities;
         let why = match can.sent_means {
             SentMeans::HandedOver => "opens its sockets in a library",

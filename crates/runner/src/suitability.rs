@@ -20,8 +20,9 @@ use pubmark_protocols::{PROTOCOLS, Protocol, ProtocolPair};
 ///
 /// # Errors
 /// The first feature that a protocol does not have, in a sentence.
-pub fn fleet(workload: &Workload, spoken: ProtocolPair, fleet: Fleet) -> Result<Arc<Fleet>, String> {
-    let missing = lacking_for_groups(workload, spoken).or_else(|| lacking_for_fleet(workload, &fleet, spoken));
+pub fn fleet(workload: &Workload, protocol_pair: ProtocolPair, fleet: Fleet) -> Result<Arc<Fleet>, String> {
+    let missing =
+        lacking_for_groups(workload, protocol_pair).or_else(|| lacking_for_fleet(workload, &fleet, protocol_pair));
     missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
 }
 
@@ -44,29 +45,30 @@ pub fn too_many_messages(workload: &Workload, length: Duration) -> Option<String
 
 /// The first feature that a protocol does not have, for a fleet that is not run: it may be too large for this machine,
 /// and is enumerated only for protocols that depend on its topics.
-pub fn lacking(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
+pub fn lacking(workload: &Workload, protocol_pair: ProtocolPair) -> Option<String> {
     let looks = |protocol: &Protocol| {
         let can = &protocol.capabilities;
         let features = &can.features;
         let about_fleet = features.maximum_sessions.is_some() || features.only_responders_receive_requests;
         can.check_topic.is_some() || can.filter_matches.is_some() || about_fleet
     };
-    let looks_at_fleet = looks(spoken.publish) || looks(spoken.subscribe);
-    lacking_for_groups(workload, spoken)
-        .or_else(|| lacking_for_fleet(workload, &looks_at_fleet.then(|| Fleet::new(workload, 1))?, spoken))
+    let looks_at_fleet = looks(protocol_pair.publish) || looks(protocol_pair.subscribe);
+    lacking_for_groups(workload, protocol_pair)
+        .or_else(|| lacking_for_fleet(workload, &looks_at_fleet.then(|| Fleet::new(workload, 1))?, protocol_pair))
 }
 
-fn lacking_for_groups(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
+fn lacking_for_groups(workload: &Workload, protocol_pair: ProtocolPair) -> Option<String> {
     let of_devices = |group: &DeviceGroup| {
         let kind = match group.requests {
             Some(_) => format!("requester group `{}`", group.name),
             None => format!("device group `{}`", group.name),
         };
-        lacking_in_group(&kind, group.qos, group.session, spoken.publish).or_else(|| {
-            let keeps_none = group.retain && !spoken.publish.capabilities.retain;
-            let retains = || format!("{kind} retains its messages, {} keeps none", spoken.publish.capabilities.name);
-            let option = || lacking_option(&kind, group, spoken.publish);
-            keeps_none.then(retains).or_else(option).or_else(|| lacking_both(&kind, group, workload, spoken))
+        lacking_in_group(&kind, group.qos, group.session, protocol_pair.publish).or_else(|| {
+            let keeps_none = group.retain && !protocol_pair.publish.capabilities.retain;
+            let retains =
+                || format!("{kind} retains its messages, {} keeps none", protocol_pair.publish.capabilities.name);
+            let option = || lacking_option(&kind, group, protocol_pair.publish);
+            keeps_none.then(retains).or_else(option).or_else(|| lacking_both(&kind, group, workload, protocol_pair))
         })
     };
     let of_subscribers = |group: &SubscriberGroup| {
@@ -74,13 +76,13 @@ fn lacking_for_groups(workload: &Workload, spoken: ProtocolPair) -> Option<Strin
             Some(_) => format!("responder group `{}`", group.name),
             None => format!("subscriber group `{}`", group.name),
         };
-        let can = &spoken.subscribe.capabilities;
-        lacking_in_group(&kind, group.qos, group.session, spoken.subscribe).or_else(|| {
+        let can = &protocol_pair.subscribe.capabilities;
+        lacking_in_group(&kind, group.qos, group.session, protocol_pair.subscribe).or_else(|| {
             if group.identity.logs_in() && !can.features.log_in {
                 return Some(format!("{kind} {}", no_log_in(can.name)));
             }
             if group.identity.reauthenticates() && !can.features.reauthenticates {
-                return Some(format!("{kind} {}", no_reauthentication(spoken.subscribe)));
+                return Some(format!("{kind} {}", no_reauthentication(protocol_pair.subscribe)));
             }
             if group.identity.has_nkeys() && !can.features.nkeys {
                 return Some(format!("{kind} {}", no_nkeys(can.name)));
@@ -88,20 +90,20 @@ fn lacking_for_groups(workload: &Workload, spoken: ProtocolPair) -> Option<Strin
             if group.identity.has_certificates() && !can.features.own_certificates {
                 return Some(format!("{kind} {}", no_certificates(can.name)));
             }
-            if !group.processing.is_zero() && !spoken.subscribe.pauses {
-                return Some(format!("{kind} {}", takes_its_time(spoken.subscribe)));
+            if !group.processing.is_zero() && !protocol_pair.subscribe.pauses {
+                return Some(format!("{kind} {}", takes_its_time(protocol_pair.subscribe)));
             }
             if group.shared.is_some() && !can.features.shared_subscriptions {
                 return Some(format!("{kind} shares its subscription, {} shares none", can.name));
             }
-            if let Some(lacks) = no_content_filter(group, spoken) {
+            if let Some(lacks) = no_content_filter(group, protocol_pair) {
                 return Some(format!("{kind} {lacks}"));
             }
             let wild = group.filters.iter().find(|filter| filter.0.contains(['+', '#']) && !can.wildcards)?;
             Some(format!("filter `{}` of {kind} has a wildcard, {} has none", wild.0, can.name))
         })
     };
-    if spoken.second().is_some()
+    if protocol_pair.second().is_some()
         && let Some(group) = workload.subscribers.iter().find(|group| group.client.is_some())
     {
         let name = &group.name;
@@ -109,12 +111,12 @@ fn lacking_for_groups(workload: &Workload, spoken: ProtocolPair) -> Option<Strin
             "subscriber group `{name}` shares its connections with devices, which speak one protocol"
         ));
     }
-    lacking_for_requests(workload, spoken)
-        .or_else(|| unread_header(workload, spoken.subscribe))
-        .or_else(|| lacking_for_messages(workload, spoken))
+    lacking_for_requests(workload, protocol_pair)
+        .or_else(|| unread_header(workload, protocol_pair.subscribe))
+        .or_else(|| lacking_for_messages(workload, protocol_pair))
         .or_else(|| workload.devices.iter().find_map(of_devices))
         .or_else(|| workload.subscribers.iter().find_map(of_subscribers))
-        .or_else(|| carrying::too_much(workload, spoken))
+        .or_else(|| carrying::too_much(workload, protocol_pair))
 }
 
 /// Checks for a header beside payloads that subscribers would not see, so that they could not distinguish messages.
@@ -141,16 +143,16 @@ fn takes_its_time(protocol: &Protocol) -> String {
 }
 
 /// Checks that requests and replies use one protocol that supports them.
-fn lacking_for_requests(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
+fn lacking_for_requests(workload: &Workload, protocol_pair: ProtocolPair) -> Option<String> {
     let group = workload.devices.iter().find(|group| group.requests.is_some())?;
     let kind = format!("requester group `{}`", group.name);
-    if let Some(second) = spoken.second() {
-        let (first, second) = (spoken.publish.capabilities.name, second.capabilities.name);
+    if let Some(second) = protocol_pair.second() {
+        let (first, second) = (protocol_pair.publish.capabilities.name, second.capabilities.name);
         return Some(format!(
             "{kind} asks over {first} and responders answer over {second}: they must speak one protocol"
         ));
     }
-    let capabilities = &spoken.publish.capabilities;
+    let capabilities = &protocol_pair.publish.capabilities;
     if capabilities.features.requests.is_some() {
         return None;
     }
@@ -160,22 +162,23 @@ fn lacking_for_requests(workload: &Workload, spoken: ProtocolPair) -> Option<Str
 }
 
 /// Checks that messages without a reply use a protocol that carries them.
-fn lacking_for_messages(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
+fn lacking_for_messages(workload: &Workload, protocol_pair: ProtocolPair) -> Option<String> {
     let only_requests = |protocol: &Protocol| protocol.capabilities.features.only_requests;
     let publishes = workload.devices.iter().find(|group| group.requests.is_none());
     let listens = workload.subscribers.iter().find(|group| group.responds.is_none());
-    let publishes = publishes.filter(|_| only_requests(spoken.publish));
-    let listens = listens.filter(|_| only_requests(spoken.subscribe));
-    let publishes = publishes.map(|group| (format!("device group `{}` publishes", group.name), spoken.publish));
-    let listens = || listens.map(|group| (format!("subscriber group `{}` subscribes", group.name), spoken.subscribe));
+    let publishes = publishes.filter(|_| only_requests(protocol_pair.publish));
+    let listens = listens.filter(|_| only_requests(protocol_pair.subscribe));
+    let publishes = publishes.map(|group| (format!("device group `{}` publishes", group.name), protocol_pair.publish));
+    let listens =
+        || listens.map(|group| (format!("subscriber group `{}` subscribes", group.name), protocol_pair.subscribe));
     let (what, protocol) = publishes.or_else(listens)?;
     Some(format!("{what}, {} carries requests and their replies only", protocol.capabilities.name))
 }
 
 /// Checks devices and subscribers on one connection, for protocols whose connections are for only one of them.
-fn lacking_both(kind: &str, group: &DeviceGroup, workload: &Workload, spoken: ProtocolPair) -> Option<String> {
+fn lacking_both(kind: &str, group: &DeviceGroup, workload: &Workload, protocol_pair: ProtocolPair) -> Option<String> {
     let client = group.client.as_ref()?;
-    let apart = [spoken.publish, spoken.subscribe].into_iter().find(|protocol| {
+    let apart = [protocol_pair.publish, protocol_pair.subscribe].into_iter().find(|protocol| {
         let features = &protocol.capabilities.features;
         features.two_ports || features.subscribers_listen
     })?;
@@ -227,9 +230,9 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
 
 /// Brokers filter by properties that publishers put beside their payloads, so both sides need a protocol with content
 /// filters.
-fn no_content_filter(group: &SubscriberGroup, spoken: ProtocolPair) -> Option<String> {
+fn no_content_filter(group: &SubscriberGroup, protocol_pair: ProtocolPair) -> Option<String> {
     group.broker_filter()?;
-    let both = [spoken.subscribe, spoken.publish].map(|protocol| &protocol.capabilities);
+    let both = [protocol_pair.subscribe, protocol_pair.publish].map(|protocol| &protocol.capabilities);
     let lacking = both.into_iter().find(|can| can.features.content_filters.is_none())?;
     let with =
         PROTOCOLS.iter().map(|protocol| &protocol.capabilities).filter(|can| can.features.content_filters.is_some());
@@ -289,11 +292,11 @@ fn level_name(qos: Qos) -> &'static str {
     }
 }
 
-fn lacking_for_fleet(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
-    too_many_sessions(workload, fleet, spoken)
-        .or_else(|| carrying::too_many_deliveries(workload, fleet, spoken))
-        .or_else(|| lacking_for_topics(workload, fleet, spoken))
-        .or_else(|| unheard_request(workload, fleet, spoken.publish))
+fn lacking_for_fleet(workload: &Workload, fleet: &Fleet, protocol_pair: ProtocolPair) -> Option<String> {
+    too_many_sessions(workload, fleet, protocol_pair)
+        .or_else(|| carrying::too_many_deliveries(workload, fleet, protocol_pair))
+        .or_else(|| lacking_for_topics(workload, fleet, protocol_pair))
+        .or_else(|| unheard_request(workload, fleet, protocol_pair.publish))
 }
 
 /// Checks for a subscriber that would have to receive requests, where only the responder receives them.
@@ -308,16 +311,16 @@ fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> O
 }
 
 /// Checks for more sessions than a client library supports.
-fn too_many_sessions(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
+fn too_many_sessions(workload: &Workload, fleet: &Fleet, protocol_pair: ProtocolPair) -> Option<String> {
     let has_limit = |protocol: &Protocol| protocol.capabilities.features.maximum_sessions.is_some();
-    if !has_limit(spoken.publish) && !has_limit(spoken.subscribe) {
+    if !has_limit(protocol_pair.publish) && !has_limit(protocol_pair.subscribe) {
         return None;
     }
     let devices = SharedConnections::new(workload, fleet).sending().count() as u64;
     let subscribers = fleet.subscribers().len() as u64;
-    let sides = match spoken.second() {
-        None => vec![(spoken.publish, devices + subscribers)],
-        Some(second) => vec![(spoken.publish, devices), (second, subscribers)],
+    let sides = match protocol_pair.second() {
+        None => vec![(protocol_pair.publish, devices + subscribers)],
+        Some(second) => vec![(protocol_pair.publish, devices), (second, subscribers)],
     };
     sides.into_iter().find_map(|(protocol, sessions)| {
         let can = &protocol.capabilities;
@@ -330,14 +333,14 @@ fn too_many_sessions(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -
     })
 }
 
-fn lacking_for_topics(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
+fn lacking_for_topics(workload: &Workload, fleet: &Fleet, protocol_pair: ProtocolPair) -> Option<String> {
     let topics: BTreeSet<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
     let filters = fleet.subscribers().iter().flat_map(|subscriber| fleet.filters(workload, subscriber));
     let filters: BTreeSet<String> = filters.collect();
     // A topic that is published over one protocol has to be valid in the other.
-    unspeakable(&topics, spoken.publish)
-        .or_else(|| unspeakable(topics.union(&filters), spoken.subscribe))
-        .or_else(|| other_meaning(&filters, &topics, spoken.subscribe))
+    unspeakable(&topics, protocol_pair.publish)
+        .or_else(|| unspeakable(topics.union(&filters), protocol_pair.subscribe))
+        .or_else(|| other_meaning(&filters, &topics, protocol_pair.subscribe))
 }
 
 fn unspeakable<'a>(topics: impl IntoIterator<Item = &'a String>, protocol: &Protocol) -> Option<String> {
@@ -374,9 +377,9 @@ mod tests {
 
     fn missing_between(workload: &Workload, publish: &str, subscribe: &str) -> Option<String> {
         let [publish, subscribe] = [publish, subscribe].map(|name| protocols::find(name).unwrap());
-        let spoken = ProtocolPair { publish, subscribe };
-        assert_eq!(fleet(workload, spoken, Fleet::new(workload, 1)).err(), lacking(workload, spoken));
-        lacking(workload, spoken)
+        let protocol_pair = ProtocolPair { publish, subscribe };
+        assert_eq!(fleet(workload, protocol_pair, Fleet::new(workload, 1)).err(), lacking(workload, protocol_pair));
+        lacking(workload, protocol_pair)
     }
 
     #[test]

@@ -92,17 +92,17 @@ impl CheckedTarget {
     /// The first field that contradicts another one, cannot be parsed, or is not offered.
     pub fn of(
         spec: &RunSpec,
-        spoken: ProtocolPair,
+        protocol_pair: ProtocolPair,
         workload: &Workload,
         host: &Host,
     ) -> Result<CheckedTarget, RunError> {
         if spec.target.endpoint.is_some() {
-            brokerless::refuse_endpoint(spec.nodes.nodes.unwrap_or(0), spoken)?;
+            brokerless::refuse_endpoint(spec.nodes.nodes.unwrap_or(0), protocol_pair)?;
         }
         let login = log_in::of(&spec.connection)?;
         let wanted = match &spec.target.endpoint {
-            Some(url) => external(url, spec, spoken, login, host),
-            None => started(spec, spoken, workload, login, host),
+            Some(url) => external(url, spec, protocol_pair, login, host),
+            None => started(spec, protocol_pair, workload, login, host),
         }?;
         spec.connection.source_addresses.as_ref().map_or(Ok(()), |sources| sources::check(sources, &wanted))?;
         if let CheckedTarget::Started { definition, options } = &wanted {
@@ -121,7 +121,7 @@ impl CheckedTarget {
 
     /// Starts the system if necessary; `on_nodes` has the endpoints at which clients without a broker find each other
     /// on machines that joined.
-    pub fn reach(&self, spoken: ProtocolPair, on_nodes: Option<Endpoints>) -> Result<Target, RunError> {
+    pub fn reach(&self, protocol_pair: ProtocolPair, on_nodes: Option<Endpoints>) -> Result<Target, RunError> {
         match self {
             CheckedTarget::External { endpoint, subscribe_endpoint, unchecked, definition, placed } => {
                 let mut target = external_target([endpoint, subscribe_endpoint], *unchecked, definition.as_deref());
@@ -130,7 +130,7 @@ impl CheckedTarget {
                     target.info.profile = Some(placed.profile.clone());
                     target.info.limits = placed.limits.clone();
                 }
-                target.info.version = spoken.publish.client_version();
+                target.info.version = protocol_pair.publish.client_version();
                 Ok(target)
             }
             CheckedTarget::Brokerless { endpoints, apart, definition, profile, .. } => {
@@ -139,7 +139,8 @@ impl CheckedTarget {
                     endpoints.ok_or_else(|| RunError::new(ErrorKind::Internal, "no place for clients to meet"))?;
                 let mut info = brokerless::info(definition, profile, &endpoints);
                 // Without a broker, the client library is what was measured.
-                info.version = spoken.publish.program.map(str::to_owned).or_else(|| spoken.publish.client_version());
+                info.version =
+                    protocol_pair.publish.program.map(str::to_owned).or_else(|| protocol_pair.publish.client_version());
                 Ok(Target {
                     info,
                     deviations: brokerless::deviations(definition, profile, *apart),
@@ -150,7 +151,7 @@ impl CheckedTarget {
             }
             CheckedTarget::Started { definition, options } => {
                 let mut ready = |found: &pubmark_systems::Endpoint| {
-                    spoken.publish.round_trip(&connectable(found), &for_subscribers(found))
+                    protocol_pair.publish.round_trip(&connectable(found), &for_subscribers(found))
                 };
                 let running = pubmark_systems::start(definition, options, &mut ready)
                     .map_err(|error| not_started(error, &definition.name))?;
@@ -159,15 +160,15 @@ impl CheckedTarget {
                 let title = &definition.title;
                 for found in second {
                     let nothing =
-                        || format!("`{title}` carried no message over {}", spoken.subscribe.capabilities.title);
+                        || format!("`{title}` carried no message over {}", protocol_pair.subscribe.capabilities.title);
                     let [from, to] = [connectable(found), for_subscribers(found)];
-                    keep_trying(options, title, nothing, || spoken.subscribe.round_trip(&from, &to))?;
+                    keep_trying(options, title, nothing, || protocol_pair.subscribe.round_trip(&from, &to))?;
                 }
                 let subscribers = if second.is_empty() { running.endpoints() } else { second };
                 let subscribers: Vec<Endpoint> = subscribers.iter().map(for_subscribers).collect();
                 let independent = options.topology.mode == TopologyMode::Shard;
                 if !independent {
-                    wait_for_each_other(spoken.publish, &endpoints, options, title)?;
+                    wait_for_each_other(protocol_pair.publish, &endpoints, options, title)?;
                 }
                 Ok(Target {
                     publish_at: several(endpoints, independent)?,
@@ -228,14 +229,14 @@ fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
 
 fn started(
     spec: &RunSpec,
-    spoken: ProtocolPair,
+    protocol_pair: ProtocolPair,
     workload: &Workload,
     login: Option<Credentials>,
     host: &Host,
 ) -> Result<CheckedTarget, RunError> {
     let definition = definition(spec.target.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
-    definition.offer(spoken.publish.capabilities.name).map_err(not_offered)?;
-    definition.offer(spoken.subscribe.capabilities.name).map_err(not_offered)?;
+    definition.offer(protocol_pair.publish.capabilities.name).map_err(not_offered)?;
+    definition.offer(protocol_pair.subscribe.capabilities.name).map_err(not_offered)?;
     definition.profile(spec.target.profile.as_str()).map_err(not_offered)?;
     if brokerless::has_no_broker(&definition) {
         if spec.connection.tls {
@@ -245,7 +246,7 @@ fn started(
             ))
             .hint("leave `--tls` out"));
         }
-        let can = &spoken.subscribe.capabilities;
+        let can = &protocol_pair.subscribe.capabilities;
         brokerless::refuse_options_of_brokers(&definition, spec)?;
         let (apart, machines) = match (spec.nodes.nodes, linked::any(workload)) {
             (Some(_), _) => (Apart::Nodes, &[IpAddr::V4(Ipv4Addr::LOCALHOST)][..]),
@@ -253,7 +254,7 @@ fn started(
             (None, false) => (Apart::No, &[][..]),
         };
         let settings = brokerless::settings(&definition, can, &spec.target.profile, machines)?;
-        brokerless::check_settings(&settings, spoken, &spec.target.profile)?;
+        brokerless::check_settings(&settings, protocol_pair, &spec.target.profile)?;
         let is_here = apart != Apart::Nodes;
         return Ok(CheckedTarget::Brokerless {
             endpoints: is_here.then(|| brokerless::meeting_endpoints(&definition, can, spec, workload)).transpose()?,
@@ -277,8 +278,8 @@ fn started(
         encrypt: spec.connection.tls,
         pinned_cores: pins::pins(&spec.generator.pin, host)?.system,
         packet_bytes: (!spec.target.strict_defaults).then(|| largest_packet_bytes(workload)),
-        second_protocol: spoken.second().map(|second| second.capabilities.name.to_owned()),
-        ..StartOptions::new(spoken.publish.capabilities.name)
+        second_protocol: protocol_pair.second().map(|second| second.capabilities.name.to_owned()),
+        ..StartOptions::new(protocol_pair.publish.capabilities.name)
     };
     Ok(CheckedTarget::Started { definition: Box::new(definition), options: Box::new(options) })
 }
@@ -336,8 +337,8 @@ pub fn usual_protocol(
     let ours = protocols::names().into_iter().filter(|name| definition.protocols.contains_key(*name));
     let is_spoken = |name: &&str| hello.is_none_or(|hello| hello.claims(name).is_some());
     // If a client program supports none of them, the error names the first.
-    let spoken: Vec<&str> = ours.clone().filter(is_spoken).collect();
-    let ours = if spoken.is_empty() { ours.collect() } else { spoken };
+    let protocol_pair: Vec<&str> = ours.clone().filter(is_spoken).collect();
+    let ours = if protocol_pair.is_empty() { ours.collect() } else { protocol_pair };
     let offered: Vec<&Protocol> = ours.into_iter().filter_map(protocols::find).collect();
     let carries = |both: &&&'static Protocol| {
         suitability::lacking(workload, ProtocolPair { publish: both, subscribe: both }).is_none()

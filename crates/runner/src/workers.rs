@@ -41,11 +41,11 @@ pub struct Workers {
 
 /// Whether clients of either side listen, or open their sockets in a library. Other clients create each socket in the
 /// network of its group.
-pub fn are_needed(spoken: ProtocolPair) -> bool {
+pub fn are_needed(protocol_pair: ProtocolPair) -> bool {
     let of_its_own = |side: &Protocol| {
         side.capabilities.sent_means == SentMeans::HandedOver || side.capabilities.features.subscribers_listen
     };
-    of_its_own(spoken.publish) || of_its_own(spoken.subscribe)
+    of_its_own(protocol_pair.publish) || of_its_own(protocol_pair.subscribe)
 }
 
 impl Workers {
@@ -54,7 +54,7 @@ impl Workers {
     pub fn new(
         plan: &RunPlan,
         namespaces: Vec<Namespace>,
-        spoken: ProtocolPair,
+        protocol_pair: ProtocolPair,
         started: meter::Workers,
         host: &Host,
     ) -> Workers {
@@ -64,7 +64,7 @@ impl Workers {
             groups,
             namespaces,
             networks_of_node,
-            adapter_names: words(spoken),
+            adapter_names: words(protocol_pair),
             started,
             program: host.program.clone(),
         }
@@ -72,8 +72,8 @@ impl Workers {
 }
 
 /// Names of the protocols of devices and of subscribers, in a form that a worker can parse.
-pub fn words(spoken: ProtocolPair) -> [String; 2] {
-    [spoken.publish, spoken.subscribe].map(word)
+pub fn words(protocol_pair: ProtocolPair) -> [String; 2] {
+    [protocol_pair.publish, protocol_pair.subscribe].map(word)
 }
 
 /// The name of a protocol that [`read`] can parse.

@@ -154,7 +154,7 @@ impl Broker {
                         version: Version::V311,
                         authentication: None,
                         silence_limit_ns: u64::from(self.settings.connect_timeout_s) * 1_000_000_000,
-                        last_heard_ns: self.now_ns,
+                        last_received_ns: self.now_ns,
                         maximum_packet_bytes: usize::MAX,
                         is_dirty: false,
                     });
@@ -171,7 +171,7 @@ impl Broker {
                 Ok(Received::Some { filled_bytes, more }) => {
                     // Before CONNECT the timer is not reset, so that a client that sends single bytes cannot occupy a connection.
                     if peer.session.is_some() {
-                        peer.last_heard_ns = self.now_ns;
+                        peer.last_received_ns = self.now_ns;
                     }
                     self.read_packets(key, &buffer[..filled_bytes]);
                     if !more {
@@ -310,7 +310,7 @@ impl Broker {
     fn end_silent(&mut self) {
         let now_ns = self.now_ns;
         let is_silent = |peer: &Peer| {
-            peer.silence_limit_ns > 0 && now_ns.saturating_sub(peer.last_heard_ns) > peer.silence_limit_ns
+            peer.silence_limit_ns > 0 && now_ns.saturating_sub(peer.last_received_ns) > peer.silence_limit_ns
         };
         let silent: Vec<Key> = self.peers.iter().filter(|(_, peer)| is_silent(peer)).map(|(key, _)| key).collect();
         for key in silent {

@@ -15,7 +15,7 @@ pub(crate) struct Peer {
     pub(crate) authentication: Option<Box<Authentication>>,
     /// Time without a packet that ends the connection, ns; 0 for no limit.
     pub(crate) silence_limit_ns: u64,
-    pub(crate) last_heard_ns: u64,
+    pub(crate) last_received_ns: u64,
     /// Largest packet that the client accepts.
     pub(crate) maximum_packet_bytes: usize,
     /// Is in the list of those to be flushed.

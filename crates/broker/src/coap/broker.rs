@@ -174,7 +174,7 @@ impl CoapBroker {
         self.statistics.datagrams_received += 1;
         let known = self.by_address.get(&from).copied();
         if let Some(peer) = known.and_then(|key| self.peers.get_mut(key)) {
-            peer.heard_ns = self.now_ns;
+            peer.last_received_ns = self.now_ns;
         }
         match decode(bytes) {
             Ok(message) if message.code.is_request() => self.on_request(from, &message),
@@ -285,7 +285,7 @@ impl CoapBroker {
         for key in keys {
             self.drop_late_uploads(key);
             let Some(peer) = self.peers.get_mut(key) else { continue };
-            let silent_ns = self.now_ns.saturating_sub(peer.heard_ns);
+            let silent_ns = self.now_ns.saturating_sub(peer.last_received_ns);
             let forgotten = peer.answered.forget(self.now_ns) && peer.uploads.is_empty();
             if !peer.observers.is_empty() {
                 if silent_ns > SILENCE_NS && peer.ping.is_none() {
@@ -313,7 +313,7 @@ impl CoapBroker {
         let (times, now_ns) = (self.settings.times, self.now_ns);
         let Some(peer) = self.peers.get_mut(key).filter(|peer| peer.timer_ns == at_ns) else { return };
         peer.timer_ns = 0;
-        let (address, since_ns) = (peer.address, peer.heard_ns);
+        let (address, since_ns) = (peer.address, peer.last_received_ns);
         let Some((message_id, exchange)) = &mut peer.ping else { return };
         let message_id = *message_id;
         match exchange.step(&times, now_ns) {

@@ -15,7 +15,7 @@ pub(super) const MOST_UPLOADS: usize = 4;
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
-    pub(super) heard_ns: u64,
+    pub(super) last_received_ns: u64,
     pub(super) answered: Answered,
     pub(super) uploads: Vec<Upload>,
     pub(super) observers: Vec<Key>,
@@ -30,7 +30,7 @@ impl Peer {
     pub(super) fn new(address: SocketAddr, first_message_id: u16, now_ns: u64) -> Peer {
         Peer {
             address,
-            heard_ns: now_ns,
+            last_received_ns: now_ns,
             answered: Answered::default(),
             uploads: Vec::new(),
             observers: Vec::new(),

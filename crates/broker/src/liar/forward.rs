@@ -23,13 +23,13 @@ const RUN_AT: usize = 1;
 const SEQUENCE_AT: usize = 8;
 
 impl Liar {
-    /// Sends a message to all its subscribers, as the script has decided; `kept_back` is the reason if it is sent to none.
+    /// Sends a message to all its subscribers, as the script has decided; `drop_reason` is the reason if it is sent to none.
     pub(super) fn spread(
         &mut self,
         publisher: &Rc<str>,
         message: &Rc<Message>,
         decision: &Decision,
-        kept_back: Option<&str>,
+        drop_reason: Option<&str>,
     ) {
         let held_key = (Rc::clone(publisher), message.topic.clone());
         let earlier = if self.held.is_empty() { None } else { self.held.remove(&held_key) };
@@ -38,7 +38,7 @@ impl Liar {
             let qos = level.min(message.qos);
             let message = Rc::clone(message);
             let first = Copy { message, to, client, qos, why: Why::First, cut: decision.cut_subscriber };
-            if let Some(why) = kept_back.or(decision.is_dropped.then_some("lie")) {
+            if let Some(why) = drop_reason.or(decision.is_dropped.then_some("lie")) {
                 self.note_drop(&first, why);
                 continue;
             }

@@ -112,12 +112,12 @@ impl Liar {
 
         let cut = decision.cut_publisher;
         let refusal = decision.refusal;
-        let kept_back = match (refusal, cut) {
+        let drop_reason = match (refusal, cut) {
             (Some((_, false)), _) => Some("refused"),
             (None, Some(cut)) if !cut.after_ack && !cut.forward => Some("cut"),
             _ => None,
         };
-        self.spread(&client, &message, &decision, kept_back);
+        self.spread(&client, &message, &decision, drop_reason);
         self.release_later_copies();
         if let Some(cut) = cut.filter(|cut| !cut.after_ack) {
             self.cut(key, cut.ending, "cut");

@@ -23,10 +23,10 @@ use crate::commands::machines::JoinOptions;
 use crate::commands::setup::Setup;
 use crate::events::Events;
 use crate::exit_code::ExitCode;
+use crate::experiments::Watcher;
 use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::signals;
-use crate::sitting::Watcher;
 use crate::values::{Word, duration, one_of, positive_duration, rate_factor};
 use crate::watching::{Watchers, Watching};
 

@@ -21,10 +21,10 @@ use pubmark_systems::limits::ResourceLimits;
 use crate::commands::setup::{protocol_names, replace, replace_some};
 use crate::events::Events;
 use crate::exit_code::ExitCode;
+use crate::experiments::Watcher;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::signals;
-use crate::sitting::Watcher;
 use crate::values::{UNDECIDED, duration, limits, one_of, payload_bytes, positive_duration, rate_factor, setting};
 
 const REQUIRED: &str = "What is required";

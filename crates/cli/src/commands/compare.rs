@@ -13,10 +13,10 @@ use crate::commands::grid::Grid;
 use crate::commands::machines::MachineOptions;
 use crate::events::Events;
 use crate::exit_code::ExitCode;
+use crate::experiments::{self, Options};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
-use crate::sitting::{self, Options};
 use crate::watching::Watching;
 
 /// Compare systems under a workload, or put records of runs side by side.
@@ -78,7 +78,7 @@ impl Compare {
         let (out, dry_run, json) = (self.out, self.dry_run, self.json);
         let (events, watching) = (Events::default(), self.watching);
         let options = Options { out, dry_run, json, events, watching, machines };
-        sitting::begin(experiment, None, &options, printer)
+        experiments::begin(experiment, None, &options, printer)
     }
 
     fn records(&self, printer: &Printer) -> Outcome {

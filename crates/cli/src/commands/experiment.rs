@@ -13,9 +13,9 @@ use crate::commands::lengths::Lengths;
 use crate::commands::machines::MachineOptions;
 use crate::events::Events;
 use crate::exit_code::ExitCode;
+use crate::experiments::{self, Options};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::sitting::{self, Options};
 use crate::watching::Watching;
 
 /// Run an experiment: every combination of what it varies, repeated in random order.
@@ -88,7 +88,7 @@ impl Experiment {
         let (out, dry_run, json) = (self.out, self.dry_run, self.json);
         let options = Options { out, dry_run, json, events: self.events, watching: self.watching, machines };
         if let Some(folder) = &self.resume {
-            return sitting::resume(folder, &options, printer);
+            return experiments::resume(folder, &options, printer);
         }
         let name = self.experiment.as_deref().ok_or_else(|| Failure::usage("no experiment is named"))?;
         let loaded = definition::load(name)?;
@@ -103,7 +103,7 @@ impl Experiment {
         for (axis, values) in &self.only {
             experiment = experiment.only(axis, values).map_err(nothing_like_it)?;
         }
-        sitting::begin(experiment, loaded.folder.as_deref(), &options, printer)
+        experiments::begin(experiment, loaded.folder.as_deref(), &options, printer)
     }
 }
 

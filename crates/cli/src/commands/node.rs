@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pubmark_cluster::Credentials;
 use pubmark_cluster::credentials::Role;
-use pubmark_cluster::node::{self, Happening, NodeCounts, NodeKind, NodeSettings, Whereabouts};
+use pubmark_cluster::node::{self, CoordinatorAddress, Happening, NodeCounts, NodeKind, NodeSettings};
 use pubmark_model::placement;
 use pubmark_runner as runner;
 use pubmark_runner::node_machine::{own_address, read_machine, unable};
@@ -30,7 +30,7 @@ pub struct Node {
     /// Address where `pubmark run --nodes` listens; if a name has several addresses, each is tried. `mdns`: the address
     /// that `pubmark run --announce` announces on a local network
     #[arg(long, value_name = "HOST:PORT", value_parser = whereabouts)]
-    pub join: Whereabouts,
+    pub join: CoordinatorAddress,
 
     /// The node's folder that `pubmark cluster init` created
     #[arg(long, value_name = "DIR", default_value = "cluster/node")]
@@ -87,12 +87,14 @@ pub struct Node {
 }
 
 /// Parses an address such as `edge-1.example:7700`, or [`ANNOUNCED`].
-fn whereabouts(text: &str) -> Result<Whereabouts, String> {
+fn whereabouts(text: &str) -> Result<CoordinatorAddress, String> {
     if text == ANNOUNCED {
-        return Ok(Whereabouts::Announced);
+        return Ok(CoordinatorAddress::Announced);
     }
     match text.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(Whereabouts::At(text.to_owned())),
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+            Ok(CoordinatorAddress::At(text.to_owned()))
+        }
         _ => Err(format!("no host and port: try `{}:7700`, or `{ANNOUNCED}`", text.trim_end_matches(':'))),
     }
 }

@@ -14,9 +14,9 @@ use crate::commands::experiment::key_value;
 use crate::commands::lengths::Lengths;
 use crate::events::Events;
 use crate::exit_code::ExitCode;
+use crate::experiments::Watcher;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::sitting::Watcher;
 use crate::{host, signals};
 
 /// Repeat a publication: all its experiments, and its tables with the results of this machine.

@@ -111,7 +111,7 @@ fn nodes_join_once_and_an_interrupted_experiment_goes_on_with_them() {
     }
     for node in nodes {
         let called = stop(node);
-        assert_count_eq!(called.errors.matches("joined 127.0.0.1").count(), 2, "once for each sitting: {called:?}");
+        assert_count_eq!(called.errors.matches("joined 127.0.0.1").count(), 2, "once for each start: {called:?}");
     }
 }
 

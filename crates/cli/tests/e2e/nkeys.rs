@@ -203,7 +203,7 @@ fn a_token_that_expires_in_the_middle_ends_its_connection_and_is_refused_from_th
     assert!(count(&record, "skipped_disconnected") > 0, "{}", record["delivery"]);
     assert!(count(&record, "delivered") >= 60, "the third device is not disturbed: {}", record["delivery"]);
     let warnings = record["verdict"]["warnings"].to_string();
-    assert!(warnings.contains("whose log-in held no longer"), "{warnings}");
+    assert!(warnings.contains("whose credentials had expired"), "{warnings}");
 }
 
 #[test]

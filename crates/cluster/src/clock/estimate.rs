@@ -20,33 +20,33 @@ const STEPS: u32 = 60;
 /// Values are nanoseconds relative to a near origin; this is the largest rounding error of their sums.
 const ROUNDING_NS: f64 = 1.0;
 
-/// A request for the time and its response.
+/// A request for the time and its response. The names of the times are those of RFC 5905 §8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// When the request was sent, ns of the node's clock.
-    pub asked_ns: u64,
+    pub origin_ns: u64,
     /// When the request arrived, ns of the run's clock.
-    pub came_ns: u64,
+    pub receive_ns: u64,
     /// When the response was sent, ns of the run's clock.
-    pub sent_ns: u64,
+    pub transmit_ns: u64,
     /// When the response arrived, ns of the node's clock.
-    pub heard_ns: u64,
+    pub destination_ns: u64,
 }
 
 impl Reading {
     /// Are the times in order?
     pub fn is_possible(&self) -> bool {
-        self.heard_ns >= self.asked_ns && self.sent_ns >= self.came_ns
+        self.destination_ns >= self.origin_ns && self.transmit_ns >= self.receive_ns
     }
 
     /// Round-trip time without the coordinator's processing, ns.
     pub fn round_trip_ns(&self) -> u64 {
-        (self.heard_ns - self.asked_ns).saturating_sub(self.sent_ns - self.came_ns)
+        (self.destination_ns - self.origin_ns).saturating_sub(self.transmit_ns - self.receive_ns)
     }
 
     /// Upper and lower limit of θ, ns.
     fn limits(&self) -> (i64, i64) {
-        (self.came_ns.wrapping_sub(self.asked_ns) as i64, self.sent_ns.wrapping_sub(self.heard_ns) as i64)
+        (self.receive_ns.wrapping_sub(self.origin_ns) as i64, self.transmit_ns.wrapping_sub(self.destination_ns) as i64)
     }
 }
 
@@ -77,9 +77,9 @@ pub(super) fn fit(readings: &[Reading], at_ns: u64) -> Option<Fit> {
         value: value.wrapping_sub(base_ns) as f64,
     };
     let slack = |limit: &Limit| limit.distance.abs() * WANDER_NS_PER_S / 1e9;
-    let above = readings.iter().map(|reading| limit(reading.asked_ns, reading.limits().0));
+    let above = readings.iter().map(|reading| limit(reading.origin_ns, reading.limits().0));
     let above = hull(above.map(|limit| Limit { value: limit.value + slack(&limit), ..limit }).collect(), 1.0);
-    let below = readings.iter().map(|reading| limit(reading.heard_ns, reading.limits().1));
+    let below = readings.iter().map(|reading| limit(reading.destination_ns, reading.limits().1));
     let below = hull(below.map(|limit| Limit { value: limit.value - slack(&limit), ..limit }).collect(), -1.0);
     let highest =
         |slope: f64| above.iter().map(|limit| limit.value - slope * limit.distance).fold(f64::INFINITY, f64::min);
@@ -165,10 +165,10 @@ mod tests {
 
     /// A reading at this second of the node's clock, with these one-way delays, for clocks that differ by `theta_ns`.
     fn reading(at_s: f64, there_ns: u64, back_ns: u64, theta_ns: impl Fn(f64) -> i64) -> Reading {
-        let asked_ns = (at_s * 1e9) as u64;
-        let heard_ns = asked_ns + there_ns + back_ns;
-        let came_ns = (asked_ns + there_ns).wrapping_add_signed(theta_ns(at_s));
-        Reading { asked_ns, came_ns, sent_ns: came_ns, heard_ns }
+        let origin_ns = (at_s * 1e9) as u64;
+        let destination_ns = origin_ns + there_ns + back_ns;
+        let receive_ns = (origin_ns + there_ns).wrapping_add_signed(theta_ns(at_s));
+        Reading { origin_ns, receive_ns, transmit_ns: receive_ns, destination_ns }
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl RunClockEstimator {
         thin(&mut self.readings);
         self.readings.push(reading);
         self.window.push_back(reading);
-        let old = |first: &Reading| reading.heard_ns.saturating_sub(first.asked_ns) > WINDOW_NS;
+        let old = |first: &Reading| reading.destination_ns.saturating_sub(first.origin_ns) > WINDOW_NS;
         while self.window.len() > WINDOW || self.window.front().is_some_and(old) {
             self.window.pop_front();
         }
@@ -112,7 +112,7 @@ impl RunClockEstimator {
     pub fn is_constant(&self, run_less_local_ns: i64) -> bool {
         self.window.iter().all(|reading| {
             let run_ns = |local_ns: u64| local_ns.wrapping_add_signed(run_less_local_ns);
-            run_ns(reading.asked_ns) <= reading.came_ns && reading.sent_ns <= run_ns(reading.heard_ns)
+            run_ns(reading.origin_ns) <= reading.receive_ns && reading.transmit_ns <= run_ns(reading.destination_ns)
         })
     }
 
@@ -144,8 +144,9 @@ impl RunClockEstimator {
 
     /// The estimate at an instant, from the readings before and after it.
     fn fit_around(&self, at_ns: u64) -> Option<Fit> {
-        let from = self.readings.partition_point(|reading| reading.heard_ns < at_ns.saturating_sub(WINDOW_NS / 2));
-        let to = self.readings.partition_point(|reading| reading.asked_ns <= at_ns.saturating_add(WINDOW_NS / 2));
+        let from =
+            self.readings.partition_point(|reading| reading.destination_ns < at_ns.saturating_sub(WINDOW_NS / 2));
+        let to = self.readings.partition_point(|reading| reading.origin_ns <= at_ns.saturating_add(WINDOW_NS / 2));
         estimate::fit(&self.readings[from.min(to)..to], at_ns)
     }
 }
@@ -221,9 +222,9 @@ mod tests {
         let mut now_ns = 10_000_000_000_000 + (draws.unit() * 1e9) as u64;
         let ask = |estimator: &mut RunClockEstimator, draws: &mut Draws, now_ns: u64| {
             let there_ns = draws.way_ns(there_ns) as u64;
-            let heard_ns = now_ns + there_ns + draws.way_ns(back_ns) as u64;
-            let came_ns = pair.run_ns(now_ns + there_ns);
-            estimator.read(Reading { asked_ns: now_ns, came_ns, sent_ns: came_ns, heard_ns });
+            let destination_ns = now_ns + there_ns + draws.way_ns(back_ns) as u64;
+            let receive_ns = pair.run_ns(now_ns + there_ns);
+            estimator.read(Reading { origin_ns: now_ns, receive_ns, transmit_ns: receive_ns, destination_ns });
         };
         let burst = |estimator: &mut RunClockEstimator, draws: &mut Draws, now_ns: &mut u64| {
             for _ in 0..100 {
@@ -271,13 +272,18 @@ mod tests {
         let mut estimator = RunClockEstimator::default();
         let mut last_ns = 0;
         for number in 0..200u64 {
-            let asked_ns = 1_000_000_000 + number * 500_000_000;
+            let origin_ns = 1_000_000_000 + number * 500_000_000;
             // Halfway the coordinator's clock is set back by 40 ms.
-            let came_ns = asked_ns + 90_000_000_000 - if number > 100 { 40_000_000 } else { 0 };
-            estimator.read(Reading { asked_ns, came_ns, sent_ns: came_ns, heard_ns: asked_ns + 80_000 });
-            let mapping = estimator.meet(asked_ns + 80_000, number > 0).unwrap();
-            assert!(mapping.run_ns(asked_ns + 80_000) >= last_ns);
-            last_ns = mapping.run_ns(asked_ns + 500_000_000);
+            let receive_ns = origin_ns + 90_000_000_000 - if number > 100 { 40_000_000 } else { 0 };
+            estimator.read(Reading {
+                origin_ns,
+                receive_ns,
+                transmit_ns: receive_ns,
+                destination_ns: origin_ns + 80_000,
+            });
+            let mapping = estimator.meet(origin_ns + 80_000, number > 0).unwrap();
+            assert!(mapping.run_ns(origin_ns + 80_000) >= last_ns);
+            last_ns = mapping.run_ns(origin_ns + 500_000_000);
         }
         let figures = estimator.judge(101_000_000_000).unwrap();
         assert!(figures.restarts > 0 && figures.bound_ns >= 20_000_000.0, "{figures:?}");
@@ -287,10 +293,10 @@ mod tests {
         #[test]
         fn a_coordinator_that_lies_breaks_nothing(times in proptest::collection::vec(proptest::prelude::any::<[u64; 4]>(), 1..30)) {
             let mut estimator = RunClockEstimator::default();
-            for [asked_ns, came_ns, sent_ns, heard_ns] in times {
-                estimator.read(Reading { asked_ns, came_ns, sent_ns, heard_ns });
-                estimator.meet(heard_ns, true);
-                proptest::prop_assert!(estimator.judge(heard_ns).is_none_or(|figures| figures.bound_ns >= 0.0));
+            for [origin_ns, receive_ns, transmit_ns, destination_ns] in times {
+                estimator.read(Reading { origin_ns, receive_ns, transmit_ns, destination_ns });
+                estimator.meet(destination_ns, true);
+                proptest::prop_assert!(estimator.judge(destination_ns).is_none_or(|figures| figures.bound_ns >= 0.0));
             }
         }
     }
@@ -298,7 +304,12 @@ mod tests {
     #[test]
     fn one_clock_is_known_for_it() {
         let mut estimator = RunClockEstimator::default();
-        estimator.read(Reading { asked_ns: 10_000, came_ns: 90_030_000, sent_ns: 90_031_000, heard_ns: 61_000 });
+        estimator.read(Reading {
+            origin_ns: 10_000,
+            receive_ns: 90_030_000,
+            transmit_ns: 90_031_000,
+            destination_ns: 61_000,
+        });
         assert!(
             estimator.is_constant(90_000_000)
                 && !estimator.is_constant(90_020_001)

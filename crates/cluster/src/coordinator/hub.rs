@@ -263,10 +263,10 @@ impl Hub {
     }
 
     /// Sends a message to every node.
-    pub fn broadcast(&self, told: impl Fn() -> CoordinatorMessage) {
+    pub fn broadcast(&self, message: impl Fn() -> CoordinatorMessage) {
         for slot in self.state().nodes.values() {
             // A node that does not receive the message is detected as lost by its missing heartbeats.
-            slot.lanes.say(ToNode { message: Some(told()) });
+            slot.lanes.say(ToNode { message: Some(message()) });
         }
     }
 }

@@ -432,7 +432,7 @@ fn key(name: &str) -> (&str, Option<u64>) {
 mod tests {
     use super::*;
     use crate::credentials::ends_valid;
-    use crate::node::{self, NodeSettings, Whereabouts};
+    use crate::node::{self, CoordinatorAddress, NodeSettings};
     use pubmark_model::placement::Labels;
     use std::os::fd::OwnedFd;
     use std::process::Child;
@@ -442,7 +442,7 @@ mod tests {
     fn refusals(coordinator: &Credentials, node: &Credentials) -> (String, String) {
         let cluster = Cluster::listen("127.0.0.1:0".parse().unwrap(), coordinator, "1").unwrap();
         let settings = NodeSettings {
-            join: Whereabouts::At(cluster.address().to_string()),
+            join: CoordinatorAddress::At(cluster.address().to_string()),
             credentials: node.clone(),
             name: "node".to_owned(),
             version: "1".to_owned(),

@@ -144,10 +144,10 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
             Ok(Err(status)) => return format!("its connection broke: {}", words(&status)),
             Err(_) => return format!("it was silent for {} s", limits::NODE_SILENCE.as_secs()),
         };
-        let came_ns = clock::monotonic_ns();
+        let receive_ns = clock::monotonic_ns();
         match said {
             Some(NodeMessage::Ask(ask)) => {
-                let time = Time { asked_ns: ask.asked_ns, came_ns, sent_ns: clock::monotonic_ns() };
+                let time = Time { origin_ns: ask.origin_ns, receive_ns, transmit_ns: clock::monotonic_ns() };
                 lanes.say(ToNode { message: Some(CoordinatorMessage::Time(time)) });
             }
             Some(NodeMessage::Piece(piece)) => pass_on(hub, name, piece, lanes).await,

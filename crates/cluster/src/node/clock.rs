@@ -56,16 +56,21 @@ impl NodeClock {
 
     /// A request for the coordinator's time.
     pub fn ask(&self) -> Ask {
-        Ask { asked_ns: self.now_ns() }
+        Ask { origin_ns: self.now_ns() }
     }
 
     /// Processes a response that has just arrived.
     pub fn hear(&mut self, time: &Time) {
-        if time.came_ns == 0 {
+        if time.receive_ns == 0 {
             return;
         }
-        let (came_ns, sent_ns) = (time.came_ns, time.sent_ns);
-        self.estimator.read(Reading { asked_ns: time.asked_ns, came_ns, sent_ns, heard_ns: self.now_ns() });
+        let (receive_ns, transmit_ns) = (time.receive_ns, time.transmit_ns);
+        self.estimator.read(Reading {
+            origin_ns: time.origin_ns,
+            receive_ns,
+            transmit_ns,
+            destination_ns: self.now_ns(),
+        });
         // Virtual machines that were copied while they ran can have the same boot id and different clocks.
         if self.constant_ns.is_some_and(|constant_ns| !self.estimator.is_constant(constant_ns)) {
             self.constant_ns = None;

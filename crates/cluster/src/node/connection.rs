@@ -3,7 +3,7 @@
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Status, Streaming};
 
-use super::{NodeKind, NodeSettings, Whereabouts};
+use super::{CoordinatorAddress, NodeKind, NodeSettings};
 use crate::announcement;
 use crate::coordinator::words;
 use crate::credentials::{COORDINATOR, Credentials};
@@ -34,8 +34,8 @@ pub(super) enum Failure {
 /// Joins a coordinator, with one attempt.
 pub(super) async fn join(settings: &NodeSettings) -> Result<Membership, Failure> {
     let addresses = match &settings.join {
-        Whereabouts::At(address) => vec![address.clone()],
-        Whereabouts::Announced => announced(settings).await?,
+        CoordinatorAddress::At(address) => vec![address.clone()],
+        CoordinatorAddress::Announced => announced(settings).await?,
     };
     let mut not_yet = String::new();
     for address in addresses {

@@ -53,18 +53,18 @@ pub struct InterfaceReading {
 
 /// Where a node looks for its coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum CoordinatorAddress {
     /// HOST:PORT; if the name has several addresses, each is tried.
     At(String),
     /// The address that a coordinator announces on a local network of this machine.
     Announced,
 }
 
-impl std::fmt::Display for Whereabouts {
+impl std::fmt::Display for CoordinatorAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Whereabouts::At(address) => f.write_str(address),
-            Whereabouts::Announced => f.write_str("an address that is announced"),
+            CoordinatorAddress::At(address) => f.write_str(address),
+            CoordinatorAddress::Announced => f.write_str("an address that is announced"),
         }
     }
 }
@@ -105,7 +105,7 @@ impl NodeKind {
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
     /// Where the node looks for the coordinator.
-    pub join: Whereabouts,
+    pub join: CoordinatorAddress,
     /// The node's credentials.
     pub credentials: Credentials,
     /// The node's name.

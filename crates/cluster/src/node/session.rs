@@ -105,7 +105,7 @@ impl<'a> Session<'a> {
                 }
             };
             let ended = match next {
-                Next::Message(told) => self.obey(told, seen).await,
+                Next::Message(message) => self.obey(message, seen).await,
                 Next::Lost(why) => Some(why),
                 Next::Tick => None,
             };
@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
 
     fn hear(&mut self, time: &Time) {
         self.clock.hear(time);
-        self.asked.1 |= time.came_ns > 0;
+        self.asked.1 |= time.receive_ns > 0;
         if self.burst == 0 {
             let is_running = !self.workers.is_empty();
             self.clock.set(self.workers.values().map(|worker| worker.progress.as_ref()), is_running);
@@ -193,8 +193,8 @@ impl<'a> Session<'a> {
     }
 
     /// Executes a message of the coordinator; returns the reason if the session is to end.
-    async fn obey(&mut self, told: Option<CoordinatorMessage>, seen: &mut dyn FnMut(&Happening)) -> Option<String> {
-        match told {
+    async fn obey(&mut self, message: Option<CoordinatorMessage>, seen: &mut dyn FnMut(&Happening)) -> Option<String> {
+        match message {
             Some(CoordinatorMessage::Time(time)) => self.hear(&time),
             Some(CoordinatorMessage::Begin(begin)) => self.begin(&begin, seen).await,
             Some(CoordinatorMessage::Piece(piece)) => self.pass_on(piece).await,

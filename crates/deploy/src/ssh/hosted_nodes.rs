@@ -145,7 +145,7 @@ fn join(
             true => RunError::new(ErrorKind::Input, "a node ended before it had joined"),
             false => error,
         };
-        error.chain.extend(hosts.last_words());
+        error.chain.extend(hosts.last_output());
         error.hint("each host connects to this machine: is the port open (`--listen` behind `--` takes another), and the address the right one (`--address`)?")
     })?;
     joined.map_or(Ok(()), |joined| prepared.use_nodes(&Arc::new(joined)))

@@ -195,7 +195,7 @@ impl Hosts {
                 None => Some(format!("the program was not there within {} s", COPY_LIMIT.as_secs())),
                 Some(status) if !status.success() => Some(format!(
                     "it does not run the program: {}",
-                    or(copy.last_words(), &format!("`--version` ended with {status}"))
+                    or(copy.last_output(), &format!("`--version` ended with {status}"))
                 )),
                 Some(_) => match copy.line(Duration::ZERO) {
                     Ok(version) if version == own => None,
@@ -244,13 +244,13 @@ impl Hosts {
                 .session
                 .write(&format!("start\n{orders}\n"))
                 .err()
-                .map(|error| format!("{error}: {}", or(one.session.last_words(), "the connection is gone")));
+                .map(|error| format!("{error}: {}", or(one.session.last_output(), "the connection is gone")));
         }
         self.objections("are gone").map_or(Ok(()), Err)
     }
 
     /// The last message of each node that printed one; it may have the reason why a node did not join.
-    pub fn last_words(&self) -> Vec<String> {
+    pub fn last_output(&self) -> Vec<String> {
         let words = |one: &Reached| Some(format!("{}: {}", one.host.name, shortened(&one.session.last_error()?)));
         self.reached.iter().filter_map(words).collect()
     }
@@ -316,7 +316,7 @@ impl Reached {
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     self.session.wait_until(deadline);
-                    self.objection = Some(or(self.session.last_words(), "`ssh` ended without a word"));
+                    self.objection = Some(or(self.session.last_output(), "`ssh` ended without a word"));
                 }
             }
         }

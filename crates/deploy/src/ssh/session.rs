@@ -166,7 +166,7 @@ impl Session {
     }
 
     /// The last lines that `ssh` and the host wrote to standard error, joined into one.
-    pub fn last_words(&self) -> String {
+    pub fn last_output(&self) -> String {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = errors.iter().skip(errors.len().saturating_sub(SHOWN_LINES));
         shown.map(String::as_str).collect::<Vec<_>>().join(" / ")
@@ -251,6 +251,6 @@ mod tests {
         let mut session = session(script);
         session.wait_until(Instant::now() + Duration::from_secs(20));
         assert_eq!(session.last_error().unwrap(), "error: the node is of another cluster hint: x");
-        assert_eq!(session.last_words(), "of another cluster / hint: x");
+        assert_eq!(session.last_output(), "of another cluster / hint: x");
     }
 }

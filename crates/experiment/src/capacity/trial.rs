@@ -94,7 +94,7 @@ impl Trials<'_> {
             offered_per_s,
             workload: &run.workload.name,
             system: run.system_name(),
-            protocol: run.spoken.publish.capabilities.name,
+            protocol: run.protocol_pair.publish.capabilities.name,
         });
         if let Some(joined) = joined {
             run.use_nodes(joined)?;

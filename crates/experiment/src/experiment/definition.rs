@@ -117,7 +117,7 @@ fn endpoint(url: &str) -> Result<(), Objection> {
             hint: Some(format!("`mqtt://{url}`, or another of `pubmark list protocols`")),
         });
     }
-    let found = pubmark_runner::spoken::of_endpoint(url);
+    let found = pubmark_runner::protocol_pair::of_endpoint(url);
     found.map(|_| ()).map_err(|error| Objection { message: error.to_string(), hint: error.hint })
 }
 

@@ -126,7 +126,7 @@ impl Runner<'_> {
                 cell: &cell.planned.label,
                 workload: &run.workload.name,
                 system: run.system_name(),
-                protocol: run.spoken.publish.capabilities.name,
+                protocol: run.protocol_pair.publish.capabilities.name,
                 repetition: place.repetition,
                 left,
             };

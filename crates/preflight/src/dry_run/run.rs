@@ -39,7 +39,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
     let variant = if workload.has_readings { format!(", {}", workload.variant.as_str()) } else { String::new() };
     field("workload", format!("{}{variant}, scale {}, seed {}", workload.name, workload.scale, spec.load.seed));
-    field("system", format!("{} over {}", required.shown(), run.spoken.title()));
+    field("system", format!("{} over {}", required.shown(), run.protocol_pair.title()));
     let window = &spec.window;
     let times = [window.warmup, window.duration, window.drain].map(seconds);
     field("time", format!("{} warm-up, {} measured, up to {} for late messages", times[0], times[1], times[2]));

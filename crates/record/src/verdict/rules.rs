@@ -58,8 +58,8 @@ pub const RULES: &[Rule] = &[
                   p95, p90 or the largest sample. A full in-flight window or a full socket is back-pressure of the system and \
                   never counts here. Until 0.1 this rule was called `schedule kept`, and more than 0.5 ms or 50 % of the \
                   latency's p99 made a run invalid.",
-        remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. `pubmark \
-                 doctor` checks the machine.",
+        remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. \
+                 `pubmark doctor` checks the machine.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: generator::load_as_scheduled,

@@ -47,7 +47,7 @@ impl Hosted {
         cluster: &Cluster,
         name: &str,
         spec: &RunSpec,
-        spoken: ProtocolPair,
+        protocol_pair: ProtocolPair,
         stop: &AtomicBool,
     ) -> Result<Hosted, RunError> {
         let hosts = cluster.system_hosts();
@@ -81,9 +81,9 @@ impl Hosted {
             error => RunError::from_error(ErrorKind::NodeLost, &error).hint(OWN_OUTPUT),
         })?;
         let login = log_in::of(&spec.connection)?.map(|login| (login.user, login.password.expose().to_owned()));
-        let spoken = system_order::names(spoken);
-        let trimmed = system_order::of_system(&spec.self_contained(), spoken.clone(), None, address);
-        let order = SystemOrder { spec: trimmed.to_yaml_with_passwords()?, spoken, login, address };
+        let protocol_pair = system_order::names(protocol_pair);
+        let trimmed = system_order::of_system(&spec.self_contained(), protocol_pair.clone(), None, address);
+        let order = SystemOrder { spec: trimmed.to_yaml_with_passwords()?, protocol_pair, login, address };
         let mut channel = Channel::new(stream);
         let lost = |error: &io::Error| {
             RunError::from_error(ErrorKind::NodeLost, error)

@@ -39,10 +39,10 @@ impl Observed {
                 .map_err(|error| RunError::from_error(ErrorKind::System, &error))?;
             let mut observer = Observer { name: name.to_owned(), channel: Channel::new(channel) };
             match observer.receive() {
-                Ok(ObserverMessage::Looks) => Ok(observer),
+                Ok(ObserverMessage::Observing) => Ok(observer),
                 Ok(ObserverMessage::Unable(why)) => Err(unable(name, &why)
                     .hint("start the system before the run, or name its process: `pubmark node --observe NAME`")),
-                Ok(ObserverMessage::Saw(_)) => Err(unable(name, "it reported before the request")),
+                Ok(ObserverMessage::Observed(_)) => Err(unable(name, "it reported before the request")),
                 Err(error) => Err(lost(&error)),
             }
         };
@@ -71,11 +71,11 @@ impl Observer {
     fn ask(&mut self, window: Window) -> io::Result<Seen> {
         self.channel.send(&window)?;
         match self.receive()? {
-            ObserverMessage::Saw(seen) => {
+            ObserverMessage::Observed(seen) => {
                 let host = seen.host.map(|host| HostUsage { url: format!("`{}`", self.name), ..host });
                 Ok(Seen { host, ..*seen })
             }
-            ObserverMessage::Looks => Err(io::Error::other("it sent an unexpected message")),
+            ObserverMessage::Observing => Err(io::Error::other("it sent an unexpected message")),
             ObserverMessage::Unable(why) => Err(io::Error::other(why)),
         }
     }

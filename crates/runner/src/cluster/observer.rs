@@ -29,11 +29,11 @@ pub struct Window {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ObserverMessage {
     /// It is measuring.
-    Looks,
+    Observing,
     /// It cannot measure, with the reason.
     Unable(String),
     /// The measurements of the window.
-    Saw(Box<Seen>),
+    Observed(Box<Seen>),
 }
 
 /// Resources used on a machine.
@@ -59,9 +59,9 @@ pub fn observe(process: &str) -> io::Result<()> {
         Ok(looking) => looking,
         Err(why) => return channel.send(&ObserverMessage::Unable(why)),
     };
-    channel.send(&ObserverMessage::Looks)?;
+    channel.send(&ObserverMessage::Observing)?;
     let Some(window) = channel.receive()? else { return Ok(()) };
-    channel.send(&ObserverMessage::Saw(Box::new(looking.finish(window))))
+    channel.send(&ObserverMessage::Observed(Box::new(looking.finish(window))))
 }
 
 /// A measurement in progress.

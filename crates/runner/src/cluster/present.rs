@@ -216,10 +216,10 @@ impl JoinedNodes {
         &self,
         name: &str,
         spec: &RunSpec,
-        spoken: ProtocolPair,
+        protocol_pair: ProtocolPair,
         stop: &AtomicBool,
     ) -> Result<Hosted, RunError> {
-        Hosted::start(&self.cluster, name, spec, spoken, stop)
+        Hosted::start(&self.cluster, name, spec, protocol_pair, stop)
     }
 
     /// Starts the measurement of observers; `None` if the run has none.

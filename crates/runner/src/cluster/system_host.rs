@@ -54,7 +54,7 @@ pub struct SystemOrder {
     /// The specification of the run, as YAML.
     pub spec: String,
     /// Protocols of devices and of subscribers.
-    pub spoken: [String; 2],
+    pub protocol_pair: [String; 2],
     /// The log-in of clients, which the specification does not hold.
     pub login: Option<(String, String)>,
     /// Address of this machine at which clients reach it.
@@ -128,14 +128,14 @@ pub fn host_system() -> io::Result<()> {
 }
 
 fn start(order: SystemOrder) -> Result<(CheckedRun, Target), RunError> {
-    let SystemOrder { spec, spoken, login, address } = order;
+    let SystemOrder { spec, protocol_pair, login, address } = order;
     let login = login.map(|(user, password)| Credentials { user, password: Secret::new(password) });
     // A coordinator may start a built-in system here, and nothing else: other parts of its order are ignored.
-    let spec = system_order::of_system(&RunSpec::parse(&spec)?, spoken, login, address);
+    let spec = system_order::of_system(&RunSpec::parse(&spec)?, protocol_pair, login, address);
     system_order::check_order(&spec)?;
     let run = spec.check(&Host::this())?;
     run.check_installed()?;
-    let target = run.wanted.reach(run.spoken, None)?;
+    let target = run.wanted.reach(run.protocol_pair, None)?;
     Ok((run, target))
 }
 

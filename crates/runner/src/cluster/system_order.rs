@@ -11,11 +11,11 @@ use crate::system_node;
 
 /// What a node may start: a built-in system, with those settings that only a run has. All other parts of a specification (a program of the
 /// user, an image, files and variables of this machine, certificates) are removed, whatever their origin.
-pub fn of_system(spec: &RunSpec, spoken: [String; 2], login: Option<Credentials>, address: Ipv4Addr) -> RunSpec {
+pub fn of_system(spec: &RunSpec, protocol_pair: [String; 2], login: Option<Credentials>, address: Ipv4Addr) -> RunSpec {
     let TargetSpec { system, profile, transport, back_end, topology, limit, strict_defaults, .. } = spec.target.clone();
     let target =
         TargetSpec { system, profile, transport, back_end, topology, limit, strict_defaults, ..TargetSpec::default() };
-    let [publish, subscribe] = spoken;
+    let [publish, subscribe] = protocol_pair;
     let protocols =
         Protocols { publish_protocol: Some(publish), subscribe_protocol: Some(subscribe), ..Protocols::default() };
     let (user, password) = login.map(|login| (login.user, login.password)).unzip();
@@ -39,8 +39,8 @@ pub fn of_system(spec: &RunSpec, spoken: [String; 2], login: Option<Credentials>
 }
 
 /// Names of the protocols of a run's clients.
-pub fn names(spoken: ProtocolPair) -> [String; 2] {
-    [spoken.publish, spoken.subscribe].map(|side| side.capabilities.name.to_owned())
+pub fn names(protocol_pair: ProtocolPair) -> [String; 2] {
+    [protocol_pair.publish, protocol_pair.subscribe].map(|side| side.capabilities.name.to_owned())
 }
 
 /// Refuses an order that names something on the machine that would execute it.
@@ -68,8 +68,8 @@ mod tests {
     fn arrived(change: impl FnOnce(&mut RunSpec)) -> RunSpec {
         let mut spec = RunSpec::new("hello");
         change(&mut spec);
-        let spoken = ["mqtt5".to_owned(), "mqtt5".to_owned()];
-        of_system(&spec, spoken, None, Ipv4Addr::new(10, 0, 0, 9))
+        let protocol_pair = ["mqtt5".to_owned(), "mqtt5".to_owned()];
+        of_system(&spec, protocol_pair, None, Ipv4Addr::new(10, 0, 0, 9))
     }
 
     #[test]

@@ -54,11 +54,11 @@ impl<'scope> FaultInjector<'scope> {
         system: Option<&'env mut RunningSystem>,
         linked: Option<&'env Linked>,
     ) -> FaultInjector<'scope> {
-        let (begin, told) = mpsc::channel();
+        let (begin, window_start) = mpsc::channel();
         let faults = occurrences.len();
         let meant: Vec<bool> = occurrences.iter().map(meant).collect();
         let has_work = meant.contains(&true);
-        let work = move || Breaker { workload, system, linked, told }.inject(occurrences, &meant);
+        let work = move || Breaker { workload, system, linked, window_start }.inject(occurrences, &meant);
         let thread = has_work.then(|| scope.spawn(work));
         FaultInjector { begin, thread, faults }
     }
@@ -94,13 +94,13 @@ struct Breaker<'env> {
     system: Option<&'env mut RunningSystem>,
     linked: Option<&'env Linked>,
     /// Receives the start of the window; disconnects at the end of the run.
-    told: Receiver<u64>,
+    window_start: Receiver<u64>,
 }
 
 impl Breaker<'_> {
     fn inject(mut self, occurrences: &[Occurrence], meant: &[bool]) -> Vec<FaultTimes> {
         let mut all = vec![FaultTimes::default(); occurrences.len()];
-        let Ok(start_ns) = self.told.recv() else { return all };
+        let Ok(start_ns) = self.window_start.recv() else { return all };
         for ((occurrence, done), _) in occurrences.iter().zip(&mut all).zip(meant).filter(|(_, meant)| **meant) {
             let fault = &self.workload.faults[occurrence.fault];
             if self.wait(start_ns.saturating_add(occurrence.at_ns)) == Waited::Over {
@@ -130,7 +130,7 @@ impl Breaker<'_> {
             if left.is_zero() {
                 return Waited::Till;
             }
-            match self.told.recv_timeout(left) {
+            match self.window_start.recv_timeout(left) {
                 Err(RecvTimeoutError::Disconnected) => return Waited::Over,
                 // No further message has a meaning.
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}

@@ -51,10 +51,10 @@ pub fn planned(workload: &Workload, occurrences: &[Occurrence]) -> Arc<[PlannedF
 ///
 /// # Errors
 /// A system that pubmark does not start, clients whose connections belong to a library, or a group without a link.
-pub fn validate(workload: &Workload, spoken: ProtocolPair, wanted: &CheckedTarget) -> Result<(), RunError> {
+pub fn validate(workload: &Workload, protocol_pair: ProtocolPair, wanted: &CheckedTarget) -> Result<(), RunError> {
     workload.faults.iter().try_for_each(|fault| match fault.kind.scope() {
         Scope::System => of_system(fault, wanted),
-        Scope::Connections => of_connections(fault, spoken),
+        Scope::Connections => of_connections(fault, protocol_pair),
         Scope::Links => of_links(fault, workload),
     })
 }
@@ -84,8 +84,8 @@ fn of_system(fault: &Fault, wanted: &CheckedTarget) -> Result<(), RunError> {
     }
 }
 
-fn of_connections(fault: &Fault, spoken: ProtocolPair) -> Result<(), RunError> {
-    match [spoken.publish, spoken.subscribe].into_iter().find(|side| !side.breaks) {
+fn of_connections(fault: &Fault, protocol_pair: ProtocolPair) -> Result<(), RunError> {
+    match [protocol_pair.publish, protocol_pair.subscribe].into_iter().find(|side| !side.breaks) {
         None => Ok(()),
         Some(side) => Err(RunError::unsupported(format!(
             "`{}` breaks connections of pubmark's own, and clients over {} have none",

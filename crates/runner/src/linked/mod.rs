@@ -140,8 +140,8 @@ pub fn claim() -> Result<(), RunError> {
 }
 
 /// Whether devices open connections, and whether subscribers do.
-pub fn connect(spoken: ProtocolPair) -> [bool; 2] {
-    [spoken.publish, spoken.subscribe].map(|side| !side.capabilities.features.datagrams)
+pub fn connect(protocol_pair: ProtocolPair) -> [bool; 2] {
+    [protocol_pair.publish, protocol_pair.subscribe].map(|side| !side.capabilities.features.datagrams)
 }
 
 /// Networks of the groups behind links that other processes create: none can be entered here.

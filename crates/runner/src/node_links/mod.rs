@@ -52,8 +52,8 @@ pub struct LinksOnNodes {
 
 impl LinksOnNodes {
     /// The links of a plan whose clients use these protocols; `None` if no group is behind a link.
-    pub fn of(plan: &RunPlan, spoken: ProtocolPair, netem: Netem) -> Option<LinksOnNodes> {
-        let connects = linked::connect(spoken);
+    pub fn of(plan: &RunPlan, protocol_pair: ProtocolPair, netem: Netem) -> Option<LinksOnNodes> {
+        let connects = linked::connect(protocol_pair);
         linked::any(&plan.workload).then_some(LinksOnNodes { netem, connects, by_network: plan.by_network })
     }
 

@@ -22,7 +22,7 @@ impl EventStream {
             repetition: repetition.number(),
             repetitions: run.spec.repetitions,
             system: Some(run.system_name().to_owned()),
-            protocol: Some(run.spoken.publish.capabilities.name.to_owned()),
+            protocol: Some(run.protocol_pair.publish.capabilities.name.to_owned()),
             warmup_s,
             duration_s,
             ..self.beginning(repetition.folder(), &run.workload.name)

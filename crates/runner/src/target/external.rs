@@ -19,14 +19,14 @@ use crate::{brokerless, certificates};
 pub(super) fn external(
     url: &str,
     spec: &RunSpec,
-    spoken: ProtocolPair,
+    protocol_pair: ProtocolPair,
     login: Option<Credentials>,
     host: &Host,
 ) -> Result<CheckedTarget, RunError> {
-    let written = Written::parse(url, &spoken.publish.capabilities)?;
+    let written = Written::parse(url, &protocol_pair.publish.capabilities)?;
     let second = spec.target.subscribe_endpoint.as_deref();
-    if second.is_none() && spoken.second().is_none() && spoken.subscribe.capabilities.features.two_ports {
-        let can = &spoken.subscribe.capabilities;
+    if second.is_none() && protocol_pair.second().is_none() && protocol_pair.subscribe.capabilities.features.two_ports {
+        let can = &protocol_pair.subscribe.capabilities;
         let scheme = can.schemes.first().unwrap_or(&"");
         return Err(RunError::input(format!(
             "`{}` is one port of a system that has two over {}",
@@ -38,31 +38,33 @@ pub(super) fn external(
         )));
     }
     let subscribe = match second {
-        Some(url) => Written::parse(url, &spoken.subscribe.capabilities)?,
-        None => Written::parse(url, &spoken.subscribe.capabilities).map_err(|error| match spoken.second() {
-            Some(protocol) => RunError::from(error).hint(format!(
-                "subscribers speak {}: `--subscribe-endpoint {}://…` says where",
-                protocol.capabilities.name,
-                protocol.capabilities.schemes.first().unwrap_or(&"")
-            )),
-            None => RunError::from(error),
+        Some(url) => Written::parse(url, &protocol_pair.subscribe.capabilities)?,
+        None => Written::parse(url, &protocol_pair.subscribe.capabilities).map_err(|error| {
+            match protocol_pair.second() {
+                Some(protocol) => RunError::from(error).hint(format!(
+                    "subscribers speak {}: `--subscribe-endpoint {}://…` says where",
+                    protocol.capabilities.name,
+                    protocol.capabilities.schemes.first().unwrap_or(&"")
+                )),
+                None => RunError::from(error),
+            }
         })?,
     };
     let connection = &spec.connection;
     let checks = connection.tls_ca.is_some() || connection.tls_insecure || connection.tls_cert.is_some();
-    if connection.tls_cert.is_some() && spoken.publish.program.is_some() {
+    if connection.tls_cert.is_some() && protocol_pair.publish.program.is_some() {
         return Err(RunError::unsupported("`--tls-cert` is given, and a client program shows no certificate")
             .hint("leave `--tls-cert` and `--tls-key` out, or `--client` for pubmark's own clients"));
     }
     if checks && !written.encrypted && !subscribe.encrypted {
-        let can = &spoken.publish.capabilities;
+        let can = &protocol_pair.publish.capabilities;
         let over = can.features.websocket.filter(|_| written.upgrade.is_some());
         let encrypted = over.map(|over| over.schemes[1]).or(can.tls_schemes.first().copied()).unwrap_or("");
         let what = if connection.tls_cert.is_some() { "asked for" } else { "checked" };
         return Err(RunError::input(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
     }
-    for (written, protocol) in [(&written, spoken.publish), (&subscribe, spoken.subscribe)] {
+    for (written, protocol) in [(&written, protocol_pair.publish), (&subscribe, protocol_pair.subscribe)] {
         if (login.is_some() || written.credentials.is_some()) && !protocol.capabilities.features.log_in {
             let name = protocol.capabilities.name;
             return Err(RunError::input(format!("a log-in is given, and {name} has none")).hint("leave it out"));

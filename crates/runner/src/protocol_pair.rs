@@ -83,10 +83,10 @@ pub fn of_endpoint(endpoint: &str) -> Result<&'static Protocol, RunError> {
 }
 
 /// Notes for the user about a choice that the specification did not make.
-pub fn notes(spec: &RunSpec, workload: &Workload, spoken: ProtocolPair) -> Vec<String> {
+pub fn notes(spec: &RunSpec, workload: &Workload, protocol_pair: ProtocolPair) -> Vec<String> {
     let mut notes = vec![];
     let usual = protocols::PROTOCOLS[0].capabilities.name;
-    let chosen = spoken.publish.capabilities.name;
+    let chosen = protocol_pair.publish.capabilities.name;
     let is_asked = spec.protocols.protocol.is_some() || spec.protocols.publish_protocol.is_some();
     if let Some(system) = &spec.target.system
         && !is_asked
@@ -98,8 +98,10 @@ pub fn notes(spec: &RunSpec, workload: &Workload, spoken: ProtocolPair) -> Vec<S
         let reason = lacking.unwrap_or_else(|| format!("`{system}` does not speak {usual}"));
         notes.push(format!("{reason}: clients speak {chosen}"));
     }
-    let stands_in = spoken.publish.stands_in_for();
-    if let (None, Some(why), Some(version)) = (&spec.protocols.client, stands_in, spoken.publish.client_version()) {
+    let stands_in = protocol_pair.publish.stands_in_for();
+    if let (None, Some(why), Some(version)) =
+        (&spec.protocols.client, stands_in, protocol_pair.publish.client_version())
+    {
         notes.push(format!("clients are {version}: {why}"));
     }
     notes
