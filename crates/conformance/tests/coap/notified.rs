@@ -169,10 +169,10 @@ fn a_newer_notification_ends_the_fetch_of_an_older_one() {
     let body = payload(2, 1_024);
     harness.send_bytes(&response(Kind::Confirmable, Code::CONTENT, 2, request.token(), &options, &body));
     harness.receive();
-    let request = harness.receive();
+    let fetch = harness.receive();
     harness.send_bytes(&notification(&request, Kind::Confirmable, 3, 3, &payload(3, 24)));
     harness.peer.wait("the newer", |record| record.sequences(id) == [3]);
-    harness.reply(&request, Code::CONTENT, &[(number::BLOCK2, &block(1, false))], b"rest");
+    harness.reply(&fetch, Code::CONTENT, &[(number::BLOCK2, &block(1, false))], b"rest");
     harness.ignore(100);
     assert_count_eq!((harness.peer.record.sequences(id), harness.peer.record.foreign), (vec![3], 0));
 }
