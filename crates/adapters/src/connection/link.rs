@@ -290,8 +290,8 @@ impl Link {
         }
     }
 
-    /// The server has accepted the session, and each side gives signs of life unasked: the server gives up after a silence
-    /// of ours of `allowed_ms`, 0 for never, and has gone after one of its own of `idle_limit_ms`, 0 for never.
+    /// The server has accepted the session, and both sides send heartbeats. The server closes the connection if it receives
+    /// nothing for `allowed_ms`; the client does so after `idle_limit_ms`. 0 means no limit.
     pub fn opened_with_heartbeats(&mut self, shared: &mut Shared, allowed_ms: u64, idle_limit_ms: u64) {
         let ns = |ms: u64| if ms == 0 { u64::MAX / 4 } else { ms.saturating_mul(1_000_000).min(u64::MAX / 4) };
         self.opened(shared, 0);

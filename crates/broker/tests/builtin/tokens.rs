@@ -18,7 +18,7 @@ fn server() -> Server {
     Server::with(|settings| settings.tokens = TokenKey::new(SECRET))
 }
 
-/// A token that expires so many seconds from now.
+/// A token that expires after this number of seconds.
 fn token(secret: &[u8], lifetime_s: f64) -> Vec<u8> {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
     let encode = |text: &str| BASE64URL_NOPAD.encode(text.as_bytes());

@@ -43,7 +43,7 @@ fn a_message_without_a_body_is_whole_with_its_header() {
     let (id, mut script) = harness.consuming(subscriber("empty", "a", Qos::BestEffort));
     script.send_bytes(&[deliver(1, 1), content_header(0), message(2, 5)].concat());
     harness.peer.wait("the second", |record| record.sequences(id) == [5]);
-    assert_count_eq!(harness.peer.record.foreign, 1, "no message of ours has no header");
+    assert_count_eq!(harness.peer.record.foreign, 1, "a message without a header is foreign");
 }
 
 #[test]

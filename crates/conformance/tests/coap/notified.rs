@@ -112,7 +112,7 @@ fn garbage_and_cut_notifications_leave_the_session_as_it_is() {
         harness.send_bytes(&whole[..length]);
     }
     harness.send_bytes(&[0x40, 0x45, 0, 9, 0xff]);
-    assert!(harness.receive().is_empty(Kind::Reset, 9), "who waits for an acknowledgement is told");
+    assert!(harness.receive().is_empty(Kind::Reset, 9), "the sender of a confirmable message gets a Reset");
     harness.send_bytes(&[0x40, 1, 0, 8]);
     assert!(harness.receive().is_empty(Kind::Reset, 8), "we serve nobody");
     harness.send_bytes(&[0x40, 0, 0, 7]);
