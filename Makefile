@@ -10,7 +10,7 @@ IMAGE_FEATURES := cluster,serve,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
 TEST_PACKAGES := binutils chromium chromium-driver iproute2 mosquitto mosquitto-clients openssl redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv libfastrtps-dev nodejs npm podman runc netavark openssh-client openssh-server prometheus prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.
-SLOW_PACKAGES := musl-tools podman-compose catatonit rabbitmq-server maven default-jdk-headless
+SLOW_PACKAGES := musl-tools catatonit rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
 TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
@@ -83,6 +83,7 @@ test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, Hi
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
 	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 --test zenoh --test dds_peers --test documents -- --ignored
 	$(MAKE) image ENGINE=podman
+	@sh .ci/install-clients compose
 	$(CARGO) test --workspace --test e2e -- --ignored --nocapture
 	$(CARGO) test --workspace --test truth -- --ignored
 	CARGO="$(CARGO)" .ci/kernel-netem target/debug/pubmark

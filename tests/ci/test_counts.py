@@ -11,7 +11,7 @@ NOT_REPEATED = ("/tests/truth/", "/tests/bars/", "/tests/fuzz/")
 PLAIN = re.compile(r"(?<![\w!])(?:debug_)?assert(?:_eq|_ne)?!\s*[(\[{]")
 # A count by its name in the record (`["lost"]`, `count("lost")`) or as a field of a structure.
 NAMES = ("offered|sent|skipped_planned|skipped_disconnected|refused|unsent|expected|delivered|delivered_after_refusal|lost|unknown|"
-         "duplicated|out_of_order|overlap|absent|foreign|corrupt|truncated|silent|unmet")
+         "duplicated|out_of_order|overlap|absent|foreign|corrupt|truncated|silent|unreached")
 COUNT = re.compile(rf'"(?:{NAMES})"|\.(?:{NAMES})\b(?!\()')
 # A bound that the clock moves is no count (`> 100`, `(30..50).contains(&…)`); nor are words, or that a node was lost at all.
 OTHERWISE = re.compile(r'[<>]|!=|assert_ne!|\.contains\(|\.is_null\(|\.is_string\(')

@@ -53,8 +53,8 @@ pub fn run(_: &()) -> Result<LinkCost, String> {
         ..LinkCost::default()
     };
     let last = network.stop().map_err(|error| error.to_string())?;
-    if last.unasked_drops() > 0 {
-        return Err(format!("round trips lost {} packets", last.unasked_drops()));
+    if last.unexpected_drops() > 0 {
+        return Err(format!("round trips lost {} packets", last.unexpected_drops()));
     }
     found.realtime = last.snapshot.realtime;
     for rate in RATES {
@@ -139,6 +139,6 @@ fn offer(rate: u32) -> Result<Option<f64>, String> {
     }
     let received = counting.join().map_err(|_| "the receiver ended")?;
     let last = network.stop().map_err(|error| error.to_string())?;
-    let is_complete = last.unasked_drops() == 0 && received == sent;
+    let is_complete = last.unexpected_drops() == 0 && received == sent;
     Ok(is_complete.then(|| last.snapshot.cpu_ns as f64 / sent.max(1) as f64))
 }

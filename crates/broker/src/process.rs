@@ -76,6 +76,21 @@ pub enum ProcessError {
     },
 }
 
+impl ProcessError {
+    /// Whether an option, or a file that it names, is the reason: nothing was started.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            ProcessError::Option { .. }
+            | ProcessError::Value { .. }
+            | ProcessError::Half { .. }
+            | ProcessError::Secret { .. }
+            | ProcessError::ShortSecret { .. }
+            | ProcessError::Broker(BrokerError::Tls(_)) => true,
+            ProcessError::Broker(_) | ProcessError::System { .. } => false,
+        }
+    }
+}
+
 /// Runs the built-in broker until SIGTERM or SIGINT comes or the thread that started this process ends.
 /// Prints `listening ADDRESS:PORT` to `output` once clients can connect, and `statistics {…}` (JSON) at the end.
 ///

@@ -88,7 +88,7 @@ fn of_recovery(limit: Duration, record: Option<&Record>, end: &End) -> Objective
 
 fn judge_recovery(found: &mut Objective, limit_s: f64, fault: &FaultRow) {
     let (Some(done_at_s), true) = (fault.done_at_s, fault.connections.lost > 0) else { return };
-    match fault.connections.all_back_s {
+    match fault.connections.all_reconnected_s {
         Some(took_s) => {
             (found.lower, found.upper) = (Some(took_s), Some(took_s));
             found.measured = Some(numbers::seconds(took_s));
@@ -96,7 +96,7 @@ fn judge_recovery(found: &mut Objective, limit_s: f64, fault: &FaultRow) {
         }
         None => {
             let watched_s = fault.until_s - done_at_s;
-            let back = fault.connections.back + fault.connections.left;
+            let back = fault.connections.reconnected + fault.connections.planned;
             found.lower = Some(watched_s);
             found.measured = Some(format!(
                 "{back} of {} clients back after {}",
@@ -158,9 +158,9 @@ mod tests {
     #[test]
     fn recovery_is_the_time_until_all_clients_are_back() {
         use ObjectiveOutcome::{Missed, NotMeasured, Passed, Undecided};
-        let of = |all_back_s: Option<f64>, lost: u64, until_s: f64| {
+        let of = |all_reconnected_s: Option<f64>, lost: u64, until_s: f64| {
             let mut record = sample::record();
-            let connections = FaultConnections { lost, all_back_s, ..FaultConnections::default() };
+            let connections = FaultConnections { lost, all_reconnected_s, ..FaultConnections::default() };
             let fault = FaultRow { done_at_s: Some(2.0), until_s, connections, ..FaultRow::default() };
             record.conditions.faults = Some(FaultFigures { faults: vec![fault], ..FaultFigures::default() });
             outcomes(Phase::Recovery, Some(&record), &COUNTS)

@@ -90,7 +90,7 @@ impl Headroom {
     }
 
     fn of(record: &CapacityRecord, folder: String) -> Headroom {
-        let answer = &record.answer;
+        let answer = &record.result;
         let at = |rate: Option<f64>| {
             record.trials.iter().find(|trial| Some(trial.offered_per_s) == rate).map(|trial| trial.factor)
         };

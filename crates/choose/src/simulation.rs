@@ -64,7 +64,7 @@ fn margin(share: f64) -> f64 {
 }
 
 #[test]
-fn a_candidate_that_qualifies_is_seldom_said_to_fail() {
+fn a_qualifying_candidate_rarely_fails() {
     for (noise, stated) in [(0.0, 0.0), (0.05, 0.001_1), (NOISE, ERROR)] {
         let ([qualifies, fails, undecided], runs) = shares(&[noise; 4]);
         assert!(fails <= stated + margin(stated), "noise {noise}: {fails} fail");
@@ -74,7 +74,7 @@ fn a_candidate_that_qualifies_is_seldom_said_to_fail() {
 }
 
 #[test]
-fn a_candidate_that_fails_is_seldom_said_to_qualify() {
+fn a_failing_candidate_rarely_qualifies() {
     for objective in 0..4 {
         let mut chances = [NOISE; 4];
         chances[objective] = 1.0 - NOISE;
@@ -120,7 +120,7 @@ fn latencies_with_noise_and_intervals_are_placed_right() {
                         return ObjectiveOutcome::Passed;
                     }
                     let figure = Some(p99(draws, run, median_us));
-                    Objective::from(&Judged { clause, figure, answer: clause.answer(figure) }).outcome
+                    Objective::from(&Judged { clause, figure, outcome: clause.judge(figure) }).outcome
                 };
                 race(1, outcome).0 == wrong
             })

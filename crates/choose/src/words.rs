@@ -151,7 +151,7 @@ pub fn machine(choice: &Choice) -> String {
 pub fn what(candidate: &CandidateResult) -> Option<String> {
     let system = candidate.system.as_ref()?;
     let protocol = candidate.protocol.as_ref().map_or_else(String::new, |protocol| format!(" over {protocol}"));
-    let limits = system.limits.as_ref().map_or_else(String::new, |limits| format!(", {}", limits.asked));
+    let limits = system.limits.as_ref().map_or_else(String::new, |limits| format!(", {}", limits.requested));
     Some(format!("{}{protocol}{limits}", system_name(system)))
 }
 

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_valid_from_yesterday_for_as_long_as_was_asked() {
+    fn certificates_are_valid_from_yesterday_for_the_requested_time() {
         let home = tempfile::tempdir().unwrap();
         let now_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
         make(home.path(), 30).unwrap();

@@ -2,7 +2,7 @@
 //! `Join`.
 
 /// Version of this protocol; both ends must have the same.
-pub const SCHEMA: u32 = 8;
+pub const SCHEMA: u32 = 9;
 
 /// Largest message that either end accepts, bytes: a piece of the tunnel and its envelope.
 pub const LARGEST_BYTES: usize = 1 << 20;
@@ -382,7 +382,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_said_is_understood(number in any::<u32>(), bytes in prop::collection::vec(any::<u8>(), 0..100), origin_ns in any::<u64>()) {
+        fn messages_are_understood(number in any::<u32>(), bytes in prop::collection::vec(any::<u8>(), 0..100), origin_ns in any::<u64>()) {
             for said in [NodeMessage::Piece(Piece { number, bytes: bytes.clone() }), NodeMessage::Ask(Ask { origin_ns }), NodeMessage::Ended(Ended { number, why: String::new() })] {
                 let message = FromNode { message: Some(said) };
                 prop_assert_eq!(FromNode::decode(&message.encode_to_vec()[..]), Ok(message));

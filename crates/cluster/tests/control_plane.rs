@@ -214,7 +214,7 @@ fn many_nodes_join_and_answer_together() {
 }
 
 #[test]
-fn a_node_that_stalls_delays_nobody() {
+fn a_node_that_stalls_does_not_delay_the_others() {
     let bed = Bed::new(5, 1);
     let mut workers: Vec<UnixStream> = (0..5).map(|node| bed.begin(node)).collect();
     let began = Instant::now();
@@ -266,7 +266,7 @@ fn a_node_is_noticed_soon_however_it_goes() {
 }
 
 #[test]
-fn nobody_is_called_lost_while_all_cores_are_busy() {
+fn no_node_counts_as_lost_while_all_cores_are_busy() {
     let seconds = std::env::var("PUBMARK_BUSY_S").map_or(6, |seconds| seconds.parse().unwrap());
     let bed = Bed::new(5, 1);
     let _workers: Vec<UnixStream> = (0..5).map(|node| bed.begin(node)).collect();

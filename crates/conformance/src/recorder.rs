@@ -106,7 +106,7 @@ pub struct Recorder {
     /// New tokens that were taken on open connections.
     pub reauthenticated: usize,
     /// Arrivals that no filter of their session chose.
-    pub passed_over: usize,
+    pub discarded: usize,
     /// Arrivals that are no messages of the suite.
     pub foreign: usize,
     /// Sizes of those that contain only zeros: payloads too small for a header.
@@ -196,7 +196,7 @@ impl Sink for Recorder {
             events::Event::Secured(_) => return,
             events::Event::Reauthenticated => return self.reauthenticated += 1,
             events::Event::Withheld(_) => return self.withheld += 1,
-            events::Event::PassedOver => return self.passed_over += 1,
+            events::Event::Discarded => return self.discarded += 1,
             events::Event::Missed(messages) => return self.missed += messages,
             events::Event::Misreported(misreport) => return self.misreports.push(misreport),
             // Each of its sessions reports this as the cause of its end.

@@ -155,7 +155,7 @@ fn refusal(certificate: &Path, key: &Path) -> String {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named_with_what_is_wrong() {
+fn unusable_files_are_named_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let own = Certificates::make(folder.path(), "own");
     let other = Certificates::make(folder.path(), "other");

@@ -7,7 +7,7 @@ use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Value, json};
 
 use crate::yaml;
-use crate::{CREDENTIALS, Deployment, File, LINK_CAPABILITIES, SystemContainer, TUNNELS, USER};
+use crate::{CREDENTIALS, Deployment, File, LINK_CAPABILITIES, OBSERVER, SystemContainer, TUNNELS, USER};
 
 /// The Compose file, and folders beside it.
 pub fn files(deployment: &Deployment) -> Vec<File> {
@@ -41,7 +41,7 @@ fn compose(deployment: &Deployment) -> Value {
         }),
     );
     services.extend(nodes(deployment));
-    if let Some(SystemContainer { rendered: system, limits, .. }) = &deployment.system {
+    if let Some(SystemContainer { rendered: system, limits, observed, .. }) = &deployment.system {
         let mut service = json!({
             "image": system.image,
             "command": system.arguments,
@@ -54,9 +54,29 @@ fn compose(deployment: &Deployment) -> Value {
         if let Some(user) = &system.user {
             service["user"] = json!(user);
         }
+        if *observed {
+            service["container_name"] = json!(deployment.part("system"));
+            services.insert("observer".to_owned(), observer(deployment));
+        }
         services.insert("system".to_owned(), with_limits(service, limits.as_ref()));
     }
     json!({"name": deployment.name, "services": services})
+}
+
+/// A service that measures CPU and memory of the system. It shares the process namespace of the system's container, which has a
+/// fixed name because podman-compose cannot refer to the namespace of a service.
+fn observer(deployment: &Deployment) -> Value {
+    json!({
+        "image": deployment.image,
+        "command": deployment.observer_words("coordinator"),
+        "user": OBSERVER.to_string(),
+        "read_only": true,
+        "cap_drop": ["ALL"],
+        "tmpfs": ["/tmp"],
+        "volumes": [format!("./node:{CREDENTIALS}:ro")],
+        "depends_on": ["system", "coordinator"],
+        "pid": format!("container:{}", deployment.part("system")),
+    })
 }
 
 /// One service for each set of nodes with equal labels; a single service if no node has labels.

@@ -6,22 +6,20 @@
 //! emulate links. All but the system's pod have a read-only root file system as well.
 
 use pubmark_cluster::credentials::Files;
-use pubmark_runner::POD;
 use pubmark_runner::spec::Netem;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    COORDINATOR_PORT, CREDENTIALS, Deployment, File, LINK_CAPABILITIES, RESULTS, SystemContainer, TUNNELS, USER, yaml,
+    COORDINATOR_PORT, CREDENTIALS, Deployment, File, LINK_CAPABILITIES, OBSERVER, RESULTS, SystemContainer, TUNNELS,
+    USER, yaml,
 };
 
 /// The cluster removes ended Jobs after this time, with their pods and logs.
 const REMOVED_AFTER_S: u64 = 3600;
 /// Time from a termination signal to the coordinator's end: it ends its run, writes the record and waits for a collector.
 const GRACE_S: u64 = 60;
-/// User ID of the observer; no other container uses it.
-const OBSERVER: u32 = USER - 1;
 /// CPU limit of the observer, which takes four samples a second.
 const OBSERVER_CPU: f64 = 0.1;
 const OBSERVER_BYTES: u64 = 128_000_000;
@@ -278,8 +276,7 @@ fn system_container(container: &SystemContainer) -> Value {
 /// A container that measures CPU and memory of the system beside it. It shares the process namespace of the system. Its user
 /// ID differs from the system's, so that neither container can signal the other.
 fn observer_container(deployment: &Deployment) -> Value {
-    let mut words = deployment.join_words(&deployment.part("coordinator"));
-    words.extend(["--name", "observer", "--observe", POD].map(str::to_owned));
+    let words = deployment.observer_words(&deployment.part("coordinator"));
     let limits = deployment.coordinator_limits.as_ref().map(|_| ResourceLimits {
         requested: String::new(),
         cpu: Some(OBSERVER_CPU),

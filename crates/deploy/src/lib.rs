@@ -30,7 +30,7 @@ use pubmark_model::secret::Secret;
 use pubmark_model::workload::Workload;
 use pubmark_record::record::LimitInfo;
 use pubmark_runner::spec::{Connection, Netem, PlacedSystem};
-use pubmark_runner::{ErrorKind, Host, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
+use pubmark_runner::{ErrorKind, Host, POD, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
 use pubmark_systems::Definition;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
@@ -48,6 +48,8 @@ const SPEC_FILE: &str = "run.yaml";
 const PASSWORD_FILE: &str = "password";
 /// User ID of pubmark's containers; no machine has an account with this ID.
 const USER: u32 = 65_532;
+/// User ID of the observer; no other container uses it.
+const OBSERVER: u32 = USER - 1;
 /// Capabilities that a node needs to emulate links: to create namespaces and interfaces in them, and real-time priority for
 /// the emulator.
 const LINK_CAPABILITIES: [&str; 3] = ["NET_ADMIN", "SYS_ADMIN", "SYS_NICE"];
@@ -73,7 +75,7 @@ pub struct SystemContainer {
     pub profile: String,
     /// Its resource limits.
     pub limits: Option<ResourceLimits>,
-    /// An observer container beside it measures its CPU and memory. In Kubernetes only.
+    /// An observer container beside it measures its CPU and memory.
     pub observed: bool,
 }
 
@@ -158,14 +160,14 @@ impl Deployment {
             let SystemContainer { rendered, profile, limits, observed } = system;
             spec.target.endpoint = Some(format!("{}://{host}:{}", rendered.scheme, rendered.port));
             let limits = limits.as_ref().map(|limits| LimitInfo {
-                asked: limits.requested.clone(),
+                requested: limits.requested.clone(),
                 cpu: limits.cpu,
                 memory_bytes: limits.memory_bytes,
                 held_by: "container".to_owned(),
                 ..LimitInfo::default()
             });
             spec.target.placed = Some(PlacedSystem { image: rendered.image.clone(), profile: profile.clone(), limits });
-            is_observed = *observed && kind == Kind::Kubernetes;
+            is_observed = *observed;
         }
         spec.nodes.observers = is_observed.then_some(1);
         // The image does not contain the file of a definition: the record then has the endpoint only.
@@ -238,6 +240,13 @@ impl Deployment {
     fn coordinator_words(&self) -> Vec<String> {
         let spec = format!("{CREDENTIALS}/{SPEC_FILE}");
         ["run", &spec, "--out", "/tmp/runs", "--json", "--quiet"].map(str::to_owned).to_vec()
+    }
+
+    /// Arguments of an observer of the system, in a container that shares the system's process namespace.
+    fn observer_words(&self, coordinator: &str) -> Vec<String> {
+        let mut words = self.join_words(coordinator);
+        words.extend(["--name", "observer", "--observe", POD].map(str::to_owned));
+        words
     }
 
     /// Arguments of a node or an observer.

@@ -35,7 +35,7 @@ pub struct Order {
     pub system_image: Option<String>,
     /// Configuration profile of the system.
     pub profile: String,
-    /// An observer container measures CPU and memory of the system. In Kubernetes only.
+    /// An observer container measures CPU and memory of the system.
     pub observed: bool,
     /// Resource limits of the system.
     pub system_limits: Option<ResourceLimits>,

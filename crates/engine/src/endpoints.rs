@@ -26,8 +26,13 @@ pub struct Endpoints {
 enum Assignment {
     /// In turn.
     InTurn,
-    /// By the client's group, if networks decide: the endpoint of each device group, and of each subscriber group.
-    ByGroup([Vec<u16>; 2]),
+    /// By the client's group and node, if networks decide.
+    ByGroup {
+        /// The endpoint of each device group, and of each subscriber group, on the first node; 0 without a network.
+        groups: [Vec<u16>; 2],
+        /// Number of endpoints that each node has beside the first one, which is the machine's.
+        of_node: u16,
+    },
     /// By the client's node.
     ByNode(Vec<u16>),
 }
@@ -50,14 +55,15 @@ impl Endpoints {
         })
     }
 
-    /// One endpoint for each network, with the index of the endpoint of each device group and of each subscriber group.
-    /// `None` if a group's index is out of range.
-    pub fn by_group(endpoints: Vec<Endpoint>, groups: [Vec<u16>; 2]) -> Option<Endpoints> {
-        let fits = groups.iter().flatten().all(|place| usize::from(*place) < endpoints.len());
+    /// The endpoint of the machine, then one for each network: first those of the first node, `of_node` for each. `groups`
+    /// has the index of the endpoint of each device group and of each subscriber group on the first node; 0 for a group
+    /// without a network. `None` if a group's index is out of range.
+    pub fn by_group(endpoints: Vec<Endpoint>, groups: [Vec<u16>; 2], of_node: u16) -> Option<Endpoints> {
+        let fits = groups.iter().flatten().all(|place| *place <= of_node && usize::from(*place) < endpoints.len());
         fits.then(|| Endpoints {
             endpoints: endpoints.into(),
             independent: false,
-            assignment: Assignment::ByGroup(groups),
+            assignment: Assignment::ByGroup { groups, of_node },
         })
     }
 
@@ -98,7 +104,7 @@ impl Endpoints {
         let last = read.endpoints.len();
         let places = match &read.assignment {
             Assignment::InTurn => vec![],
-            Assignment::ByGroup(groups) => groups.concat(),
+            Assignment::ByGroup { groups, .. } => groups.concat(),
             Assignment::ByNode(nodes) => nodes.clone(),
         };
         let most = if read.independent { MOST_INDEPENDENT } else { usize::from(u16::MAX) };
@@ -143,7 +149,11 @@ impl Endpoints {
     fn of_client(&self, side: usize, group: u16, node: u16) -> Option<u16> {
         match &self.assignment {
             Assignment::InTurn => None,
-            Assignment::ByGroup(groups) => groups[side].get(usize::from(group)).copied(),
+            Assignment::ByGroup { groups, of_node } => {
+                let place = *groups[side].get(usize::from(group))?;
+                let more = if place == 0 { 0 } else { node.checked_mul(*of_node)? };
+                place.checked_add(more).filter(|place| usize::from(*place) < self.endpoints.len())
+            }
             Assignment::ByNode(nodes) => nodes.get(usize::from(node)).copied(),
         }
     }
@@ -232,10 +242,10 @@ mod tests {
 
     #[test]
     fn with_endpoints_by_network_a_group_has_that_of_its_network() {
-        let endpoints = Endpoints::by_group(vec![endpoint(1), endpoint(2)], [vec![1], vec![0]]).unwrap();
+        let endpoints = Endpoints::by_group(vec![endpoint(1), endpoint(2)], [vec![1], vec![0]], 1).unwrap();
         assert!((0..3).all(|number| endpoints.of_device(&device(number), 0) == 1));
         assert_eq!(endpoints.of_subscriber(&subscriber(1), 0), 0..1);
-        assert!(Endpoints::by_group(vec![endpoint(1)], [vec![1], vec![]]).is_none());
+        assert!(Endpoints::by_group(vec![endpoint(1)], [vec![1], vec![]], 1).is_none());
     }
 
     #[test]

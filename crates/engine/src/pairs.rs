@@ -44,8 +44,9 @@ impl Pairs {
         let loss = if self.expected == 0 { 0.0 } else { self.missing as f64 / self.expected as f64 };
         // The probability that a pair loses all its messages, times the number of pairs.
         let is_explained = |expected: u64| loss.powf(expected as f64) * self.all as f64 >= CHANCE;
-        let unmet = self.silent.iter().filter(|(expected, _)| !is_explained(**expected)).map(|(_, pairs)| pairs).sum();
-        PairCounts { all: self.all, silent: self.silent.values().sum(), unmet, probed: None }
+        let unreached =
+            self.silent.iter().filter(|(expected, _)| !is_explained(**expected)).map(|(_, pairs)| pairs).sum();
+        PairCounts { all: self.all, silent: self.silent.values().sum(), unreached, probed: None }
     }
 }
 
@@ -59,8 +60,8 @@ mod tests {
             let (expected, delivered) = (*expected, *delivered);
             all.enter(&Delivery { expected, delivered, lost: expected - delivered, ..Delivery::default() }, || false);
         }
-        let PairCounts { all, silent, unmet, .. } = all.counts();
-        (all, silent, unmet)
+        let PairCounts { all, silent, unreached, .. } = all.counts();
+        (all, silent, unreached)
     }
 
     #[test]

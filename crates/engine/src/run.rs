@@ -213,7 +213,8 @@ impl RunDriver<'_> {
             self.observer.progress(Phase::Connect, elapsed, None, &totals);
             if over_ns.is_none() && (totals.reached >= wanted || elapsed > probes::LIMIT) {
                 over_ns = Some(now_ns);
-                self.probed = Some(ProbedPairs { wanted, met: totals.reached, ms: elapsed.as_millis() as u64 });
+                self.probed =
+                    Some(ProbedPairs { expected: wanted, reached: totals.reached, ms: elapsed.as_millis() as u64 });
             }
             if self.stop.load(Relaxed) || self.worker.has_failed() {
                 return false;

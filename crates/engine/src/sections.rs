@@ -196,6 +196,7 @@ pub fn connections(plan: &RunPlan, outcome: &Outcome) -> Connections {
         tls_failed: counters.tls_failed,
         dropped: counters.dropped,
         retried: counters.retried,
+        never_connected: Some(counters.never_connected),
         planned_leaves: counters.planned_leaves,
         subscriptions_refused: counters.subscriptions_refused,
         causes,

@@ -247,6 +247,8 @@ pub struct Counters {
     pub secured: Vec<AgreedOn>,
     /// Connects repeated.
     pub retried: u64,
+    /// Sessions that should have been connected and never were.
+    pub never_connected: u64,
     /// Planned disconnects.
     pub planned_leaves: u64,
     /// Subscriptions refused.
@@ -270,7 +272,7 @@ pub struct Counters {
     /// Measured messages that their senders did not send, because no remote reader had subscribed to them.
     pub withheld: u64,
     /// Messages that arrived and that match no filter of their session.
-    pub passed_over: u64,
+    pub discarded: u64,
     /// Wills that arrived, counted once for each audience that received one.
     pub wills: u64,
     /// Connections whose server does not accept topic aliases, although they were requested.
@@ -334,6 +336,7 @@ impl Counters {
         self.dropped += other.dropped;
         other.secured.into_iter().for_each(|agreed| self.count_agreed(agreed));
         self.retried += other.retried;
+        self.never_connected += other.never_connected;
         self.planned_leaves += other.planned_leaves;
         self.subscriptions_refused += other.subscriptions_refused;
         self.granted_lower += other.granted_lower;
@@ -347,7 +350,7 @@ impl Counters {
         self.corrupt += other.corrupt;
         self.wills_due += other.wills_due;
         self.withheld += other.withheld;
-        self.passed_over += other.passed_over;
+        self.discarded += other.discarded;
         self.wills += other.wills;
         self.topic_alias_refused += other.topic_alias_refused;
         self.resent += other.resent;

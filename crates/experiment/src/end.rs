@@ -29,7 +29,7 @@ pub fn measured(outcome: &RunOutcome) -> End {
     let fails = |kind, text: String| End::Fails { kind, code: None, text };
     let kills = record.cost.limits.and_then(|limits| limits.out_of_memory_kills).unwrap_or(0);
     if kills > 0 {
-        let limit = record.system.limits.as_ref().map_or("", |limits| limits.asked.as_str());
+        let limit = record.system.limits.as_ref().map_or("", |limits| limits.requested.as_str());
         return fails(FailureKind::OutOfMemory, format!("OOM-killed ({limit})"));
     }
     if let Some(ended) = &outcome.system_ended {

@@ -175,7 +175,7 @@ fn flood(name: &str, receiver: &Namespace, sender: &Namespace, address: IpAddr, 
         let packets = last.snapshot.links[0].up.arrived.packets.max(1);
         print!(
             "; unasked drops {}, {} ns CPU a packet, SCHED_FIFO {}",
-            last.unasked_drops(),
+            last.unexpected_drops(),
             last.snapshot.cpu_ns / packets,
             last.snapshot.realtime
         );
@@ -277,7 +277,7 @@ fn main() {
     socket_making(&star, 1);
     socket_making(&star, 8);
     let last = star.stop().unwrap();
-    println!("unasked drops so far: {}", last.unasked_drops());
+    println!("unexpected drops so far: {}", last.unexpected_drops());
     flood("UDP 64 B over loopback", &core, &core, loopback, None);
     flood("UDP 64 B over veth", &left, &right, [198, 18, 0, 1].into(), None);
     let star = watched_network(1);

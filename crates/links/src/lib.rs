@@ -1,7 +1,7 @@
 //! Emulation of network links that `pubmark_model::link` describes, on one machine.
 //!
 //! Start with [`network::Network`]: the system's namespace (*core*), a namespace for each group, and one thread that forwards
-//! packets between them. [`direction::Direction`] decides what happens to each packet, on virtual time;
+//! packets between them. [`direction::OneWayLink`] decides what happens to each packet, on virtual time;
 //! [`namespace::Namespace`] is where sockets, threads and processes are made. The other back end, the kernel's own emulation,
 //! is in `wires` and [`netem`]. Design: `docs/explanation/links.md`.
 
@@ -27,19 +27,19 @@ pub use netlink::{InterfaceCounters, Message};
 
 /// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Way {
+pub enum Direction {
     /// From the group to the system.
     Up,
     /// From the system to the group.
     Down,
 }
 
-impl Way {
+impl Direction {
     /// The other direction.
-    pub fn back(self) -> Way {
+    pub fn opposite(self) -> Direction {
         match self {
-            Way::Up => Way::Down,
-            Way::Down => Way::Up,
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pubmark_model::link::{Conditions, Link};
 
-use crate::Way;
+use crate::Direction;
 use crate::addresses::{self, CORE_V4, CORE_V6, MOST_ADDRESSES, MOST_GROUPS, PREFIX_V4, PREFIX_V6};
 use crate::error::LinkError;
 use crate::namespace::Namespace;
@@ -111,7 +111,7 @@ pub struct Final {
 impl Final {
     /// Packets that were lost though no condition requires it: in the interfaces, in the emulator's memory, at the receivers'
     /// kernels. A run with any is invalid.
-    pub fn unasked_drops(&self) -> u64 {
+    pub fn unexpected_drops(&self) -> u64 {
         let interfaces = self.groups.iter().chain(&self.core).chain(&self.between);
         let dropped: u64 = interfaces.map(InterfaceCounters::dropped).sum();
         let links = self.snapshot.links.iter().flat_map(|link| [&link.up, &link.down]);
@@ -225,9 +225,9 @@ impl Network {
     }
 
     /// Other conditions for one direction, from now until the link's next step.
-    pub fn set(&self, group: usize, way: Way, conditions: Conditions) -> Result<(), LinkError> {
+    pub fn set(&self, group: usize, direction: Direction, conditions: Conditions) -> Result<(), LinkError> {
         self.check_group(group)?;
-        self.command(Command::Set(group, way, conditions))
+        self.command(Command::Set(group, direction, conditions))
     }
 
     /// Cuts a group off, or lets it back: a fault, whatever its link's conditions are.
@@ -245,10 +245,12 @@ impl Network {
     }
 
     /// Packets that are on one direction of a group's link now; none of a group that there is not.
-    pub fn waiting(&self, group: usize, way: Way) -> u64 {
+    pub fn waiting(&self, group: usize, direction: Direction) -> u64 {
         match &self.carrier {
-            Carrier::Star(star) => star.snapshot().links.get(group).map_or(0, |link| link.of(way).waiting.packets),
-            Carrier::Wires(wires) if group < self.groups.len() => wires.waiting(group, way),
+            Carrier::Star(star) => {
+                star.snapshot().links.get(group).map_or(0, |link| link.of(direction).waiting.packets)
+            }
+            Carrier::Wires(wires) if group < self.groups.len() => wires.waiting(group, direction),
             Carrier::Wires(_) => 0,
         }
     }

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use common::{core_socket, delayed, group_socket, network, network_of, settings, stop};
-use pubmark_links::Way;
+use pubmark_links::Direction;
 use pubmark_links::network::Network;
 use pubmark_links::star::{Observer, Passage};
 use pubmark_model::link::{Conditions, Loss, Rate};
@@ -256,13 +256,13 @@ fn malformed_packets_are_counted_and_do_no_harm() {
     assert_eq!(last.snapshot.strays.malformed, 0);
 }
 
-/// Reports each packet: (last byte, group, way, in, out).
-struct Reporter(std::sync::mpsc::Sender<(u8, usize, Way, u64, u64)>);
+/// Reports each packet: (last byte, group, direction, in, out).
+struct Reporter(std::sync::mpsc::Sender<(u8, usize, Direction, u64, u64)>);
 
 impl Observer for Reporter {
     fn passed(&mut self, passage: Passage<'_>) {
         let last = passage.packet.last().copied().unwrap_or_default();
-        let _ = self.0.send((last, passage.group, passage.way, passage.in_ns, passage.out_ns));
+        let _ = self.0.send((last, passage.group, passage.direction, passage.in_ns, passage.out_ns));
     }
 }
 
@@ -281,12 +281,12 @@ fn an_observer_sees_each_packet_on_each_link() {
         own.send_to(&[number], target.local_addr().unwrap()).unwrap();
         target.recv(&mut [0; 10]).unwrap();
         let next = || reports.recv_timeout(common::PATIENCE).unwrap();
-        let (seen, group, way, in_ns, out_ns) = next();
-        assert_eq!((seen, group, way), (number, 0, Way::Up));
+        let (seen, group, direction, in_ns, out_ns) = next();
+        assert_eq!((seen, group, direction), (number, 0, Direction::Up));
         assert!(in_ns >= before && out_ns >= in_ns + 3_000_000, "{before} {in_ns} {out_ns}");
         if number == 2 {
-            let (seen, group, way, second_ns, out_ns) = next();
-            assert_eq!((seen, group, way), (number, 1, Way::Down));
+            let (seen, group, direction, second_ns, out_ns) = next();
+            assert_eq!((seen, group, direction), (number, 1, Direction::Down));
             assert_eq!(second_ns, in_ns + 3_000_000, "the second link counts from the first one's due time");
             assert!(out_ns >= second_ns + 7_000_000);
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{core_socket, delayed, group_socket, settings};
 use pubmark_links::network::{BackEnd, Network, Settings};
 use pubmark_links::verify::{Outcome, Property, verify};
-use pubmark_links::{Way, privilege};
+use pubmark_links::{Direction, privilege};
 use pubmark_model::link::{Conditions, Delay, Distribution, Loss, Rate, Step};
 use pubmark_protocol::clock;
 use pubmark_testing::assert_count_eq;
@@ -29,7 +29,7 @@ fn network(settings: Settings) -> Option<Network> {
 /// Ends the network; nothing was lost at an interface.
 fn stop(network: Network) -> pubmark_links::network::Final {
     let last = network.stop().unwrap();
-    assert_eq!(last.unasked_drops(), 0, "{last:?}");
+    assert_eq!(last.unexpected_drops(), 0, "{last:?}");
     last
 }
 
@@ -64,7 +64,7 @@ fn probes_find_the_kernels_links_as_configured() {
             assert!(check.outcome != Outcome::Missed || late || slow, "{name}: {verification}");
         }
         let has = |property| verification.checks.iter().any(|check| check.property == property);
-        assert!(has(Property::Unasked) && (has(Property::Loss) || has(Property::Down)), "{verification}");
+        assert!(has(Property::Unexpected) && (has(Property::Loss) || has(Property::Down)), "{verification}");
     }
     stop(network);
 }
@@ -147,7 +147,7 @@ fn steps_and_cuts_change_a_link_while_it_runs() {
     while silent() {
         assert!(Instant::now() < deadline, "it never came back");
     }
-    assert!(network.snapshot().links[0].of(Way::Up).lost.packets > 0);
+    assert!(network.snapshot().links[0].of(Direction::Up).lost.packets > 0);
     println!("verified steps and cuts");
     stop(network);
 }

@@ -6,7 +6,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{delayed, network};
-use pubmark_links::Way;
+use pubmark_links::Direction;
 use pubmark_links::verify::{Outcome, Property, Verification, verify, verify_direction};
 use pubmark_model::link::{Conditions, Delay, Distribution, Loss, Rate};
 
@@ -48,8 +48,8 @@ fn probes_find_links_as_configured() {
     for (index, verification) in found.iter().enumerate() {
         let name = cases()[index / 2].0;
         println!("{name}: {verification}");
-        assert_eq!(verification.way, if index % 2 == 0 { Way::Up } else { Way::Down });
-        assert_eq!(outcome(verification, Property::Unasked), Some(&Outcome::Met), "{name}");
+        assert_eq!(verification.direction, if index % 2 == 0 { Direction::Up } else { Direction::Down });
+        assert_eq!(outcome(verification, Property::Unexpected), Some(&Outcome::Met), "{name}");
         let exact: &[Property] = match name {
             "five ms" => &[Property::Loss],
             "jitter and loss" => &[Property::Loss],
@@ -80,14 +80,14 @@ fn probes_find_links_that_differ_from_their_configuration() {
     for (group, (conditions, property)) in
         wrong.into_iter().zip([Property::Delay, Property::Loss, Property::Rate]).enumerate()
     {
-        network.set(group, Way::Down, conditions).unwrap();
-        let found = verify_direction(&network, group, Way::Down).unwrap();
+        network.set(group, Direction::Down, conditions).unwrap();
+        let found = verify_direction(&network, group, Direction::Down).unwrap();
         println!("{found}");
         assert_eq!(outcome(&found, property), Some(&Outcome::Missed), "{found}");
         assert!(found.is_missed());
     }
-    network.set(0, Way::Up, Conditions { down: true, ..Conditions::default() }).unwrap();
-    let found = verify_direction(&network, 0, Way::Up).unwrap();
+    network.set(0, Direction::Up, Conditions { down: true, ..Conditions::default() }).unwrap();
+    let found = verify_direction(&network, 0, Direction::Up).unwrap();
     println!("{found}");
     assert!(matches!(outcome(&found, Property::Delay), Some(Outcome::Unverified(_))));
     assert_eq!(outcome(&found, Property::Loss), Some(&Outcome::Missed));

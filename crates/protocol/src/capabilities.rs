@@ -45,7 +45,7 @@ pub struct Features {
     /// Each session can present a certificate of its own in TLS ([`crate::clients::SessionConfig::certificate`]).
     pub own_certificates: bool,
     /// Its clients filter: publishers withhold messages without a subscriber ([`crate::events::Event::Withheld`]), subscribers
-    /// get every message with a matching prefix ([`crate::events::Event::PassedOver`]).
+    /// get every message with a matching prefix ([`crate::events::Event::Discarded`]).
     pub filters_at_clients: bool,
     /// A system has two ports: one for devices and one for subscribers.
     pub two_ports: bool,

@@ -194,7 +194,7 @@ pub enum Event<'a> {
     /// A session that returned [`crate::clients::SendOutcome::WouldBlock`] can accept messages again.
     Writable,
     /// A message arrived that matches none of the session's filters: the subscription in the protocol is wider than the filter.
-    PassedOver,
+    Discarded,
     /// So many messages arrived and were dropped by the adapter, because the shard did not read them in time.
     Missed(u64),
     /// The client program reported something that cannot be true. Without a session if it names none that exists.

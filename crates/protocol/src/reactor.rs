@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_stays_is_kept_while_sockets_interrupt_it() {
+    fn a_deadline_is_met_while_sockets_interrupt_the_wait() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut reactor = Reactor::new().unwrap();
         reactor.add(ours.as_fd(), 7).unwrap();

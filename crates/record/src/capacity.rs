@@ -40,7 +40,8 @@ pub struct CapacityRecord {
     /// Protocol of the clients.
     pub protocol: String,
     /// Result of the search.
-    pub answer: Answer,
+    #[serde(alias = "answer")]
+    pub result: CapacityResult,
     /// All trials, in order of execution.
     pub trials: Vec<Trial>,
     /// What a reader should know before quoting the result, one sentence each.
@@ -61,7 +62,7 @@ pub enum Knob {
 
 /// Result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct CapacityResult {
     /// Highest load that held, messages offered per second; `null` if none held.
     pub holds_per_s: Option<f64>,
     /// Factor of the knob at that load.

@@ -240,7 +240,7 @@ fn differences(records: &[Record]) -> Vec<Difference> {
             None => "1".to_string(),
         }),
         ("limits", |record| {
-            record.system.limits.as_ref().map_or_else(|| "none".to_string(), |limits| limits.asked.clone())
+            record.system.limits.as_ref().map_or_else(|| "none".to_string(), |limits| limits.requested.clone())
         }),
         ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
         ("TLS", |record| yes_no(record.settings.tls)),
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn limits_brokers_and_cores_that_differ_are_named() {
         let mut records = pair();
-        let limits = crate::record::LimitInfo { asked: "cpu=0.5".to_string(), ..Default::default() };
+        let limits = crate::record::LimitInfo { requested: "cpu=0.5".to_string(), ..Default::default() };
         records[1].system.limits = Some(limits);
         let topology =
             crate::record::TopologyInfo { brokers: 3, mode: crate::record::TopologyMode::Bridge, endpoints: vec![] };

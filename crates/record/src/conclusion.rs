@@ -96,7 +96,7 @@ impl Conclusion {
 
     /// Result of a capacity search.
     pub fn of_search(record: &CapacityRecord) -> Conclusion {
-        match (record.status, record.answer.holds_per_s, record.answer.limit) {
+        match (record.status, record.result.holds_per_s, record.result.limit) {
             (Status::Interrupted, ..) => Conclusion::Interrupted,
             (_, Some(_), _) => Conclusion::Done,
             (_, None, CapacityLimit::Generator) => Conclusion::Invalid,

@@ -31,6 +31,9 @@ pub struct Connections {
     pub dropped: u64,
     /// Connects repeated after a failure or a drop.
     pub retried: u64,
+    /// Clients that should have been connected and never were; `null` in records of older versions.
+    #[serde(default)]
+    pub never_connected: Option<u64>,
     /// Planned disconnects by churn.
     pub planned_leaves: u64,
     /// Subscriptions refused by the server.
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_told_of_ten_sessions_on() {
+    fn a_rate_is_shown_from_ten_sessions_on() {
         assert_eq!(RampUp::new(Side::Devices, 9, 0.5).per_s, None);
         assert_eq!(RampUp::new(Side::Devices, 10, 0.5).per_s, Some(20.0));
         assert_eq!(RampUp::new(Side::Devices, 10, 0.0).per_s, None);

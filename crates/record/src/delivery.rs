@@ -135,7 +135,8 @@ pub struct FilteredCounts {
     /// subscription. If a subscription of pubmark held a session at that time, they are lost for it.
     pub withheld: u64,
     /// Messages that arrived and matched no filter of their subscriber, from the first to the last of the run.
-    pub passed_over: u64,
+    #[serde(alias = "passed_over")]
+    pub discarded: u64,
 }
 
 /// Writer–reader pairs that share a topic, in a system whose clients discover each other.
@@ -146,7 +147,8 @@ pub struct PairCounts {
     /// Of these, pairs over which no message arrived, warm-up included.
     pub silent: u64,
     /// Of the silent, pairs whose silence the loss rate of the other pairs does not explain.
-    pub unmet: u64,
+    #[serde(alias = "unmet")]
+    pub unreached: u64,
     /// Results of the probes before the schedule began; `null` in a run without probes, and in records of older
     /// versions.
     #[serde(default)]
@@ -158,9 +160,11 @@ pub struct PairCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbedPairs {
     /// Pairs of a device and a reader, or a shared group of readers, of the device's topic.
-    pub wanted: u64,
+    #[serde(alias = "wanted")]
+    pub expected: u64,
     /// Of these, pairs whose reader received a probe.
-    pub met: u64,
+    #[serde(alias = "met")]
+    pub reached: u64,
     /// Time until all pairs had received a probe, or until the wait was ended, ms.
     pub ms: u64,
 }

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_figure() {
+    fn unknown_values_are_no_figures() {
         let unknown = GroupEfficiency { source: Source::Unknown, window: None, set_up: None, ..publisher() };
         let figures = EfficiencyFigures::of(vec![unknown, subscriber()]);
         assert_eq!(figures.groups[0].ratios, Ratios::default());

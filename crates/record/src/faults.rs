@@ -40,9 +40,11 @@ pub struct FaultRow {
     /// Target of the fault, in words.
     pub target: String,
     /// Requested time, since the start of the measured window.
-    pub asked_at_s: f64,
+    #[serde(alias = "asked_at_s")]
+    pub requested_at_s: f64,
     /// Requested duration; `null` for a fault without an end.
-    pub asked_for_s: Option<f64>,
+    #[serde(alias = "asked_for_s")]
+    pub requested_for_s: Option<f64>,
     /// Time at which it was done, since the start of the measured window; `null` if it was not.
     pub done_at_s: Option<f64>,
     /// Time at which it ended, since the start of the measured window: the system resumed or was started, links up,
@@ -72,26 +74,34 @@ pub struct FaultConnections {
     /// Connections lost until the next fault.
     pub lost: u64,
     /// Of these, connections that were reconnected and subscribed by then.
-    pub back: u64,
+    #[serde(alias = "back")]
+    pub reconnected: u64,
     /// Of these, connections of devices with a planned disconnect in this period.
-    pub left: u64,
+    #[serde(alias = "left")]
+    pub planned: u64,
     /// Time until the first client detected the loss of its connection.
-    pub first_noticed_s: Option<f64>,
+    #[serde(alias = "first_noticed_s")]
+    pub first_detected_s: Option<f64>,
     /// Time until the last of the clients that lost their connection detected it.
-    pub last_noticed_s: Option<f64>,
+    #[serde(alias = "last_noticed_s")]
+    pub last_detected_s: Option<f64>,
     /// Time until the first client was reconnected.
-    pub first_back_s: Option<f64>,
+    #[serde(alias = "first_back_s")]
+    pub first_reconnected_s: Option<f64>,
     /// Time until all clients were reconnected; `null` if some were not.
-    pub all_back_s: Option<f64>,
+    #[serde(alias = "all_back_s")]
+    pub all_reconnected_s: Option<f64>,
     /// Most reconnects within any one second; `null` without reconnects.
-    #[serde(default)]
-    pub peak_back_per_s: Option<u64>,
+    #[serde(default, alias = "peak_back_per_s")]
+    pub peak_reconnects_per_s: Option<u64>,
     /// Attempts that failed.
     pub failed_tries: u64,
     /// Reconnects with a persistent session that the system still had.
-    pub sessions_found: u64,
+    #[serde(alias = "sessions_found")]
+    pub sessions_resumed: u64,
     /// Reconnects with a persistent session that the system no longer had.
-    pub sessions_forgotten: u64,
+    #[serde(alias = "sessions_forgotten")]
+    pub sessions_lost: u64,
 }
 
 /// Effects on latency: a percentile of the messages due in each of several consecutive short bins.
@@ -112,7 +122,8 @@ pub struct FaultLatency {
     pub disturbed: bool,
     /// Seconds since the fault was done until three consecutive bins were within the limit; `null` if that did not
     /// happen.
-    pub back_s: Option<f64>,
+    #[serde(alias = "back_s")]
+    pub recovered_after_s: Option<f64>,
 }
 
 /// Messages by QoS level: the lower of the publisher's and the subscriber's level.

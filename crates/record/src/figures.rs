@@ -199,7 +199,7 @@ const MEMORY_STEPS: f64 = 0.02;
 const STRAY_MESSAGES: f64 = 1e-4;
 
 /// All figures, in order. A new figure is a row here.
-pub static FIGURES: [Figure<'static>; 29] = [
+pub static FIGURES: [Figure<'static>; 30] = [
     share("delivered", Better::Higher, delivered_share),
     count("lost", |record| delivery_count(record, record.delivery.messages.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.messages.unknown)),
@@ -210,6 +210,12 @@ pub static FIGURES: [Figure<'static>; 29] = [
     latency("latency p95", Judged::Never, [|it| low(it)?.p95, |it| high(it)?.p95]),
     latency("latency p99", Judged::OpenLoop, [|it| low(it)?.p99, |it| high(it)?.p99]),
     latency("latency p99.9", Judged::Never, [|it| low(it)?.p999, |it| high(it)?.p999]),
+    Figure {
+        // The quartiles of a steady system may be equal.
+        scale: Scale::Plain,
+        resolution: 1.0,
+        ..latency("latency IQR", Judged::Never, [least_interquartile_range, largest_interquartile_range])
+    },
     latency("latency max", Judged::Never, [|it| Some(low(it)?.max), |it| Some(high(it)?.max)]),
     latency(
         "service latency p99",
@@ -403,6 +409,16 @@ fn high(record: &Record) -> Option<&Summary> {
     upper(&record.latency.total)
 }
 
+/// Lower bound of the difference of the third and the first quartile of the latency, µs.
+fn least_interquartile_range(record: &Record) -> Option<f64> {
+    Some((low(record)?.p75? - high(record)?.p25?).max(0.0))
+}
+
+/// Upper bound of the difference of the third and the first quartile of the latency, µs.
+fn largest_interquartile_range(record: &Record) -> Option<f64> {
+    Some(high(record)?.p75? - low(record)?.p25?)
+}
+
 /// Lower bounds of round trips.
 fn low_trip(record: &Record) -> Option<&Summary> {
     lower(&record.requests.as_ref()?.round_trip)
@@ -498,6 +514,24 @@ mod tests {
             let [low, high] = super::figure(name).unwrap().bounds(&record).unwrap();
             assert_eq!(low, high, "{name}");
         }
+    }
+
+    #[test]
+    fn the_interquartile_range_lies_between_the_bounds_of_both_quartiles() {
+        let mut record = crate::sample::record();
+        let quartiles = |record: &mut Record, first: [f64; 2], third: [f64; 2]| {
+            let total = record.latency.total.as_mut().unwrap();
+            let lower = total.lower.as_mut().unwrap();
+            (lower.p25, lower.p75) = (Some(first[0]), Some(third[0]));
+            (total.upper.p25, total.upper.p75) = (Some(first[1]), Some(third[1]));
+        };
+        let range = super::figure("latency IQR").unwrap();
+        quartiles(&mut record, [100.0, 110.0], [400.0, 420.0]);
+        assert_eq!(range.bounds(&record), Some([290.0, 320.0]));
+        quartiles(&mut record, [100.0, 150.0], [120.0, 160.0]);
+        assert_eq!(range.bounds(&record), Some([0.0, 60.0]));
+        record.latency.total.as_mut().unwrap().upper.p75 = None;
+        assert_eq!(range.bounds(&record), None);
     }
 
     #[test]

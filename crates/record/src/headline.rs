@@ -384,7 +384,7 @@ fn of_search(folder: String, record: CapacityRecord) -> Headline {
         qos: vec![],
         expected: None,
         delivered: None,
-        holds_per_s: record.answer.holds_per_s,
+        holds_per_s: record.result.holds_per_s,
         objectives: Some(record.objectives),
         cells: None,
         reasons: vec![],
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_named_and_an_empty_folder_is_none() {
+    fn unreadable_records_are_named_and_an_empty_folder_is_no_record() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(of_folder(folder.path()).expect("nothing there"), None);
         std::fs::write(folder.path().join(Record::FILE), "{\"schema_version\": 99}").expect("written");

@@ -124,6 +124,8 @@ pub enum CheckUnit {
     Faults,
     /// Nodes or worker processes.
     Nodes,
+    /// Connections.
+    Connections,
     /// Subscriptions.
     Subscriptions,
     /// Writer–reader pairs.

@@ -36,9 +36,11 @@ pub struct BreakdownRow {
     /// Deliveries that were selected to be followed.
     pub followed: u64,
     /// Of these, deliveries that were seen completely at each link on their way; the parts are computed from these.
-    pub seen: u64,
+    #[serde(alias = "seen")]
+    pub complete: u64,
     /// Of these, deliveries whose parts are each at least 0 and add up to the latency within 50 µs.
-    pub agreeing: u64,
+    #[serde(alias = "agreeing")]
+    pub consistent: u64,
     /// Duration of each part.
     pub parts: BreakdownParts,
 }
@@ -72,9 +74,9 @@ impl BreakdownParts {
 }
 
 impl LatencyBreakdown {
-    /// Sums of followed, seen and agreeing over all rows.
+    /// Sums of followed, complete and consistent over all rows.
     pub fn totals(&self) -> [u64; 3] {
         let sum = |get: fn(&BreakdownRow) -> u64| self.rows.iter().map(get).sum();
-        [sum(|row| row.followed), sum(|row| row.seen), sum(|row| row.agreeing)]
+        [sum(|row| row.followed), sum(|row| row.complete), sum(|row| row.consistent)]
     }
 }

@@ -38,7 +38,8 @@ pub struct LinkFigures {
     /// Packets that the emulator dropped because its buffer reached the maximum number of bytes.
     pub overflowed: Option<u64>,
     /// Packets without a receiver: of no group, or not of IP.
-    pub strays: Option<u64>,
+    #[serde(alias = "strays")]
+    pub unroutable_packets: Option<u64>,
 }
 
 /// The relay between links and a system that was already running: a process that accepts clients' connections in the
@@ -124,7 +125,8 @@ pub struct LinkGroup {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkDirection {
     /// Requested conditions in words; one entry for each step of a series.
-    pub asked: Vec<String>,
+    #[serde(alias = "asked")]
+    pub requested: Vec<String>,
     /// Results of the probes before the run.
     pub checks: Vec<LinkCheck>,
     /// Traffic in the measured window.
@@ -137,11 +139,13 @@ pub struct LinkCheck {
     /// The condition: `delay`, `loss`, `rate`.
     pub name: String,
     /// Requested value.
-    pub asked: String,
+    #[serde(alias = "asked")]
+    pub requested: String,
     /// Measured value, or why it was not measured.
     pub measured: String,
     /// Whether the measured value is the requested one, within the tolerance; `null` where it was not measured.
-    pub as_asked: Option<bool>,
+    #[serde(alias = "as_asked")]
+    pub as_requested: Option<bool>,
 }
 
 /// IP packets, with their headers, in one direction. The kernel's netem does not provide the fields that are `null`:
@@ -162,7 +166,8 @@ pub struct LinkTraffic {
     /// Packets duplicated as requested.
     pub duplicated: Option<u64>,
     /// Packets sent ahead, without their delay, as requested.
-    pub sent_ahead: Option<u64>,
+    #[serde(alias = "sent_ahead")]
+    pub reordered: Option<u64>,
     /// Packets that left after a packet that had entered later.
     pub out_of_order: Option<u64>,
     /// Packets that left the link.
@@ -183,7 +188,7 @@ impl LinkTraffic {
 
 impl LinkFigures {
     /// Packets that were lost although no loss was requested for their link.
-    pub fn unasked_drops(&self) -> u64 {
+    pub fn unexpected_drops(&self) -> u64 {
         let by_relay = self.relay.iter().flat_map(|relay| [relay.up.dropped, relay.down.dropped]);
         self.overflowed.into_iter().chain(by_relay).fold(self.queue_drops, u64::saturating_add)
     }

@@ -44,7 +44,7 @@ impl LogFormat {
 impl MessageLogInfo {
     /// Whether rows are missing.
     pub fn is_partial(&self) -> bool {
-        self.missing > 0 || self.why.is_some()
+        self.missing > 0 || self.reason.is_some()
     }
 }
 
@@ -57,7 +57,8 @@ pub struct MessageLogInfo {
     pub missing: u64,
     /// Why rows are missing, unless they were produced faster than they could be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    #[serde(alias = "why")]
+    pub reason: Option<String>,
     /// Table of what each client sent and received; `null` with more than 100,000 clients.
     #[serde(default)]
     pub by_client: Option<String>,

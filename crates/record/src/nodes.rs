@@ -98,7 +98,8 @@ pub struct LostWorker {
     /// Clients that it ran: the group that has its own process, otherwise the names of its shards.
     pub worker: String,
     /// Why it was lost.
-    pub why: String,
+    #[serde(alias = "why")]
+    pub reason: String,
 }
 
 /// Machine of a node.

@@ -69,7 +69,7 @@ pub struct Objective {
 impl From<&Judged<'_>> for Objective {
     fn from(judged: &Judged<'_>) -> Objective {
         let metric = &judged.clause.metric;
-        let outcome = match judged.answer {
+        let outcome = match judged.outcome {
             ClauseOutcome::True => ObjectiveOutcome::Passed,
             ClauseOutcome::False => ObjectiveOutcome::Missed,
             ClauseOutcome::Undecided => ObjectiveOutcome::Undecided,

@@ -298,7 +298,7 @@ fn system_info(system: &Invented) -> SystemInfo {
 /// Resource limits of the samples.
 pub fn limits() -> LimitInfo {
     LimitInfo {
-        asked: "cpu=1,memory=256MB".to_string(),
+        requested: "cpu=1,memory=256MB".to_string(),
         cpu: Some(1.0),
         cpu_period_ms: Some(10.0),
         memory_bytes: Some(256_000_000),
@@ -470,7 +470,7 @@ pub fn capacity() -> CapacityRecord {
         objectives: "p99<50ms,loss=0".to_string(),
         system: system_info(&INVENTED[0]),
         protocol: "mqtt5".to_string(),
-        answer: Answer {
+        result: CapacityResult {
             holds_per_s: Some(11_500.0),
             holds_factor: Some(11.5),
             holds_devices: Some(200),
@@ -499,7 +499,7 @@ pub fn generator_limited() -> CapacityRecord {
             trial.verdict = Some(VerdictStatus::Invalid);
         }
     }
-    record.answer = Answer {
+    record.result = CapacityResult {
         holds_per_s: Some(4_000.0),
         holds_factor: Some(4.0),
         holds_devices: Some(200),

@@ -60,7 +60,7 @@ pub fn unsteady(record: &Record) -> Option<Unsteady> {
 
 fn was_to_change(record: &Record) -> bool {
     let stepped = |links: &crate::links::LinkFigures| {
-        links.groups.iter().any(|group| group.up.asked.len() > 1 || group.down.asked.len() > 1)
+        links.groups.iter().any(|group| group.up.requested.len() > 1 || group.down.requested.len() > 1)
     };
     record.settings.flood || record.conditions.faults.is_some() || record.conditions.links.as_ref().is_some_and(stepped)
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_short_windows_or_of_borrowed_samples() {
+    fn no_warning_about_short_windows_or_borrowed_samples() {
         assert_eq!(trend(&[1.0e6, 1.0e3, 1.0e3]), None);
         let mut borrowed = with(&[1.0e6, 1.0e5, 1.0e4, 1.0e3]);
         borrowed.tables.series.iter_mut().for_each(|bin| bin.latency.upper.p50_width_s = Some(4.0));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_latency_that_was_to_change() {
+    fn no_warning_about_a_latency_that_should_change() {
         let mut flood = with(&[1.0e6, 1.0e5, 1.0e4, 1.0e3]);
         assert!(unsteady(&flood).is_some());
         flood.settings.flood = true;

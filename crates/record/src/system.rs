@@ -114,7 +114,8 @@ pub struct TopologyInfo {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitInfo {
     /// The limits as requested: `cpu=0.5,memory=256MB`, or the name of a set of limits.
-    pub asked: String,
+    #[serde(alias = "asked")]
+    pub requested: String,
     /// CPU time over elapsed time: 0.5 is half a core.
     pub cpu: Option<f64>,
     /// Period of the CPU limit, ms.

@@ -135,7 +135,7 @@ fn the_reserve_of_a_killed_run_goes_with_the_next_and_that_of_a_living_one_stays
 }
 
 #[test]
-fn a_reserve_that_is_not_used_or_was_taken_away_leaves_nothing() {
+fn an_unused_or_removed_reserve_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
     let folder = folder(root.path());
     drop(folder.reserve(4_096).unwrap());

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_told_in_two_units() {
+    fn durations_are_shown_in_two_units() {
         for (value, expected) in [(84.2, "84 s"), (2_470.0, "41 min 10 s"), (120.0, "2 min"), (7_530.0, "2 h 5 min")] {
             assert_eq!(duration(value), expected);
         }

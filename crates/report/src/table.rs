@@ -48,7 +48,7 @@ pub const COLUMNS: [Column; 41] = [
     column("back_end", |record| record.system.back_end.as_str().into()),
     column("profile", |record| record.system.profile.clone().into()),
     column("brokers", |record| record.system.topology.as_ref().map_or(1, |topology| topology.brokers).into()),
-    column("limits", |record| record.system.limits.as_ref().map(|limits| limits.asked.clone()).into()),
+    column("limits", |record| record.system.limits.as_ref().map(|limits| limits.requested.clone()).into()),
     column("protocol", |record| record.protocol.publish.clone().into()),
     column("subscribe_protocol", |record| record.protocol.subscribe.clone().into()),
     column("sent_means", |record| record.protocol.sent_means.as_str().into()),

@@ -189,10 +189,10 @@ pub fn particular_counts(record: &Record) -> Vec<Outcome> {
     if let Some(filtered) = record.delivery.filtered {
         counts.push(outcome(
             "withheld",
-            "not put on the wire by publishers: no subscriber had asked for them",
+            "not put on the wire by publishers: no subscriber had subscribed to them",
             filtered.withheld,
         ));
-        counts.push(outcome("passed over", "arrived, chosen by no filter of their subscriber", filtered.passed_over));
+        counts.push(outcome("discarded", "arrived, but match no filter of their subscriber", filtered.discarded));
     }
     counts
 }

@@ -1,8 +1,10 @@
 //! Systems without a broker: no system is started. Clients meet at a free port of this machine, or each subscriber listens at its own.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use pubmark_engine::endpoints::Endpoints;
+use pubmark_engine::shares;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::placement::NodeLabels;
 use pubmark_model::workload::Workload;
@@ -50,12 +52,19 @@ pub fn meeting_endpoints(
     spec: &RunSpec,
     workload: &Workload,
 ) -> Result<Endpoints, RunError> {
-    let networks = linked::places(workload);
+    let nodes = spec.nodes.local_nodes.unwrap_or(1);
+    let networks = linked::places(workload, nodes);
+    let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
+    let are_subscribers_behind =
+        networks.as_ref().is_some_and(|networks| networks.subscribers.iter().any(|at| *at > 0));
+    if nodes > 1 && protocol.features.subscribers_listen && are_subscribers_behind {
+        return Err(subscribers_of_several_nodes(protocol.title));
+    }
     let here = IpAddr::from(Ipv4Addr::LOCALHOST);
     let addresses: Vec<SocketAddr> = match (&networks, protocol.features.subscribers_listen) {
         (networks, true) => {
-            let nodes = NodeLabels { nodes: spec.nodes.local_nodes.unwrap_or(1), labels: &spec.node_labels() };
-            let fleet = Fleet::checked_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
+            let labels = NodeLabels { nodes, labels: &spec.node_labels() };
+            let fleet = Fleet::checked_on_nodes(workload, labels).map_err(|error| RunError::fleet_too_large(&error))?;
             let at = |group: u16| networks.as_ref().map_or(here, |networks| networks.of_subscribers(group));
             let ports = listening_ports(fleet.subscribers().len())?;
             fleet.subscribers().iter().zip(ports).map(|(entry, port)| (at(entry.group), port).into()).collect()
@@ -74,15 +83,23 @@ pub fn meeting_endpoints(
     let at = |address: SocketAddr| endpoint(definition, protocol, address, &settings);
     let endpoints_wanted = addresses.len();
     let endpoints = addresses.into_iter().map(at).collect();
-    let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
     let found = match (networks, meet) {
         (Some(_), _) if protocol.features.subscribers_listen => Endpoints::several(endpoints, false),
         (Some(networks), DiscoveryAddress::Everywhere) => {
-            Endpoints::by_group(endpoints, [networks.devices, networks.subscribers])
+            Endpoints::by_group(endpoints, [networks.devices, networks.subscribers], networks.of_node)
         }
         (Some(networks), DiscoveryAddress::AtSubscribers) => {
             let network = networks.of_all_subscribers().ok_or_else(|| no_common_endpoint(protocol.title))?;
-            endpoints.into_iter().nth(usize::from(network)).map(Endpoints::one)
+            if nodes == 1 || network == 0 {
+                endpoints.into_iter().nth(usize::from(network)).map(Endpoints::one)
+            } else {
+                let with = nodes_with_subscribers(workload, spec, nodes)?;
+                let at = |node: &u16| endpoints.get(usize::from(network + node * networks.of_node)).cloned();
+                // A node without subscribers has no listening socket: its devices connect to the other nodes.
+                let of = |node: u16| with.iter().position(|with| *with == node).unwrap_or(0) as u16;
+                let places = (0..nodes).map(of).collect();
+                with.iter().map(at).collect::<Option<Vec<_>>>().and_then(|found| Endpoints::by_node(found, places))
+            }
         }
         (None, _) => Endpoints::several(endpoints, false),
     };
@@ -130,6 +147,21 @@ pub(crate) fn endpoint(
         upgrade: None,
         settings: (!settings.is_empty()).then(|| settings.into()),
     }
+}
+
+/// The nodes that have subscribers, sorted.
+fn nodes_with_subscribers(workload: &Workload, spec: &RunSpec, nodes: u16) -> Result<Vec<u16>, RunError> {
+    let labels = NodeLabels { nodes, labels: &spec.node_labels() };
+    let fleet = Fleet::checked_on_nodes(workload, labels).map_err(|error| RunError::fleet_too_large(&error))?;
+    let places = shares::places_of_subscribers(workload, &fleet, labels, &fleet.audiences(workload));
+    Ok(places.into_iter().map(|(node, _)| node).collect::<BTreeSet<u16>>().into_iter().collect())
+}
+
+fn subscribers_of_several_nodes(title: &str) -> RunError {
+    RunError::unsupported(format!(
+        "over {title} each subscriber has an address of its own, and those of each node of this machine are behind a link of its own"
+    ))
+    .hint("links for devices alone: `--link GROUP=NAME`; or `--nodes` with machines in place of `--local-nodes`")
 }
 
 fn no_common_endpoint(title: &str) -> RunError {

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_that_nobody_reaches_has_failed_and_leaves_nothing_to_keep() {
+    fn an_unreachable_system_has_failed_and_leaves_no_folder() {
         let outcome = unconnected("unreachable: connection refused");
         assert!(outcome.never_connected() && outcome.conclusion() == Conclusion::SystemFailed);
         let error = outcome.failure().unwrap();

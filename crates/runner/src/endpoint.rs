@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_takes_datagrams_is_told() {
+    fn datagrams_without_a_receiver_are_reported() {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let address = socket.local_addr().expect("an address");
         assert!(!refuses_datagrams(address));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pubmark_engine::outcome::{FollowedDeliveries, FollowedDelivery};
 use pubmark_engine::plan::{FOLLOWED_LIMIT, Networks, RunPlan};
-use pubmark_links::Way;
+use pubmark_links::Direction;
 use pubmark_links::watch::{Sighting, WatchResult, WatchSpec};
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Precision;
@@ -61,14 +61,14 @@ pub fn watch_spec(plan: &RunPlan, sampling: Sampling) -> WatchSpec {
     }
 }
 
-/// A message on a link, one way.
-type Key = (u32, u32, u16, Way);
+/// A message on a link, one direction.
+type Key = (u32, u32, u16, Direction);
 
 /// Sightings by message and link, the first of each connection, in the order in which they left the link.
 fn by_message(sightings: &[Sighting]) -> HashMap<Key, Vec<&Sighting>> {
     let mut all: HashMap<Key, Vec<&Sighting>> = HashMap::with_capacity(sightings.len());
     for sighting in sightings {
-        let key = (sighting.publisher, sighting.sequence, sighting.group, sighting.way);
+        let key = (sighting.publisher, sighting.sequence, sighting.group, sighting.direction);
         let known = all.entry(key).or_default();
         // A TCP retransmission: the first copy is already in the list.
         if known.iter().all(|other| other.port != sighting.port) {
@@ -93,9 +93,9 @@ impl Class {
 
     /// Enters a message: its parts in order, and the total; and how much of the first and the last part may be delay of the generator.
     fn enter(&mut self, parts: [Option<i64>; 6], whole_ns: i64, (lag_ns, late_ns): (u64, u64)) {
-        self.row.seen += 1;
+        self.row.complete += 1;
         let sum: i64 = parts.iter().flatten().map(|part| (*part).max(0)).sum();
-        self.row.agreeing += u64::from(sum.abs_diff(whole_ns) <= AGREEMENT_NS);
+        self.row.consistent += u64::from(sum.abs_diff(whole_ns) <= AGREEMENT_NS);
         let both_ns = lag_ns.saturating_add(late_ns);
         let widths = [lag_ns, 0, 0, 0, late_ns, both_ns, both_ns];
         let all = self.parts.iter_mut().zip(parts.into_iter().chain([Some(whole_ns)])).zip(widths);
@@ -157,10 +157,10 @@ pub fn figures(
         let side = usize::from(arrived.network.is_none());
         let class = classes[usize::from(group)][side].get_or_insert_with(|| Class::new(String::new()));
         class.row.followed += 1;
-        let key = |network: u16, way: Way| (arrived.publisher, arrived.sequence, network, way);
-        let up = network.map(|network| known.get(&key(network, Way::Up)).and_then(|all| all.first().copied()));
+        let key = |network: u16, direction: Direction| (arrived.publisher, arrived.sequence, network, direction);
+        let up = network.map(|network| known.get(&key(network, Direction::Up)).and_then(|all| all.first().copied()));
         let down = arrived.network.map(|network| {
-            let all = known.get_mut(&key(network, Way::Down)).filter(|all| !all.is_empty())?;
+            let all = known.get_mut(&key(network, Direction::Down)).filter(|all| !all.is_empty())?;
             Some(all.remove(0))
         });
         let is_whole = |seen: &Option<Option<&Sighting>>| {
@@ -203,7 +203,7 @@ mod tests {
         publisher: 0,
         sequence: 1,
         group: 0,
-        way: Way::Up,
+        direction: Direction::Up,
         port: 9,
         bytes: 100,
         in_ns: 2_000,
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn parts_that_exist_add_up_to_the_latency() {
-        let down = Sighting { group: 1, way: Way::Down, in_ns: 30_000, out_ns: 45_000, ..UP };
+        let down = Sighting { group: 1, direction: Direction::Down, in_ns: 30_000, out_ns: 45_000, ..UP };
         for (up, down, expected) in [
             (Some(&UP), Some(&down), [Some(1_000), Some(8_000), Some(20_000), Some(15_000), Some(5_000), None]),
             (Some(&UP), None, [Some(1_000), Some(8_000), None, None, None, Some(40_000)]),
@@ -229,7 +229,7 @@ mod tests {
         let mut class = Class::new(String::new());
         class.enter([Some(1_000), Some(2_000), None, None, None, None], 3_000, (0, 0));
         class.enter([Some(400_000), Some(-300_000), None, None, None, None], 100_000, (0, 0));
-        assert_eq!((class.row.seen, class.row.agreeing), (2, 1));
+        assert_eq!((class.row.complete, class.row.consistent), (2, 1));
     }
 
     #[test]
@@ -238,6 +238,6 @@ mod tests {
         let other = Sighting { port: 10, ..UP };
         let all = [UP, again, other];
         let known = by_message(&all);
-        assert_eq!(known[&(0, 1, 0, Way::Up)], [&UP, &other]);
+        assert_eq!(known[&(0, 1, 0, Direction::Up)], [&UP, &other]);
     }
 }

@@ -102,7 +102,7 @@ pub fn lost_workers(plan: &RunPlan, outcome: &Outcome) -> Vec<LostWorker> {
             Some(_) => {}
             None => {
                 let worker = group.map_or_else(|| lost.name.clone(), |group| format!("`{group}`"));
-                workers.push((place, LostWorker { worker, why: lost.why.clone() }));
+                workers.push((place, LostWorker { worker, reason: lost.why.clone() }));
             }
         }
     }

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_nobody_knows_is_refused_with_those_that_are_known() {
+    fn an_unknown_client_is_refused_with_the_list_of_known_ones() {
         let mut spec = RunSpec::new("hello");
         spec.target.system = Some("mosquitto".to_owned());
         spec.protocols.client = Some("pahoo".to_owned());

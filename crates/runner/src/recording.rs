@@ -273,8 +273,8 @@ fn filtered(protocol_pair: ProtocolPair, outcome: &Outcome) -> Option<FilteredCo
     let at_clients = [protocol_pair.publish, protocol_pair.subscribe]
         .iter()
         .any(|protocol| protocol.capabilities.features.filters_at_clients);
-    let Counters { withheld, passed_over, .. } = outcome.counters;
-    at_clients.then_some(FilteredCounts { withheld, passed_over })
+    let Counters { withheld, discarded, .. } = outcome.counters;
+    at_clients.then_some(FilteredCounts { withheld, discarded })
 }
 
 /// Least number of connections for which memory is divided among them: the growth of a resident set by some pages says

@@ -62,9 +62,9 @@ pub struct RelayReport {
     /// [`pubmark_record::links::RelayFigures::refused`].
     pub refused: u64,
     /// [`pubmark_record::links::RelayFigures::up`].
-    pub up: WayReport,
+    pub up: DirectionReport,
     /// [`pubmark_record::links::RelayFigures::down`].
-    pub down: WayReport,
+    pub down: DirectionReport,
     /// CPU time in the window, ns.
     pub cpu_ns: u64,
     /// [`pubmark_record::links::RelayFigures::realtime`].
@@ -73,7 +73,7 @@ pub struct RelayReport {
 
 /// One direction through a relay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WayReport {
+pub struct DirectionReport {
     /// [`pubmark_record::links::RelayTraffic::bytes`].
     pub bytes: u64,
     /// [`pubmark_record::links::RelayTraffic::added`].
@@ -182,8 +182,8 @@ fn unreachable(error: &RelayError, to: &Endpoint) -> RunError {
         .hint("start the system, or check host and port of `--endpoint`")
 }
 
-fn way(before: &Carried, after: &Carried) -> WayReport {
-    WayReport {
+fn way(before: &Carried, after: &Carried) -> DirectionReport {
+    DirectionReport {
         bytes: after.bytes - before.bytes,
         added: after.added.since(&before.added).buckets().collect(),
         dropped: after.dropped - before.dropped,

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_only_what_is_built_in_is_run() {
+    fn by_default_only_built_in_programs_run() {
         let nothing = Allow::default();
         assert_eq!(nothing.run(&spec(|_| ())), Ok(()));
         assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("builtin".to_owned()))), Ok(()));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_knows_needs_no_right() {
+    fn an_unknown_name_needs_no_permission() {
         let nothing = Allow::default();
         assert_eq!(nothing.run(&spec(|spec| spec.workload = WorkloadSource::Named("smart-hom".to_owned()))), Ok(()));
         assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("mosquito".to_owned()))), Ok(()));

@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_another_server_is_waited_for_and_that_is_said() {
+    fn a_run_of_another_server_is_waited_for_and_named() {
         let place = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
         let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_stopped_when_asked_to() {
+    fn a_script_stops_on_request() {
         let begun = Instant::now();
         let (outcome, _) = run_lines(&script_of("sleep 100"), true);
         assert!(matches!(outcome, Err(InstallError::Interrupted { .. })), "{outcome:?}");

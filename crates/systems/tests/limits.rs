@@ -76,7 +76,7 @@ fn a_busy_program_gets_no_more_than_its_share_of_a_core() {
     let share = (cpu_ns(&place) - before) as f64 / begun.elapsed().as_nanos() as f64;
     assert!(share > 0.0 && share <= 0.25, "{share} of a core");
     let info = running.info().limits.unwrap();
-    assert_eq!((info.asked.as_str(), info.cpu, info.cpu_period_ms), ("cpu=0.2", Some(0.2), Some(10.0)));
+    assert_eq!((info.requested.as_str(), info.cpu, info.cpu_period_ms), ("cpu=0.2", Some(0.2), Some(10.0)));
     assert!(info.held_by.starts_with("cgroup v"), "{info:?}");
     drop(running);
     assert!(!place.cpu.or(place.unified).unwrap().exists());

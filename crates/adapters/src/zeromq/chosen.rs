@@ -20,7 +20,7 @@ pub enum Arrival<'a> {
     /// A message with a topic that a filter chooses; nothing is its payload if it has not exactly one.
     Chosen(&'a [u8]),
     /// A message that no filter chooses.
-    PassedOver,
+    Discarded,
 }
 
 /// The filters of a session, and the message that is arriving.
@@ -64,7 +64,7 @@ impl Chosen {
             return Arrival::Part;
         }
         match (self.chosen, std::mem::take(&mut self.frames)) {
-            (false, _) => Arrival::PassedOver,
+            (false, _) => Arrival::Discarded,
             (true, 2) => Arrival::Chosen(body),
             (true, _) => Arrival::Chosen(&[]),
         }
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(chosen.on_frame(true, topic), Arrival::Part);
         match chosen.on_frame(false, b"payload") {
             Arrival::Chosen(payload) => payload == b"payload",
-            Arrival::PassedOver => false,
+            Arrival::Discarded => false,
             Arrival::Part => panic!("the message is over"),
         }
     }

@@ -313,7 +313,7 @@ impl ZeroMq {
             Side::Subscriber { chosen, .. } => match chosen.on_frame(more, body) {
                 Arrival::Part => {}
                 Arrival::Chosen(payload) => sink.event(link.id, Event::Delivered(times.delivery(payload, false))),
-                Arrival::PassedOver => sink.event(link.id, Event::PassedOver),
+                Arrival::Discarded => sink.event(link.id, Event::Discarded),
             },
         }
     }

@@ -105,7 +105,7 @@ fn a_broker_without_tokens_knows_no_method() {
 }
 
 #[test]
-fn a_client_that_named_the_method_alone_is_asked_for_its_token() {
+fn a_client_that_names_only_the_method_is_challenged_for_its_token() {
     let server = server();
     let properties = step(TOKEN_METHOD, None);
     let open = || {

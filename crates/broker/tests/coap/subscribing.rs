@@ -10,7 +10,7 @@ fn acknowledge(client: &Client, heard: &Heard) {
 }
 
 #[test]
-fn an_observer_is_notified_in_the_manner_in_which_it_asked() {
+fn an_observer_is_notified_in_the_requested_manner() {
     let running = Running::start(|_| {});
     let (mut says, mut hears) = (Client::of(&running), Client::of(&running));
     for (kind, filter) in [(Kind::Confirmable, "a/+/c"), (Kind::NonConfirmable, "a/#")] {

@@ -66,7 +66,7 @@ fn a_topic_filter_limits_a_lie() {
 }
 
 #[test]
-fn refused_messages_are_told_to_the_publisher_and_kept_or_delivered() {
+fn refused_messages_are_reported_to_the_publisher_and_stored_or_delivered() {
     for qos in [Qos::AtLeastOnce, Qos::ExactlyOnce] {
         let stage = Stage::start("refuse code=0x97 message=2\nrefuse code=0x90 deliver=yes message=3");
         let mut subscriber = stage.subscriber(qos);
@@ -83,7 +83,7 @@ fn refused_messages_are_told_to_the_publisher_and_kept_or_delivered() {
 }
 
 #[test]
-fn version_3_1_1_cannot_be_told_and_is_not_refused() {
+fn version_3_1_1_has_no_reason_code_and_is_not_refused() {
     let stage = Stage::start("refuse code=0x97");
     let mut subscriber = stage.subscriber(Qos::AtLeastOnce);
     let mut publisher = Client::simple(stage.address, Version::V311, "old");

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use pubmark_broker::{BrokerError, ProcessError};
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
@@ -63,8 +64,7 @@ impl Broker {
         }
         match pubmark_broker::serve_process(options, &mut std::io::stdout()) {
             Ok(()) => Ok(ExitCode::Ok),
-            Err(error) => Err(Failure::from_error(ExitCode::SystemFailed, &error)
-                .hint("`--listen 127.0.0.1:0` takes a free port; `--tls` wants PEM files, `--tokens` a secret of 32 B or more")),
+            Err(error) => Err(failure(&error)),
         }
     }
 
@@ -76,10 +76,19 @@ impl Broker {
         let options = ["--listen".to_owned(), self.listen];
         match pubmark_broker::coap::serve_process(options, &mut std::io::stdout()) {
             Ok(()) => Ok(ExitCode::Ok),
-            Err(error) => {
-                Err(Failure::from_error(ExitCode::SystemFailed, &error)
-                    .hint("`--listen 127.0.0.1:0` takes a free port"))
-            }
+            Err(error) => Err(failure(&error)),
         }
     }
+}
+
+fn failure(error: &ProcessError) -> Failure {
+    let hint = match error {
+        ProcessError::Secret { .. } | ProcessError::ShortSecret { .. } => {
+            "`openssl rand -hex 32 > secret` makes one for `--tokens secret`"
+        }
+        ProcessError::Broker(BrokerError::Tls(_)) => "`--tls CERTIFICATE KEY` takes two PEM files",
+        _ => "`--listen 127.0.0.1:0` takes a free port",
+    };
+    let code = if error.is_usage() { ExitCode::Usage } else { ExitCode::SystemFailed };
+    Failure::from_error(code, error).hint(hint)
 }

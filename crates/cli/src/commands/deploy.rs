@@ -77,7 +77,7 @@ pub struct Deploy {
     pub out: PathBuf,
 
     /// Start no observer container, which measures CPU and memory of the system; for clusters that refuse
-    /// `shareProcessNamespace`
+    /// `shareProcessNamespace`, and for a Compose that ignores `pid`
     #[arg(long)]
     pub no_observer: bool,
 
@@ -162,11 +162,9 @@ impl Deploy {
 
     /// The specification of the run, if the options of the run and of the deployment are compatible.
     fn spec(&self) -> Result<RunSpec, Failure> {
-        if (self.namespace.is_some() || self.context.is_some() || self.no_observer) && self.kind != Kind::Kubernetes {
-            return Err(Failure::usage(
-                "`--namespace`, `--context` and `--no-observer` are of a cluster, and Compose has none",
-            )
-            .hint("`pubmark deploy kubernetes …`"));
+        if (self.namespace.is_some() || self.context.is_some()) && self.kind != Kind::Kubernetes {
+            return Err(Failure::usage("`--namespace` and `--context` are of a cluster, and Compose has none")
+                .hint("`pubmark deploy kubernetes …`"));
         }
         if self.apply && self.kind != Kind::Kubernetes {
             return Err(Failure::usage("`--apply` hands a manifest to `kubectl`, and this makes none")

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_run_does_not_take_is_said_in_its_words() {
+    fn options_that_run_lacks_are_refused_with_its_words() {
         let error = Run::read(&["hello", "--qos", "9"].map(str::to_owned)).expect_err("QoS 9");
         assert!(error.chain[0].contains("--qos"), "{error:?}");
     }

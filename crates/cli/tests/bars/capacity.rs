@@ -43,8 +43,8 @@ fn a_known_capacity_is_found() {
         let arguments = ["capacity", "pairs", "--system", &file, "--slo", "p99<50ms,loss=0", "--seed", &seed];
         let found = place.json(&[&arguments[..], &LOAD, &["--json", "--quiet"]].concat());
         let took = began.elapsed();
-        let holds = found["answer"]["holds_per_s"].as_f64().unwrap_or(0.0);
-        let limit = found["answer"]["limit"].as_str().unwrap_or("—").to_owned();
+        let holds = found["result"]["holds_per_s"].as_f64().unwrap_or(0.0);
+        let limit = found["result"]["limit"].as_str().unwrap_or("—").to_owned();
         let trials = found["trials"].as_array().unwrap().len();
         eprintln!(
             "capacity {number:>2} of {count}: {holds:.0} msg/s, limit {limit}, {trials} trials in {:.0} s, load {}",
@@ -71,10 +71,10 @@ fn a_slow_generator_is_called_the_limit() {
     // Each send lasts a third of a millisecond: 3,000 a second.
     let arguments = ["capacity", "pairs", "--system", "builtin", "--handicap", "333us", "--most", "200"];
     let found = place.json(&[&arguments[..], &LOAD, &["--json", "--quiet"]].concat());
-    let limit = found["answer"]["limit"].as_str().unwrap_or("—");
-    let holds = found["answer"]["holds_per_s"].as_f64().unwrap_or(0.0);
-    eprintln!("slow generator: limit {limit} above {holds:.0} msg/s: {}", found["answer"]["text"]);
-    assert_eq!(limit, "generator", "{}", found["answer"]);
+    let limit = found["result"]["limit"].as_str().unwrap_or("—");
+    let holds = found["result"]["holds_per_s"].as_f64().unwrap_or(0.0);
+    eprintln!("slow generator: limit {limit} above {holds:.0} msg/s: {}", found["result"]["text"]);
+    assert_eq!(limit, "generator", "{}", found["result"]);
     // Never more than the generator can send; how much less depends on the machine, too.
-    assert!((1_000.0..=3_150.0).contains(&holds), "{}", found["answer"]);
+    assert!((1_000.0..=3_150.0).contains(&holds), "{}", found["result"]);
 }

@@ -109,7 +109,7 @@ fn is_empty(group: &Path) -> bool {
 }
 
 #[test]
-fn nothing_remains_whoever_is_killed() {
+fn nothing_remains_after_any_process_is_killed() {
     let place = Place::new();
     let count = times(10, 100);
     let before = control_groups();

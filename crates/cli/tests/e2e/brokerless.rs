@@ -55,8 +55,8 @@ fn on_several_processes_of_this_machine_every_pair_meets() {
         assert_closed(&record);
         schema::assert_agrees(&record);
         let pairs = &record["delivery"]["pairs"];
-        assert_count_eq!([&pairs["all"], &pairs["silent"], &pairs["unmet"]], [12, 0, 0], "{system}: {pairs}");
-        assert_eq!([&pairs["probed"]["wanted"], &pairs["probed"]["met"]], [12, 12], "{system}: {pairs}");
+        assert_count_eq!([&pairs["all"], &pairs["silent"], &pairs["unreached"]], [12, 0, 0], "{system}: {pairs}");
+        assert_count_eq!([&pairs["probed"]["expected"], &pairs["probed"]["reached"]], [12, 12], "{system}: {pairs}");
         assert_eq!(check(&record, "V24")["status"], "valid", "{system}");
         assert_count_eq!(count(&record, "delivered"), count(&record, "expected"), "{system}");
     }
@@ -70,7 +70,7 @@ fn pairs_that_never_met_make_a_run_invalid() {
     let record = place.record(&[&call[..], &TIMES, &["--drain", "2s"]].concat());
     schema::assert_agrees(&record);
     let pairs = &record["delivery"]["pairs"];
-    assert_count_eq!([&pairs["all"], &pairs["silent"], &pairs["unmet"]], [12, 12, 12], "{pairs}");
+    assert_count_eq!([&pairs["all"], &pairs["silent"], &pairs["unreached"]], [12, 12, 12], "{pairs}");
     assert!(pairs["probed"].is_null(), "one process sends no probes: {pairs}");
     let check = check(&record, "V24");
     assert_eq!(check["status"], "invalid", "{check}");

@@ -61,7 +61,7 @@ fn state(choice: &Value) -> &str {
 }
 
 #[test]
-fn a_candidate_without_what_is_needed_is_excluded_and_nothing_is_run() {
+fn a_candidate_that_lacks_a_need_is_excluded_without_a_run() {
     let place = Place::new();
     let called = choose(&place, &["--slo", "loss=0", "--systems", "builtin", "--shared-subscriptions"]);
     assert_eq!(called.code(), 3, "{called:?}");
@@ -225,7 +225,7 @@ fn growth_is_answered_by_the_headroom_and_has_its_cost() {
 }
 
 #[test]
-fn an_interruption_ends_in_order_with_what_is_known() {
+fn an_interruption_ends_in_order_with_a_record() {
     let place = Place::new();
     let arguments = ["--slo", "loss=0", "--systems", "builtin", "--duration", "60s", "--no-headroom"];
     let call = place.start(&[&["choose", "--workload", "hello"][..], &arguments].concat());

@@ -93,7 +93,7 @@ fn lose_a_node(options: &[&str], after: Duration, by: libc::c_int) -> (Value, Du
 }
 
 #[test]
-fn a_node_that_is_killed_ends_the_run_and_what_others_measured_is_kept() {
+fn a_killed_node_ends_the_run_and_the_figures_of_the_others_remain() {
     let (record, noticed) = lose_a_node(&["--duration", "60s"], Duration::from_secs(2), libc::SIGKILL);
     assert!(noticed < NOTICED, "{noticed:?}");
     assert!(count(&record, "offered") > 100, "{}", record["delivery"]);
@@ -212,7 +212,7 @@ fn strangers_are_refused_and_both_sides_say_why() {
 }
 
 #[test]
-fn what_cannot_be_is_said_before_anybody_waits() {
+fn impossible_runs_are_refused_without_a_wait() {
     let place = Place::new();
     place.write("spread.yaml", WORKLOAD);
     let none = place.call(&["run", "spread.yaml", "--nodes", "2"]);

@@ -88,7 +88,7 @@ fn the_log_of_two_machines_recounts_to_the_record() {
     schema::assert_agrees(&record);
     assert_count!(count(&record, "lost") > 0 && count(&record, "duplicated") > 0, "{}", record["delivery"]);
     let info = &record["message_log"];
-    assert_eq!((&info["missing"], info.get("why")), (&0.into(), None), "{info}");
+    assert_eq!((&info["missing"], info.get("reason")), (&0.into(), None), "{info}");
     let folder = place.runs().remove(0).0;
     let rows = rows(&folder);
     assert_counts_agree(&rows, &record);
@@ -130,7 +130,7 @@ fn a_node_that_is_killed_leaves_a_partial_log_that_names_it() {
     let called = run.wait();
     assert_eq!(called.code(), 5, "{called:?}");
     let record = called.json();
-    let why = record["message_log"]["why"].as_str().unwrap();
+    let why = record["message_log"]["reason"].as_str().unwrap();
     assert!(why.starts_with("rows of `edge-2` are missing: ") && !why.contains("edge-1"), "{why}");
     assert!(record["verdict"]["warnings"].to_string().contains("W21"), "{}", record["verdict"]);
     // The rows of the other node are there.
@@ -160,7 +160,7 @@ fn a_node_whose_disk_is_full_is_named_and_its_figures_are_whole() {
     assert_closed(&record);
     let info = &record["message_log"];
     assert!(info["missing"].as_u64() > Some(0), "{info}");
-    let why = info["why"].as_str().unwrap();
+    let why = info["reason"].as_str().unwrap();
     assert!(why.starts_with("rows of `edge-2` are missing: No space left") && !why.contains("edge-1"), "{why}");
     assert!(record["tables"]["nodes"].as_array().unwrap().iter().all(|node| node["lost"].is_null()));
     [full, whole].into_iter().for_each(|node| assert_eq!(node.wait().code(), 0));

@@ -33,7 +33,7 @@ fn seen(port: u16) -> Vec<String> {
 }
 
 #[test]
-fn the_kernel_uses_what_was_asked_for() {
+fn the_kernel_uses_the_requested_algorithm() {
     if !Command::new("ss").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
         return pubmark_testing::skip("`ss` is not here to look from outside");
     }

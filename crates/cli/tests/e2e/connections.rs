@@ -84,7 +84,7 @@ fn encrypted() -> Option<(Mosquitto, Certificates, Certificates, tempfile::TempD
 }
 
 #[test]
-fn an_encrypted_run_delivers_all_and_one_that_trusts_nobody_says_so() {
+fn an_encrypted_run_delivers_all_and_one_without_verification_is_marked() {
     let Some((broker, own, _, _folder)) = encrypted() else { return };
     let endpoint = format!("mqtts://localhost:{}", broker.port);
     let place = Place::new();
@@ -226,7 +226,7 @@ fn a_packet_above_the_announced_limit_is_refused_without_being_sent() {
 }
 
 #[test]
-fn a_packet_above_a_limit_that_nobody_announced_ends_the_connection_and_that_is_named() {
+fn a_packet_above_an_unannounced_limit_ends_the_connection_with_a_named_reason() {
     let Some(broker) = Mosquitto::start("max_packet_size 1000") else { return };
     for (qos, ends_as) in [("0", "lost"), ("1", "unknown")] {
         let (record, _, large) = two_sizes(&broker, &["--protocol", "mqtt311", "--qos", qos]);
@@ -240,7 +240,7 @@ fn a_packet_above_a_limit_that_nobody_announced_ends_the_connection_and_that_is_
 }
 
 #[test]
-fn a_level_granted_below_the_one_asked_for_is_counted_and_publishing_below_it_named() {
+fn a_qos_granted_below_the_requested_one_is_counted_and_publishing_below_it_is_named() {
     let Some(broker) = Mosquitto::start("max_qos 1") else { return };
     let place = Place::new();
     let endpoint = broker.endpoint();

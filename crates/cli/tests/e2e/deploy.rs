@@ -135,7 +135,7 @@ fn what_the_coordinator_would_refuse_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn nodes_get_what_links_need_and_nobody_else_does() {
+fn only_nodes_get_the_capabilities_that_links_need() {
     let place = Place::new();
     let link = ["--", "--link", "lte"];
     assert_eq!(deploy(&place, &[&["kubernetes", "smart-home", "--out", "k"], &link[..]].concat()).code(), 0);
@@ -311,7 +311,9 @@ fn compose_mounts_what_lies_beside_it() {
     assert_eq!(file["services"]["node"]["deploy"]["replicas"], 3);
     let command = file["services"]["coordinator"]["command"].to_string();
     assert!(command.contains("/pubmark/credentials/run.yaml"), "{command}");
-    for service in ["coordinator", "node", "system"] {
+    let system = &file["services"]["system"]["container_name"];
+    assert_eq!(file["services"]["observer"]["pid"], format!("container:{}", system.as_str().unwrap()));
+    for service in ["coordinator", "node", "observer", "system"] {
         for volume in file["services"][service]["volumes"].as_array().unwrap() {
             let here = volume.as_str().unwrap().split(':').next().unwrap();
             assert!(here == "./system" || place.path().join("c").join(here).is_dir(), "{volume}");
@@ -348,7 +350,7 @@ fn files_of_certificates_and_keys_are_secrets_of_the_coordinator() {
 }
 
 #[test]
-fn what_cannot_be_placed_is_said() {
+fn groups_without_a_node_are_named() {
     let place = Place::new();
     for (words, said) in [
         (&["kubernetes", "smart-home", "--system", "builtin"][..], "no container"),
@@ -414,7 +416,7 @@ fn asked(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn a_run_is_placed_collected_with_all_its_files_and_taken_away() {
+fn a_run_is_deployed_collected_with_all_its_files_and_deleted() {
     let place = Place::new();
     let record = place.record(&["smart-home", "--duration", "1s", "--warmup", "0s"]);
     let (run, _) = place.runs().remove(0);
@@ -441,7 +443,7 @@ fn a_run_is_placed_collected_with_all_its_files_and_taken_away() {
 }
 
 #[test]
-fn a_run_that_comes_to_nothing_says_why_and_is_taken_away() {
+fn a_run_without_a_connection_has_a_reason_and_leaves_no_folder() {
     let place = Place::new();
     place.write("pods.json", pod(&json!({"terminated": {"exitCode": 2}})));
     let called = apply(&place, "ended");
@@ -454,6 +456,9 @@ fn a_run_that_comes_to_nothing_says_why_and_is_taken_away() {
     assert!(asked(&place).last().unwrap().contains(" delete "), "what was placed is taken away");
     let compose = place.call(&["deploy", "compose", "smart-home", "--apply"]);
     assert!(compose.code() == 2 && compose.errors.contains("--apply"), "{compose:?}");
+    let alone = deploy(&place, &["compose", "smart-home", "--out", "alone", "--no-observer"]);
+    assert_eq!(alone.code(), 0, "{alone:?}");
+    assert!(!read(&place, "alone/compose.yaml").contains("observe"));
     let compose = place.call(&["deploy", "compose", "smart-home", "--namespace", "a"]);
     assert!(compose.code() == 2 && compose.errors.contains("--namespace"), "{compose:?}");
 }

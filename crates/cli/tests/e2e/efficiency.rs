@@ -148,7 +148,7 @@ fn coap_costs_what_its_bytes_come_to() {
 }
 
 #[test]
-fn without_links_sockets_tell_and_libraries_do_not() {
+fn without_links_sockets_have_figures_and_libraries_have_none() {
     let options = ["--system", "mosquitto", "--profile", "tuned", "--protocol", "mqtt311"];
     let efficiency = run(pair("data", "100B", 0, ""), &options);
     for group in efficiency["groups"].as_array().expect("groups") {

@@ -202,7 +202,7 @@ fn an_experiment_of_which_nothing_can_be_run_starts_nothing() {
 }
 
 #[test]
-fn a_dry_run_names_cells_runs_and_what_is_not_possible() {
+fn a_dry_run_lists_cells_runs_and_impossible_cells() {
     let place = Place::new();
     place.write("lower.yaml", system("{self}", 1));
     let call = ["compare", "hello", "--systems", "builtin,./lower.yaml", "--qos", "0,2", "--dry-run"];
@@ -340,7 +340,7 @@ fn one_folder_is_not_run_by_two() {
 }
 
 #[test]
-fn what_an_experiment_keeps_runs_again_as_a_file() {
+fn the_run_yaml_of_an_experiment_runs_again() {
     let place = Place::new();
     let call = [
         "compare",

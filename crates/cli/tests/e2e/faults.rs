@@ -96,14 +96,14 @@ fn promise(record: &Value, qos: u64) -> &str {
 fn a_system_that_is_killed_is_noticed_and_found_again_and_has_forgotten_what_it_did_not_save() {
     let Some(record) = mosquitto_with("tuned", &["kill:at=2s,for=1s"]) else { return };
     assert_count_eq!([of_connections(&record, "connected"), of_connections(&record, "lost")], [CONNECTIONS; 2]);
-    assert_count_eq!(of_connections(&record, "back"), CONNECTIONS);
-    let (noticed_s, back_s) = (seconds(&record, "last_noticed_s"), seconds(&record, "all_back_s"));
+    assert_count_eq!(of_connections(&record, "reconnected"), CONNECTIONS);
+    let (detected_s, reconnected_s) = (seconds(&record, "last_detected_s"), seconds(&record, "all_reconnected_s"));
     // The longest pause is 5 s, and few attempts fail in one second.
-    assert!(noticed_s < 0.5 && (1.0..4.0).contains(&back_s), "{}", fault(&record, 0));
+    assert!(detected_s < 0.5 && (1.0..4.0).contains(&reconnected_s), "{}", fault(&record, 0));
     assert!(
         (2.0..2.5).contains(&seconds(&record, "done_at_s")) && (3.0..3.5).contains(&seconds(&record, "ended_at_s"))
     );
-    assert_count_eq!(of_connections(&record, "sessions_forgotten"), KEPT, "it keeps nothing on its disk");
+    assert_count_eq!(of_connections(&record, "sessions_lost"), KEPT, "it keeps nothing on its disk");
     assert_count_eq!(connections(&record, "dropped"), CONNECTIONS);
     assert!(of_connections(&record, "failed_tries") > 0 && of_level(&record, 0, "skipped_disconnected") > 0);
     assert!(record["conditions"]["faults"]["faults"][0]["latency"]["disturbed"].as_bool().unwrap());
@@ -113,19 +113,19 @@ fn a_system_that_is_killed_is_noticed_and_found_again_and_has_forgotten_what_it_
 #[test]
 fn a_restart_of_a_system_that_saves_its_sessions_loses_nothing_at_qos_1() {
     let Some(record) = mosquitto_with("durable", &["restart:at=2s,for=500ms"]) else { return };
-    assert_count_eq!(of_connections(&record, "sessions_found"), KEPT, "{}", fault(&record, 0));
-    assert_count_eq!(of_connections(&record, "sessions_forgotten"), 0);
+    assert_count_eq!(of_connections(&record, "sessions_resumed"), KEPT, "{}", fault(&record, 0));
+    assert_count_eq!(of_connections(&record, "sessions_lost"), 0);
     assert_count_eq!([of_level(&record, 1, "lost"), of_level(&record, 1, "unknown")], [0, 0], "{}", fault(&record, 0));
     assert!(of_level(&record, 1, "skipped_disconnected") > 0, "half a second of 800 messages/s");
     assert_eq!(promise(&record, 1), "kept");
-    assert_count_eq!(of_connections(&record, "back"), CONNECTIONS);
+    assert_count_eq!(of_connections(&record, "reconnected"), CONNECTIONS);
 }
 
 #[test]
 fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
     let Some(record) = mosquitto_with("tuned", &["pause:at=2s,for=1s"]) else { return };
     assert_count_eq!([of_connections(&record, "lost"), connections(&record, "dropped")], [0, 0]);
-    assert_eq!(fault(&record, 0)["connections"]["first_noticed_s"], Value::Null);
+    assert_eq!(fault(&record, 0)["connections"]["first_detected_s"], Value::Null);
     assert_count_eq!(count(&record, "delivered"), count(&record, "offered"), "{}", record["delivery"]);
     // Each device sends every 25 ms. On a busy machine a fault begins late, and the pause is shorter by that: the record has the time
     // in which no process of the system ran.
@@ -135,7 +135,7 @@ fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
     assert!(latency["max_us"].as_f64().unwrap() > paused_us - 50_000.0, "paused {paused_us} µs: {latency}");
     // A message that is due late in the pause waits less than the limit, which a noisy machine raises.
     let soonest_s = paused_us / 1e6 - 0.1 - seconds(&record, "limit_us") / 1e6;
-    assert!((soonest_s..3.0).contains(&seconds(&record, "back_s")), "{}", fault(&record, 0));
+    assert!((soonest_s..3.0).contains(&seconds(&record, "recovered_after_s")), "{}", fault(&record, 0));
     assert!(seconds(&record, "worst_us") > 500_000.0);
 }
 
@@ -143,11 +143,11 @@ fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
 fn a_share_of_connections_is_reset_and_held_off_for_the_length_of_the_fault() {
     let Some(record) = mosquitto_with("tuned", &["reset:at=2s,share=50%,for=1s"]) else { return };
     assert_count_eq!([of_connections(&record, "chosen"), of_connections(&record, "lost")], [CONNECTIONS / 2; 2]);
-    assert_count_eq!(of_connections(&record, "back"), CONNECTIONS / 2);
-    assert!(seconds(&record, "first_noticed_s") < 0.1 && seconds(&record, "first_back_s") >= 1.0);
+    assert_count_eq!(of_connections(&record, "reconnected"), CONNECTIONS / 2);
+    assert!(seconds(&record, "first_detected_s") < 0.1 && seconds(&record, "first_reconnected_s") >= 1.0);
     assert!(names_cause(&record, "reset by a fault of the run"), "{}", record["connections"]);
     assert!(names_cause(&record, "held off by a fault of the run"), "{}", record["connections"]);
-    assert_count_eq!(of_connections(&record, "sessions_forgotten"), 0, "the system never stopped");
+    assert_count_eq!(of_connections(&record, "sessions_lost"), 0, "the system never stopped");
     assert_count_eq!(of_level(&record, 1, "lost"), 0, "{}", fault(&record, 0));
 }
 
@@ -155,8 +155,8 @@ fn a_share_of_connections_is_reset_and_held_off_for_the_length_of_the_fault() {
 fn a_group_s_connections_that_die_silently_are_given_up_when_the_fault_ends() {
     let Some(record) = mosquitto_with("tuned", &["cut:at=2s,for=1s,group=gauge"]) else { return };
     assert_count_eq!([of_connections(&record, "chosen"), of_connections(&record, "lost")], [20, 20]);
-    assert!((0.99..1.5).contains(&seconds(&record, "first_noticed_s")), "{}", fault(&record, 0));
-    assert_count_eq!(of_connections(&record, "back"), 20);
+    assert!((0.99..1.5).contains(&seconds(&record, "first_detected_s")), "{}", fault(&record, 0));
+    assert_count_eq!(of_connections(&record, "reconnected"), 20);
     // One second of 800 messages that the devices wrote and no subscriber received.
     assert!((600..=800).contains(&of_level(&record, 0, "lost")), "{}", fault(&record, 0));
     assert_count_eq!(of_level(&record, 1, "lost") + of_level(&record, 1, "skipped_disconnected"), 0);
@@ -167,7 +167,7 @@ fn a_group_s_connections_that_die_silently_are_given_up_when_the_fault_ends() {
 #[test]
 fn messages_written_into_a_dead_connection_are_sent_again_at_qos_1() {
     let Some(record) = mosquitto_with("tuned", &["cut:at=2s,for=1s,group=sensor"]) else { return };
-    assert_count_eq!(of_connections(&record, "sessions_found"), 20, "{}", fault(&record, 0));
+    assert_count_eq!(of_connections(&record, "sessions_resumed"), 20, "{}", fault(&record, 0));
     assert!(record["connections"]["resent"].as_u64().unwrap() > 0, "{}", record["delivery"]);
     assert_count_eq!([of_level(&record, 1, "lost"), of_level(&record, 1, "unknown")], [0, 0], "{}", fault(&record, 0));
     assert_eq!(promise(&record, 1), "kept");
@@ -230,10 +230,10 @@ fn nats_is_killed_and_restarted_and_a_stream_on_its_disk_keeps_what_it_acknowled
     for fault in ["kill:at=2s,for=500ms", "restart:at=2s"] {
         let plain = WORKLOAD.replace("qos: 1", "qos: 0").replace(", session: persistent", "");
         let record = broken_by(&plain, &["--system", "nats", "--protocol", "nats"], &[fault]);
-        assert_count_eq!([of_connections(&record, "lost"), of_connections(&record, "back")], [CONNECTIONS; 2]);
+        assert_count_eq!([of_connections(&record, "lost"), of_connections(&record, "reconnected")], [CONNECTIONS; 2]);
         assert_eq!(promise(&record, 0), "kept");
         let record = broken(&["--system", "nats", "--protocol", "jetstream"], &[fault]);
-        assert_count_eq!([of_connections(&record, "lost"), of_connections(&record, "back")], [CONNECTIONS; 2]);
+        assert_count_eq!([of_connections(&record, "lost"), of_connections(&record, "reconnected")], [CONNECTIONS; 2]);
         assert_count_eq!(of_level(&record, 1, "lost"), 0, "{}", fault_text(&record));
     }
 }
@@ -243,7 +243,7 @@ fn fault_text(record: &Value) -> String {
 }
 
 #[test]
-fn the_times_of_random_faults_are_the_same_for_every_system_and_told_before_the_run() {
+fn the_times_of_random_faults_are_equal_for_all_systems_and_shown_before_the_run() {
     let place = Place::new();
     place.write("faulted.yaml", WORKLOAD);
     let told = |system: &str, seed: &str| {

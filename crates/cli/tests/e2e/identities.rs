@@ -244,7 +244,7 @@ fn ramp_up(record: &Value) -> (f64, f64) {
 
 /// Five hundred devices with a password each: no faster than the default, and faster if requested.
 #[test]
-fn connects_with_log_in_are_started_at_the_rate_that_is_asked_for() {
+fn connects_with_log_in_are_started_at_the_requested_rate() {
     const COUNT: usize = 500;
     let broker = Mosquitto::start_with(|folder| {
         let passwords = folder.join("passwords");

@@ -73,7 +73,7 @@ fn a_delay_is_in_the_latency_and_only_devices_behind_it_have_packets_there() {
     assert_eq!(record["conditions"]["links"]["queue_drops"], 0);
     // Delays that probes measure include the machine's, and are not checked here.
     let checks = record["conditions"]["links"]["groups"][0]["up"]["checks"].as_array().expect("checks");
-    assert!(checks.iter().any(|check| check["name"] == "delay" && check["asked"] == "20.000 ms"), "{checks:?}");
+    assert!(checks.iter().any(|check| check["name"] == "delay" && check["requested"] == "20.000 ms"), "{checks:?}");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_series_of_steps_follows_the_measured_window() {
 }
 
 #[test]
-fn silence_on_a_link_says_nothing_of_what_is_lost() {
+fn silence_on_a_link_does_not_decide_what_is_lost() {
     if !can_be_made() {
         return;
     }
@@ -161,7 +161,7 @@ fn what_links_do_not_carry_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn the_kernels_emulation_is_refused_where_it_cannot_do_what_is_asked() {
+fn the_kernels_emulation_is_refused_for_conditions_that_it_lacks() {
     if !can_be_made() {
         return;
     }

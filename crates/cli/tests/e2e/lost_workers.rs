@@ -62,7 +62,7 @@ fn invalid(run: Call, began: Instant, workers: &[u32]) -> Value {
 }
 
 #[test]
-fn a_worker_that_freezes_or_is_killed_makes_the_run_invalid_and_what_others_measured_is_kept() {
+fn a_frozen_or_killed_worker_makes_the_run_invalid_and_the_figures_of_the_others_remain() {
     let place = place();
     for (options, count, by, words) in [
         (["--local-nodes", "3"], 3, libc::SIGSTOP, "silent for 3 s"),
@@ -99,7 +99,7 @@ fn a_worker_that_freezes_before_anything_is_measured_ends_the_run_too() {
 }
 
 #[test]
-fn an_interruption_is_heard_while_a_worker_is_frozen_and_a_killed_run_leaves_none() {
+fn an_interruption_works_while_a_worker_is_frozen_and_a_killed_run_leaves_no_process() {
     let place = place();
     for how in [libc::SIGINT, libc::SIGKILL] {
         let run =
@@ -145,7 +145,7 @@ fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
 
 /// As in a virtual machine whose host pauses it: time passes and nothing else happens.
 #[test]
-fn a_machine_that_stands_still_while_clients_connect_loses_none_and_blames_nobody() {
+fn a_machine_that_pauses_while_clients_connect_loses_none_of_them() {
     let place = place();
     let options = ["--local-nodes", "2", "--system", "builtin", "--duration", "1s"];
     let run = place.start(&[&["run", "spread.yaml"], &options[..], &RUN[2..]].concat());

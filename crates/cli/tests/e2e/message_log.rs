@@ -164,7 +164,7 @@ fn csv_has_the_same_rows_and_parquet_the_same_sizes() {
 }
 
 #[test]
-fn what_a_log_cannot_be_is_said_before_the_run() {
+fn an_impossible_message_log_is_refused_before_the_run() {
     let place = Place::new();
     let called = place.call(&["run", "hello", "--dry-run", "--message-log=xml"]);
     assert_eq!(called.code(), 2, "{called:?}");

@@ -102,7 +102,7 @@ fn nodes_behind_links_have_networks_of_their_own() {
 }
 
 #[test]
-fn psmark_s_sites_hear_each_other_over_links() {
+fn psmark_s_sites_receive_each_other_s_messages_over_links() {
     if !super::links::can_be_made() {
         return;
     }
@@ -123,19 +123,39 @@ fn psmark_s_sites_hear_each_other_over_links() {
     }
 }
 
-#[test]
-fn clients_without_a_broker_meet_across_nodes() {
-    let place = place();
-    place.write(
-        "peers.yaml",
-        "name: peers
+const PEERS: &str = "name: peers
 devices:
   - {name: meter, count: 6, every: 100ms, payload: 100B, topic: 'peers/{index}', qos: 0}
 subscribers:
   - {name: reader, count: 1, filters: ['peers/#'], qos: 0}
 placement: {devices: split, subscribers: every-node}
-",
-    );
+";
+
+#[test]
+fn clients_without_a_broker_meet_across_nodes_behind_links() {
+    if !super::links::can_be_made() {
+        return;
+    }
+    let place = place();
+    place.write("peers.yaml", PEERS);
+    let behind =
+        |system: &'static str| ["peers.yaml", "--system", system, "--local-nodes", "2", "--link", "{delay: 5ms}"];
+    let refused = place.call(&[&["run"], &behind("zeromq-peers")[..], &TIMES].concat());
+    let text = refused.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(refused.code() == 2 && text.contains("behind a link of its own"), "{refused:?}");
+    for system in ["zenoh-peers", "dds"] {
+        let record = place.record(&[&behind(system)[..], &TIMES].concat());
+        assert_closed(&record);
+        let counts = (count(&record, "offered"), count(&record, "delivered"));
+        assert_count_eq!(counts, (180, 360), "{system}: {}", record["delivery"]);
+        assert_count_eq!(record["connections"]["never_connected"], 0, "{system}: {}", record["connections"]);
+    }
+}
+
+#[test]
+fn clients_without_a_broker_meet_across_nodes() {
+    let place = place();
+    place.write("peers.yaml", PEERS);
     for system in ["zeromq-peers", "zenoh-peers", "dds"] {
         let run = ["peers.yaml", "--system", system, "--local-nodes", "2"];
         let record = place.record(&[&run[..], &TIMES].concat());

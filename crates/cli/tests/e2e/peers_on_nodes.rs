@@ -61,7 +61,7 @@ fn everything_arrives(machines: usize) {
 
 fn assert_met(record: &Value, machines: usize, workload: &str) {
     let pairs = &record["delivery"]["pairs"];
-    assert_count!(pairs["silent"] == 0 && pairs["unmet"] == 0, "{pairs}");
+    assert_count!(pairs["silent"] == 0 && pairs["unreached"] == 0, "{pairs}");
     assert_eq!(check(record, "V24"), "valid");
     assert_eq!(check(record, "V21"), "valid");
     assert_count_eq!(count(record, "lost") + count(record, "unsent") + count(record, "foreign"), 0);
@@ -124,7 +124,7 @@ fn a_run_waits_until_clients_have_found_each_other() {
     assert_met(&record, 2, "pairs.yaml");
     // The schedule began when clients had found each other, however long they took to start.
     let probed = &record["delivery"]["pairs"]["probed"];
-    assert_count!(probed["wanted"] == 30 && probed["met"] == 30, "{probed}");
+    assert_count!(probed["expected"] == 30 && probed["reached"] == 30, "{probed}");
     nodes.into_iter().for_each(|node| assert_eq!(node.wait().code(), 0));
 }
 
@@ -161,7 +161,7 @@ fn words(called: &Called) -> String {
 }
 
 #[test]
-fn a_node_with_an_address_that_others_do_not_reach_is_told_to_take_another() {
+fn a_node_with_an_unreachable_address_is_refused_with_a_hint() {
     let Some(bed) = bed(2) else { return };
     let port = bed.cluster.listen.port();
     let far = bed.node(1, &bed.listen, &[]);

@@ -97,7 +97,7 @@ fn a_plain_user_reaches_a_system_on_the_network_that_the_run_has_left() {
 }
 
 #[test]
-fn nobody_at_the_endpoint_is_said_at_once() {
+fn an_endpoint_without_a_listener_fails_at_once() {
     if !can_be_made() {
         return;
     }

@@ -253,7 +253,7 @@ subscribers: []
 requesters:
   - {name: requester, count: 4, rate: 20/s, payload: 64B, topic: \"lied/{device}\", timeout: 1s, in_flight: 100}
 responders:
-  - {name: responder, filters: [\"lied/+\"], answer: 64B}
+  - {name: responder, filters: [\"lied/+\"], reply: 64B}
 ",
     );
     let endpoint = format!("nats://127.0.0.1:{}", liar.port);
@@ -303,7 +303,7 @@ fn every_request_is_answered_between_peers_of_coap() {
     for (qos, sizes) in [
         ("0", &["--set", "payload=24B"][..]),
         ("1", &[]),
-        ("1", &["--set", "payload=3000B", "--set", "answer=5000B"]),
+        ("1", &["--set", "payload=3000B", "--set", "reply=5000B"]),
         ("1", &["--set", "processing=700ms", "--set", "concurrency=1000", "--set", "in_flight=20"]),
     ] {
         let options = ["request-reply", "--warmup", "1s", "--duration", "2s", "--system", "coap-peers", "--qos", qos];
@@ -328,7 +328,7 @@ fn every_request_is_answered_between_peers_of_coap() {
 }
 
 #[test]
-fn each_responder_of_coap_is_asked_where_it_listens() {
+fn requests_over_coap_go_to_the_address_of_the_responder() {
     let place = Place::new();
     place.write(
         "rooms.yaml",
@@ -339,8 +339,8 @@ requesters:
   - {name: lamps, count: 4, rate: 20/s, payload: 64B, topic: \"lamps/{device}\", qos: 1}
   - {name: doors, count: 3, rate: 20/s, payload: 64B, topic: \"doors/{device}\"}
 responders:
-  - {name: lamp-room, filters: [\"lamps/+\"], answer: 64B, qos: 1}
-  - {name: door-room, filters: [\"doors/+\"], answer: 2KiB, processing: 5ms}
+  - {name: lamp-room, filters: [\"lamps/+\"], reply: 64B, qos: 1}
+  - {name: door-room, filters: [\"doors/+\"], reply: 2KiB, processing: 5ms}
 ",
     );
     let options = ["rooms.yaml", "--warmup", "0s", "--duration", "2s", "--system", "coap-peers"];
@@ -357,7 +357,7 @@ fn what_a_responder_over_coap_cannot_keep_up_with_is_late_dropped_or_timed_out()
 }
 
 #[test]
-fn messages_that_nobody_answers_are_refused_over_coap_without_a_broker() {
+fn requests_without_responders_are_refused_over_coap_without_a_broker() {
     let place = Place::new();
     let called = place.call(&["run", "hello", "--system", "coap-peers", "--qos", "0"]);
     assert_eq!(called.code(), 2, "{called:?}");
@@ -367,7 +367,7 @@ fn messages_that_nobody_answers_are_refused_over_coap_without_a_broker() {
 }
 
 #[test]
-fn a_request_that_somebody_besides_its_responder_is_to_hear_is_refused_over_redis() {
+fn a_request_with_another_receiver_than_its_responder_is_refused_over_redis() {
     let place = Place::new();
     place.write(
         "spied-on.yaml",
@@ -378,7 +378,7 @@ subscribers:
 requesters:
   - {name: requester, rate: 20/s, payload: 64B, topic: \"asked/{device}\"}
 responders:
-  - {name: responder, filters: [\"asked/+\"], answer: 64B}
+  - {name: responder, filters: [\"asked/+\"], reply: 64B}
 ",
     );
     let called = place.call(&["run", "spied-on.yaml", "--endpoint", "redis://127.0.0.1:9", "--protocol", "redis"]);
@@ -389,7 +389,7 @@ responders:
 }
 
 #[test]
-fn what_cannot_ask_or_answer_is_refused_before_a_run() {
+fn a_system_without_requests_is_refused_before_a_run() {
     let place = Place::new();
     for (options, expected) in [
         (

@@ -145,7 +145,7 @@ fn a_warm_up_is_no_part_of_the_books() {
 }
 
 #[test]
-fn json_is_one_document_and_the_kept_record() {
+fn json_is_one_document_and_equals_the_saved_record() {
     let place = Place::new();
     let called = place.call(&[&["run"], SMALL, &["--json"]].concat());
     assert!(matches!(called.code(), 0 | 5), "{called:?}");

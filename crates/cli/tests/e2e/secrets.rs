@@ -172,7 +172,7 @@ fn the_secrets_that_sign_tokens_and_the_tokens_are_in_no_file_and_no_stream_of_a
 }
 
 #[test]
-fn planted_passwords_are_in_no_message_about_what_is_wrong() {
+fn planted_passwords_are_in_no_error_message() {
     let place = Place::new();
     write_workload(&place);
     let bad = PLANTED[9];

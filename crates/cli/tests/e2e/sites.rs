@@ -110,7 +110,7 @@ fn machines_say_their_labels_when_they_join() {
 }
 
 #[test]
-fn reports_tell_what_went_from_site_to_site() {
+fn reports_show_the_traffic_between_sites() {
     let place = place();
     let called = place.call(&[&["run", "sites.yaml", "--verbose"][..], &LOCAL, &TIMES].concat());
     assert!(matches!(called.code(), 0 | 5), "{called:?}");

@@ -192,7 +192,7 @@ fn cluster_workload_with_a_file() -> String {
 }
 
 #[test]
-fn what_a_node_cannot_start_is_said() {
+fn a_system_that_a_node_cannot_start_is_named() {
     let cluster = Cluster::new();
     let place = &cluster.place;
     let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/mosquitto.yaml");

@@ -82,15 +82,15 @@ fn broken(fault: &str, options: &[&str]) -> Value {
     let record = Place::new().record(&[&SMALL[..5], &times, STARTED, options].concat());
     assert_closed(&record);
     let back = &record["conditions"]["faults"]["faults"][0]["connections"];
-    assert_count_eq!([number(back, "lost"), number(back, "back")], [CONNECTIONS; 2], "{back}");
-    let peak = number(back, "peak_back_per_s");
+    assert_count_eq!([number(back, "lost"), number(back, "reconnected")], [CONNECTIONS; 2], "{back}");
+    let peak = number(back, "peak_reconnects_per_s");
     assert!((1..=CONNECTIONS).contains(&peak), "{back}");
     assert_count_eq!(connections(&record, "established"), 2 * CONNECTIONS);
     record["connections"]["tls"].clone()
 }
 
 #[test]
-fn who_comes_back_takes_its_session_up_unless_it_is_told_not_to() {
+fn a_reconnect_resumes_the_session_unless_clean_start_is_set() {
     if !mosquitto::is_installed() {
         return;
     }

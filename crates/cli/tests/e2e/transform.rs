@@ -84,7 +84,7 @@ subscribers:
 }
 
 #[test]
-fn reports_and_the_dry_run_say_what_is_done_with_bodies() {
+fn reports_and_the_dry_run_name_the_transform_steps() {
     let place = Place::new();
     place.write("transform.yaml", workload("payload"));
     let called = place.call(&[&["run"], &SHORT[..], &["-v"]].concat());

@@ -31,7 +31,7 @@ fn a_run_over_websocket_delivers_all() {
 }
 
 #[test]
-fn a_started_system_speaks_over_websocket_when_asked_to() {
+fn a_started_system_uses_websocket_on_request() {
     if !mosquitto::is_installed() {
         return;
     }

@@ -44,7 +44,7 @@ fn run(broker: &Mosquitto, leave: &str, protocol: &str) -> Value {
 }
 
 #[test]
-fn a_cut_device_leaves_its_will_and_one_that_says_goodbye_does_not() {
+fn a_cut_connection_triggers_the_will_and_a_disconnect_does_not() {
     let Some(broker) = Mosquitto::start("") else { return };
     for protocol in ["mqtt5", "mqtt311"] {
         let record = run(&broker, "cut", protocol);

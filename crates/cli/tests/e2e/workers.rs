@@ -94,7 +94,7 @@ fn assert_parts_add_up(record: &Value) {
     assert!(rows.iter().any(|row| row["class"] == "sensor"), "{rows:?}");
     for row in rows {
         let number = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"));
-        assert_count!(number("seen") > 0 && number("agreeing") == number("seen"), "{row}");
+        assert_count!(number("complete") > 0 && number("consistent") == number("complete"), "{row}");
     }
 }
 
@@ -151,7 +151,7 @@ fn a_worker_that_is_killed_ends_the_run_and_says_so() {
     schema::assert_agrees(&record);
     let lost = record["tables"]["lost_workers"].as_array().expect("a lost worker");
     assert_eq!(lost.len(), 1, "{lost:?}");
-    assert!(lost[0]["why"].as_str().unwrap().contains("it has ended (signal: 9"), "{lost:?}");
+    assert!(lost[0]["reason"].as_str().unwrap().contains("it has ended (signal: 9"), "{lost:?}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn workers_are_gone_with_the_run_that_started_them() {
 }
 
 #[test]
-fn a_worker_that_nobody_drives_says_so_and_ends() {
+fn a_worker_without_a_parent_reports_it_and_ends() {
     let called = Place::new().call(&["worker"]);
     assert_ne!(called.code(), 0, "{called:?}");
 }

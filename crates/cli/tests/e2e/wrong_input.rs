@@ -163,6 +163,22 @@ fn a_port_that_is_in_use() {
 }
 
 #[test]
+fn a_file_that_the_broker_cannot_use() {
+    let place = Place::new();
+    place.write("short", "0123456789");
+    place.write("no.pem", "no certificate");
+    for (options, told) in [
+        (&["--tokens", "none"][..], &["secret of tokens", "none", "openssl rand"][..]),
+        (&["--tokens", "short"], &["too short for HS256", "32 B", "openssl rand"]),
+        (&["--tls", "no.pem", "no.pem"], &["no.pem", "PEM files"]),
+        (&["--listen", "somewhere"], &["somewhere", "--listen"]),
+    ] {
+        let called = place.call(&[&["broker"][..], options].concat());
+        assert_told(&called, 2, told);
+    }
+}
+
+#[test]
 fn an_endpoint_that_speaks_something_else() {
     let place = Place::new();
     let listener = ports::listen();

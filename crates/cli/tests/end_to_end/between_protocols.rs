@@ -9,7 +9,7 @@ const LOAD: [&str; 11] =
     ["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--qos", "0", "--duration", "1s", "--warmup", "0s"];
 
 #[test]
-fn what_is_published_in_one_is_heard_in_the_other() {
+fn messages_cross_from_one_to_the_other() {
     if install::found(&Definition::load("nats").unwrap()).is_none() {
         return pubmark_testing::skip("nats is not installed (`pubmark install nats`)");
     }

@@ -75,7 +75,7 @@ fn assert_all_delivered(record: &Value, what: &str) {
 }
 
 #[test]
-fn what_a_definition_says_of_its_tests_is_so() {
+fn the_proof_in_a_definition_agrees_with_its_tests() {
     for definition in Definition::embedded().unwrap() {
         let name = definition.name.as_str();
         let by = definition.tested.by;
@@ -111,7 +111,7 @@ fn each_level_that_a_system_grants_delivers_everything() {
 }
 
 #[test]
-fn installing_what_is_here_tries_it_over_all_its_protocols() {
+fn installing_an_installed_system_tries_all_its_protocols() {
     let folder = tempfile::tempdir().unwrap();
     for definition in FAST.into_iter().filter_map(here) {
         let output = call(folder.path(), &["install", &definition.name]);
@@ -238,7 +238,7 @@ fn a_system_whose_protocol_no_client_speaks_yet_says_so() {
 }
 
 #[test]
-fn subscribers_that_listen_hear_every_device_and_nothing_is_started() {
+fn endpoints_of_subscribers_receive_from_every_device_and_nothing_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let record = record_of(folder.path(), &[SHORT, &["--system", "zeromq-peers", "--qos", "0"]].concat());
     assert_all_delivered(&record, "zeromq-peers");
@@ -246,7 +246,7 @@ fn subscribers_that_listen_hear_every_device_and_nothing_is_started() {
         (&record["system"]["back_end"], &record["connections"]["dropped"]),
         (&"brokerless".into(), &0.into())
     );
-    assert_count_eq!(record["delivery"]["filtered"], serde_json::json!({"withheld": 0, "passed_over": 0}));
+    assert_count_eq!(record["delivery"]["filtered"], serde_json::json!({"withheld": 0, "discarded": 0}));
     let options = ["fan-out", "--set", "subscribers=5", "--system", "zeromq-peers", "--qos", "0"];
     let record = record_of(folder.path(), &[&options[..], &["--duration", "1s", "--warmup", "0s"]].concat());
     assert_closed(&record);
@@ -265,7 +265,8 @@ fn subscribers_that_listen_hear_every_device_and_nothing_is_started() {
 fn what_clients_filter_is_counted_and_the_books_close() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("alike.yaml");
-    // Heard; beginning alike, so sent and passed over by the subscriber; asked for by nobody, so withheld.
+    // One that is delivered, one that begins with the same letter (sent, and discarded by the subscriber), and one without a
+    // subscriber (withheld).
     let group = |name: &str, topic: &str| {
         format!("  - {{name: {name}, count: 2, every: 100ms, payload: 50, qos: 0, topic: \"{topic}/{{device}}\"}}\n")
     };
@@ -283,7 +284,7 @@ fn what_clients_filter_is_counted_and_the_books_close() {
         assert_eq!(counts, [60, 60, 20, 20, 0, 0], "{system}");
         assert_count_eq!(
             record["delivery"]["filtered"],
-            serde_json::json!({"withheld": 20, "passed_over": 20}),
+            serde_json::json!({"withheld": 20, "discarded": 20}),
             "{system}"
         );
     }

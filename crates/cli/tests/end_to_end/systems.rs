@@ -42,7 +42,7 @@ fn every_level_and_protocol_delivers_everything_on_both_systems() {
 }
 
 #[test]
-fn a_log_in_is_asked_for_and_used() {
+fn a_log_in_is_required_and_used() {
     if !has_mosquitto() {
         return;
     }
@@ -57,7 +57,7 @@ fn a_log_in_is_asked_for_and_used() {
 }
 
 #[test]
-fn an_endpoint_where_nobody_listens_is_a_failed_system() {
+fn an_endpoint_without_a_listener_is_a_failed_system() {
     // A port that was free a moment ago and that nobody is given: below the range of outgoing connections.
     let port = (21_000..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -34,13 +34,21 @@ fn what_was_done_with_bodies_is_undone_over_each_protocol() {
         let options = ["transform.yaml", "--system", &system.name, "--protocol", protocol];
         let record = record_of(folder.path(), &[&options[..], &["--duration", "500ms", "--warmup", "0s"]].concat());
         assert_closed(&record);
-        let counts = ["offered", "delivered", "lost", "corrupt"].map(|name| record["delivery"][name].as_u64().unwrap());
-        assert_count_eq!(counts, [20, 20, 0, 0], "{protocol}: {}", record["delivery"]);
+        let counted = |name: &str| record["delivery"][name].as_u64().unwrap();
+        // On a busy machine the last ones may be due too late to be sent.
+        let sent = 20 - counted("unsent");
+        let counts = ["offered", "delivered", "lost", "corrupt"].map(counted);
+        assert_count_eq!(counts, [20, sent, 0, 0], "{protocol}: {}", record["delivery"]);
+        assert!(sent >= 18, "{protocol}: {}", record["delivery"]);
         let rows = record["cost"]["transform"].as_array().unwrap();
         assert_eq!(rows.len(), 6, "{protocol}: {rows:?}");
-        for (row, added) in rows.iter().zip([0, 280, 640, 0, 280, 640]) {
-            assert_count_eq!(number(row, "publishing", "messages"), 10, "{protocol}: {row}");
-            assert_count_eq!(number(row, "receiving", "messages"), 10, "{protocol}: {row}");
+        let of_both_groups = |step: usize| [step, step + 3].map(|row| number(&rows[row], "publishing", "messages"));
+        for step in 0..3 {
+            assert_count_eq!(of_both_groups(step).iter().sum::<u64>(), sent, "{protocol}: {rows:?}");
+        }
+        for (row, added) in rows.iter().zip([0, 28, 64, 0, 28, 64]) {
+            let messages = number(row, "publishing", "messages");
+            assert_count_eq!(number(row, "receiving", "messages"), messages, "{protocol}: {row}");
             let [before, after] = ["bytes_before", "bytes_after"].map(|name| number(row, "publishing", name));
             let undone = ["bytes_after", "bytes_before"].map(|name| number(row, "receiving", name));
             assert_count_eq!(undone, [before, after], "{protocol}: {row}");
@@ -49,11 +57,12 @@ fn what_was_done_with_bodies_is_undone_over_each_protocol() {
             match (row["group"].as_str().unwrap(), added) {
                 ("text", 0) => assert!(after * 2 < before, "{protocol}: words compress: {row}"),
                 (_, 0) => assert!(after > before, "{protocol}: random bytes do not: {row}"),
-                _ => assert_count_eq!(after, before + added, "{protocol}: {row}"),
+                _ => assert_count_eq!(after, before + added * messages, "{protocol}: {row}"),
             }
         }
-        let sent: u64 = [&rows[2], &rows[5]].map(|row| number(row, "publishing", "bytes_after") + 10 * 24).iter().sum();
+        let last = |row: &Value| number(row, "publishing", "bytes_after") + number(row, "publishing", "messages") * 24;
+        let bytes: u64 = [&rows[2], &rows[5]].map(last).iter().sum();
         let published = &record["cost"]["efficiency"]["total"]["published_bytes"];
-        assert_count_eq!(published.as_u64().unwrap(), sent, "{protocol}: {}", record["cost"]["efficiency"]);
+        assert_count_eq!(published.as_u64().unwrap(), bytes, "{protocol}: {}", record["cost"]["efficiency"]);
     }
 }

@@ -134,7 +134,7 @@ fn a_thousand_changed_records_are_used_or_refused() {
 }
 
 #[test]
-fn the_binary_says_what_is_wrong_with_a_record() {
+fn the_program_explains_what_is_wrong_with_a_record() {
     let whole: Value = serde_json::from_str(&store::to_json(&sample::record()).unwrap()).unwrap();
     let mut found = vec![];
     places(&whole, &mut vec![], &mut found);

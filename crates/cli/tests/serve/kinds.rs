@@ -14,7 +14,7 @@ fn text_of(value: &Value) -> &str {
 }
 
 #[test]
-fn an_experiment_is_worked_out_and_said_as_a_command() {
+fn a_dry_run_shows_an_experiment_and_its_command() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let body = json!({"experiment": "mine", "text": DEFINITION, "repeat": 3, "only": ["qos=1"]}).to_string();
@@ -35,7 +35,7 @@ fn an_experiment_is_worked_out_and_said_as_a_command() {
 }
 
 #[test]
-fn what_of_an_experiment_this_machine_cannot_run_is_said_before_it_begins() {
+fn cells_that_this_machine_cannot_run_are_named_before_an_experiment_begins() {
     let place = folder();
     let server = Server::start(place.path(), &["--allow", "systems"]);
     // Redis has no QoS 2, whether it is installed or not.
@@ -74,7 +74,7 @@ fn an_experiment_of_which_nothing_can_be_run_is_refused_with_the_reasons() {
 }
 
 #[test]
-fn a_mistake_of_an_experiment_is_said_with_its_place() {
+fn an_error_in_an_experiment_has_its_line_and_column() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let wrong = DEFINITION.replace("description:", "descriptoin:");
@@ -95,7 +95,7 @@ fn a_mistake_of_an_experiment_is_said_with_its_place() {
 }
 
 #[test]
-fn a_search_is_worked_out_and_said_as_a_command() {
+fn a_dry_run_shows_a_search_and_its_command() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let body = r#"{"capacity": "smart-home", "slo": "p99<20ms", "within": "2m", "vary": "scale", "qos": 1}"#;

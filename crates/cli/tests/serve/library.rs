@@ -271,7 +271,7 @@ fn an_export_opens_without_a_server() {
 }
 
 #[test]
-fn a_run_is_worked_out_and_the_same_elsewhere_is_said() {
+fn a_dry_run_shows_a_run_and_its_command() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let good = server.post("/validate", r#"{"workload": "hello", "qos": 0, "duration": "2s"}"#).of(200);

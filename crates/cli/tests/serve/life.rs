@@ -109,7 +109,7 @@ fn an_experiment_and_a_search_are_runs_like_others() {
 }
 
 #[test]
-fn what_is_built_in_is_listed() {
+fn built_in_names_are_listed() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     for path in ["/systems", "/workloads", "/experiments", "/protocols", "/links", "/doctor"] {

@@ -46,7 +46,7 @@ fn what_was_read_is_not_lost(place: &Path) {
 }
 
 #[test]
-fn a_list_of_ten_thousand_is_fast_and_nobody_waits_for_it() {
+fn a_list_of_ten_thousand_is_fast_and_does_not_block_other_requests() {
     let place = folder();
     let runs = place.path().join("runs");
     save(&runs, "20260101-000000-first", |_| ());

@@ -19,7 +19,7 @@ fn value(text: &str, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn a_server_answers_with_the_token_alone_and_keeps_the_last_values() {
+fn a_server_answers_only_with_the_token_and_serves_the_last_values() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     assert_eq!(call::request(server.port, "GET", "/metrics", None, "").status, 401);
@@ -122,7 +122,7 @@ fn a_port_that_is_taken_is_one_error_before_the_run() {
 }
 
 #[test]
-fn the_dashboard_queries_only_what_is_exposed() {
+fn the_dashboard_queries_only_exposed_metrics() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/grafana/pubmark.json");
     let dashboard: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut known: Vec<String> = METRICS.iter().map(|metric| metric.queried()).collect();

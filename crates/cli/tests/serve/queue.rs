@@ -130,7 +130,7 @@ fn a_server_that_cannot_listen_makes_no_token() {
 }
 
 #[test]
-fn a_server_ends_with_its_standard_input_if_it_is_asked_to() {
+fn a_server_ends_with_its_standard_input_on_request() {
     let place = folder();
     let mut server = Server::start(place.path(), &["--until-stdin-closes"]);
     let id = server.submit(LONG);

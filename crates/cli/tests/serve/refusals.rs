@@ -9,7 +9,7 @@ use crate::call;
 use crate::server::{SHORT, Server, folder, session};
 
 #[test]
-fn nobody_gets_in_without_the_token() {
+fn no_request_succeeds_without_the_token() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let paths = ["/runs", "/systems", "/runs/x", "/runs/x/record", "/doctor", "/nothing"];
@@ -26,7 +26,7 @@ fn nobody_gets_in_without_the_token() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_with_its_place() {
+fn contradictions_are_refused_with_their_place() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let refused = |body: &str| -> Value { server.post("/validate", body).of(422) };

@@ -93,7 +93,7 @@ fn a_client_whose_newest_event_is_unknown_or_too_old_is_given_the_current_state(
 }
 
 #[test]
-fn a_file_that_cannot_be_read_now_keeps_nobody_else_waiting() {
+fn a_file_that_cannot_be_read_yet_does_not_block_other_requests() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let id = server.submit(SHORT);

@@ -25,8 +25,12 @@ fn rabbitmq_is_killed_and_restarted_and_all_clients_come_back() {
         let found = &record["conditions"]["faults"]["faults"][0];
         assert_eq!(found["failure"], Value::Null, "{found}");
         let clients = &found["connections"];
-        assert_count_eq!([&clients["connected"], &clients["lost"], &clients["back"]], [11, 11, 11], "{fault}: {found}");
-        assert!(clients["all_back_s"].as_f64().unwrap() > 1.0, "{found}");
+        assert_count_eq!(
+            [&clients["connected"], &clients["lost"], &clients["reconnected"]],
+            [11, 11, 11],
+            "{fault}: {found}"
+        );
+        assert!(clients["all_reconnected_s"].as_f64().unwrap() > 1.0, "{found}");
     }
 }
 

@@ -52,7 +52,7 @@ fn hivemq_delivers_at_every_level_it_grants() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn what_is_published_in_one_protocol_is_heard_in_the_other() {
+fn messages_cross_from_one_protocol_to_the_other() {
     let between = [("rabbitmq", "amqp091"), ("rabbitmq", "amqp10"), ("artemis", "amqp10")];
     let folder = tempfile::tempdir().unwrap();
     for (system, amqp) in between.into_iter().filter(|(system, _)| installed(system).is_some()) {

@@ -13,14 +13,14 @@ fn run_with(subscribers: &str) -> String {
 }
 
 #[test]
-fn a_run_that_nobody_would_hear_is_refused() {
+fn a_run_without_subscribers_is_refused() {
     let text = run_with("  - {name: deaf, filters: [\"x/#\"]}");
     assert_fits(&text);
     insta::assert_snapshot!("deaf-all", text);
 }
 
 #[test]
-fn a_group_that_hears_nothing_is_named_before_the_run() {
+fn a_group_without_matching_topics_is_named_before_the_run() {
     let text = run_with("  - {name: listens, filters: [\"a/#\"]}\n  - {name: deaf, filters: [\"x/#\"]}");
     assert!(text.ends_with("[exit code 0]\n"), "{text}");
     let said = text.split("[standard error]").nth(1).unwrap_or_default();

@@ -44,7 +44,7 @@ fn folder_of_runs() -> tempfile::TempDir {
 }
 
 #[test]
-fn past_runs_are_listed_newest_first_and_what_cannot_be_read_is_named() {
+fn past_runs_are_listed_newest_first_and_unreadable_ones_are_named() {
     let text = call_in(folder_of_runs().path(), &["runs"]);
     assert_fits(&text);
     insta::assert_snapshot!("runs", text);
@@ -69,7 +69,7 @@ fn a_filter_chooses_and_says_when_nothing_is_left() {
 }
 
 #[test]
-fn what_a_command_is_at_work_on_is_running() {
+fn a_folder_of_a_running_command_is_running() {
     let folder = folder_of_runs();
     let (mut experiment, mut choice) = (sample_experiment::experiment(), pubmark_choose::sample::choice(1));
     (experiment.status, choice.status) = (Status::Interrupted, Status::Interrupted);

@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_each_port_once_and_none_that_was_not_asked_about() {
+    fn an_answer_has_each_requested_port_once_and_no_other() {
         assert_eq!(named(&[5, 5, 5], &[3, 4, 5]), Some(vec![5]));
         assert_eq!(named(&[5, 70_000, 3], &[3, 4, 5]), Some(vec![3, 5]), "in the order of the question");
         assert_eq!(named(&[65_541], &[5]), Some(vec![]), "65,541 is not 5");

@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_somebody_has_are_not_free() {
+    fn occupied_ports_are_not_free() {
         let taken: Vec<UdpSocket> = (0..8).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
         let ports: Vec<u32> = taken.iter().map(|socket| socket.local_addr().unwrap().port().into()).collect();
         let found = asked("127.0.0.1", [&[0, 70_000][..], &ports].concat());

@@ -271,7 +271,7 @@ fn blocks_that_do_not_belong_together_are_no_reply() {
 }
 
 #[test]
-fn a_responder_that_vanishes_ends_the_session_with_what_is_known() {
+fn a_lost_responder_ends_the_session_with_the_known_reason() {
     // Its port is closed, which the kernel reports.
     let (mut harness, id, request) = asked(Qos::AtLeastOnce, 24);
     harness.peer.send(id, 24);

@@ -117,7 +117,7 @@ fn answer(asked: &ReceivedRequest, qos: Qos, number: u32, payload_bytes: u32) ->
 }
 
 #[test]
-fn a_reply_goes_where_the_request_said_and_is_acknowledged_under_its_own_name() {
+fn a_reply_goes_to_the_reply_address_and_is_acknowledged_separately() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let asked = asked(&mut script, &mut peer, Qos::AtLeastOnce, &[]);
     let session = asked.session;

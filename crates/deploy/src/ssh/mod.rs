@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_lacks_is_said() {
+    fn a_host_without_a_requirement_is_named() {
         let program = Program { path: "/x".into(), bytes: 1_000_000, machine: Some("x86_64"), is_dynamic: true };
         let settings = Settings { files: 1_000, ..Settings::default() };
         let good = [

@@ -79,29 +79,29 @@ fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnection
         match event.change {
             SessionChange::Lost => {
                 found.lost += 1;
-                found.first_noticed_s = found.first_noticed_s.or(since(event));
-                found.last_noticed_s = since(event);
+                found.first_detected_s = found.first_detected_s.or(since(event));
+                found.last_detected_s = since(event);
             }
             // Sessions that were disconnected before the fault are assumed to reconnect first, in all counts here.
             SessionChange::Reconnected if disconnected_before > 0 && found.lost == 0 => disconnected_before -= 1,
             SessionChange::Reconnected => {
-                found.back += 1;
-                found.first_back_s = found.first_back_s.or(since(event));
+                found.reconnected += 1;
+                found.first_reconnected_s = found.first_reconnected_s.or(since(event));
                 within_a_second.push_back(event.at_ns);
                 while within_a_second.front().is_some_and(|first| event.at_ns - first >= SECOND_NS) {
                     within_a_second.pop_front();
                 }
-                found.peak_back_per_s = found.peak_back_per_s.max(Some(within_a_second.len() as u64));
+                found.peak_reconnects_per_s = found.peak_reconnects_per_s.max(Some(within_a_second.len() as u64));
                 last_back_s = since(event);
             }
-            SessionChange::Left => found.left += 1,
+            SessionChange::Left => found.planned += 1,
             SessionChange::Failed => found.failed_tries += 1,
-            SessionChange::SessionResumed => found.sessions_found += 1,
-            SessionChange::SessionLost => found.sessions_forgotten += 1,
+            SessionChange::SessionResumed => found.sessions_resumed += 1,
+            SessionChange::SessionLost => found.sessions_lost += 1,
             SessionChange::Connected | SessionChange::Disconnected => {}
         }
     }
-    found.all_back_s = last_back_s.filter(|_| found.back + found.left >= found.lost);
+    found.all_reconnected_s = last_back_s.filter(|_| found.reconnected + found.planned >= found.lost);
     found
 }
 
@@ -125,16 +125,16 @@ mod tests {
         ]);
         events.push(event(20 * S, Lost));
         let found = connections(&events, 10 * S, 20 * S);
-        assert_eq!((found.connected, found.lost, found.back, found.failed_tries), (3, 2, 2, 1));
-        assert_eq!((found.first_noticed_s, found.last_noticed_s), (Some(0.1), Some(0.2)));
-        assert_eq!((found.first_back_s, found.all_back_s), (Some(2.0), Some(4.0)));
-        assert_eq!((found.sessions_found, found.sessions_forgotten), (1, 1));
-        assert_eq!(found.peak_back_per_s, Some(1), "two seconds lie between the two");
+        assert_eq!((found.connected, found.lost, found.reconnected, found.failed_tries), (3, 2, 2, 1));
+        assert_eq!((found.first_detected_s, found.last_detected_s), (Some(0.1), Some(0.2)));
+        assert_eq!((found.first_reconnected_s, found.all_reconnected_s), (Some(2.0), Some(4.0)));
+        assert_eq!((found.sessions_resumed, found.sessions_lost), (1, 1));
+        assert_eq!(found.peak_reconnects_per_s, Some(1), "two seconds lie between the two");
         let found = connections(&events, 20 * S, 30 * S);
-        assert_eq!((found.connected, found.lost, found.back, found.all_back_s), (3, 1, 0, None));
-        assert_eq!(found.peak_back_per_s, None);
+        assert_eq!((found.connected, found.lost, found.reconnected, found.all_reconnected_s), (3, 1, 0, None));
+        assert_eq!(found.peak_reconnects_per_s, None);
         let nothing = connections(&events, 15 * S, 20 * S);
-        assert_eq!((nothing.lost, nothing.first_noticed_s, nothing.all_back_s), (0, None, None));
+        assert_eq!((nothing.lost, nothing.first_detected_s, nothing.all_reconnected_s), (0, None, None));
     }
 
     #[test]
@@ -143,6 +143,6 @@ mod tests {
         let back_ms = [1_500, 2_400, 2_499, 2_501, 3_500];
         let back = back_ms.map(|ms: u64| Event { at_ns: ms * S / 1_000, change: SessionChange::Reconnected });
         let found = connections(&lost.chain(back).collect::<Vec<_>>(), S, 9 * S);
-        assert_eq!((found.back, found.peak_back_per_s), (5, Some(3)));
+        assert_eq!((found.reconnected, found.peak_reconnects_per_s), (5, Some(3)));
     }
 }

@@ -97,7 +97,7 @@ impl Before {
             limit_us: self.limit_ns / 1e3,
             worst_us: bins.iter().filter_map(|(_, _, value)| *value).max().map(micros),
             disturbed: disturbed_from.is_some(),
-            back_s: back.filter(|_| !bins.is_empty()),
+            recovered_after_s: back.filter(|_| !bins.is_empty()),
         })
     }
 }
@@ -140,19 +140,19 @@ mod tests {
         assert_eq!((found.quantile.as_str(), found.bin_s, found.disturbed), ("p50", 0.1, true));
         // A latency of 10 % above 1,003 µs is reached 10 ms before the end of the slow return; the median of that bin
         // is above.
-        assert_eq!(found.back_s, Some(7.0));
+        assert_eq!(found.recovered_after_s, Some(7.0));
         assert!(found.worst_us.unwrap() > 19_000.0 && (1_000.0..1_010.0).contains(&found.before_us), "{found:?}");
     }
 
     #[test]
     fn an_undisturbed_latency_and_one_that_never_recovers_are_reported() {
         let found = after(&series(1, |_| Some(1_000)));
-        assert_eq!((found.disturbed, found.back_s), (false, Some(0.0)));
+        assert_eq!((found.disturbed, found.recovered_after_s), (false, Some(0.0)));
         let found = after(&series(1, |at_ms| Some(if at_ms < 30_000 { 1_000 } else { 1_200 })));
-        assert_eq!((found.disturbed, found.back_s), (true, None));
+        assert_eq!((found.disturbed, found.recovered_after_s), (true, None));
         // If half of the messages are missing, the latency is not as before.
         let found = after(&series(1, |at_ms| (at_ms < 30_000 || at_ms % 3 == 0).then_some(1_000)));
-        assert_eq!((found.disturbed, found.back_s), (true, None));
+        assert_eq!((found.disturbed, found.recovered_after_s), (true, None));
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Shard {
             Event::Unacknowledged(token) => publishing.unacknowledged(session, token, sessions),
             Event::Reauthenticated => totals.figures.counters.reauthenticated += 1,
             Event::Resent(_) => totals.figures.counters.resent += 1,
-            Event::PassedOver => totals.figures.counters.passed_over += 1,
+            Event::Discarded => totals.figures.counters.discarded += 1,
             Event::Missed(messages) => totals.figures.counters.missed += messages,
             Event::Misreported(misreport) => *totals.figures.counters.misreports.entry(misreport).or_default() += 1,
             Event::ProgramEnded(how) => totals.figures.counters.program_ended = Some(how.to_owned()),

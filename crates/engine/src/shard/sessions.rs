@@ -86,6 +86,12 @@ impl Sessions {
         &self.all
     }
 
+    /// Number of sessions that should be or should have been connected, and never were.
+    pub fn never_connected(&self) -> u64 {
+        let is_missing = |session: &&Session| !session.was_up && (session.wanted || session.failures > 0);
+        self.all.iter().filter(is_missing).count() as u64
+    }
+
     /// Number of sessions.
     pub fn count(&self) -> u32 {
         self.all.len() as u32

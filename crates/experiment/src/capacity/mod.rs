@@ -8,7 +8,7 @@ pub mod trial;
 use std::time::{Duration, Instant};
 
 use pubmark_record::capacity::{
-    Answer, CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityLimit, CapacityRecord, Trial, TrialOutcome,
+    CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityLimit, CapacityRecord, CapacityResult, Trial, TrialOutcome,
 };
 use pubmark_record::record::{Environment, Record, Status, SystemInfo};
 use pubmark_record::reserve::RESERVED_BYTES;
@@ -137,7 +137,7 @@ impl Capacity<'_> {
         started_at: String,
         took: Duration,
     ) -> CapacityRecord {
-        let answer = answer(found, &trials, &self.objectives);
+        let result = result(found, &trials, &self.objectives);
         let seen = seen.unwrap_or_else(|| Seen {
             system: SystemInfo::default(),
             protocol: String::new(),
@@ -158,7 +158,7 @@ impl Capacity<'_> {
             system: seen.system,
             protocol: seen.protocol,
             cautions: cautions(found, &trials, self.bounds.precision),
-            answer,
+            result,
             trials,
             environment: seen.environment,
         }
@@ -182,7 +182,7 @@ impl Capacity<'_> {
 }
 
 /// The result in a sentence.
-fn answer(found: &SearchResult, trials: &[Trial], objectives: &str) -> Answer {
+fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityResult {
     let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
     let (holds, fails) = (at(found.holds), at(found.fails));
     let rate = |trial: &Trial| format!("{} msg/s", numbers::count(trial.offered_per_s.round() as u64));
@@ -209,7 +209,7 @@ fn answer(found: &SearchResult, trials: &[Trial], objectives: &str) -> Answer {
         (None, CapacityLimit::Time) => "the search ended before any load was known to hold".to_owned(),
         (None, _) => format!("{objectives} does not hold at any load tried: {why}"),
     };
-    Answer {
+    CapacityResult {
         holds_per_s: holds.map(|trial| trial.offered_per_s),
         holds_factor: found.holds,
         holds_devices: holds.map(|trial| trial.devices),

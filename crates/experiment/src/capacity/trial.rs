@@ -155,9 +155,9 @@ impl Trials<'_> {
     /// limit.
     fn judge(&self, record: &Record, end: &End) -> (TrialOutcome, Option<String>) {
         let judged = self.objectives.judge(record);
-        let complaint = judged.iter().max_by_key(|judged| severity(judged.answer)).and_then(Judged::complaint);
+        let complaint = judged.iter().max_by_key(|judged| severity(judged.outcome)).and_then(Judged::complaint);
         let is_missed =
-            judged.iter().any(|judged| matches!(judged.answer, ClauseOutcome::False | ClauseOutcome::NotMeasured));
+            judged.iter().any(|judged| matches!(judged.outcome, ClauseOutcome::False | ClauseOutcome::NotMeasured));
         match (end, complaint) {
             // The messages of a lost worker or node are missing from the load.
             (End::Fails { text, .. }, _) if record.has_lost() => (TrialOutcome::GeneratorLimited, Some(text.clone())),
@@ -174,8 +174,8 @@ impl Trials<'_> {
 }
 
 /// Ranks outcomes: the highest one decides.
-fn severity(answer: ClauseOutcome) -> u8 {
-    match answer {
+fn severity(outcome: ClauseOutcome) -> u8 {
+    match outcome {
         ClauseOutcome::True => 0,
         ClauseOutcome::Undecided => 1,
         ClauseOutcome::NotMeasured => 2,

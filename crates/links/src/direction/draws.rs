@@ -1,10 +1,10 @@
-//! Chance: each draw is a function of (seed, link, way, packet's number), so a change of the conditions doesn't shift
+//! Chance: each draw is a function of (seed, link, direction, packet's number), so a change of the conditions doesn't shift
 //! the draws of what follows, and a run can be repeated.
 
 use pubmark_model::link::{Delay, Distribution, Loss};
 use pubmark_model::random::{Stream, fold};
 
-use crate::Way;
+use crate::Direction;
 
 /// Draws of one direction.
 #[derive(Clone, Debug)]
@@ -22,12 +22,12 @@ pub struct Draws {
 const FIRST_STATE: u64 = u64::MAX;
 
 impl Draws {
-    /// Draws of the direction `way` of the link `name` in a run of `seed`.
-    pub fn new(seed: u64, name: &str, way: Way) -> Draws {
+    /// Draws of one direction of the link `name` in a run of `seed`.
+    pub fn new(seed: u64, name: &str, direction: Direction) -> Draws {
         let key = fold(seed, name.as_bytes());
-        let base = match way {
-            Way::Up => 0x6c69_6e6b_0000,
-            Way::Down => 0x6c69_6e6b_0100,
+        let base = match direction {
+            Direction::Up => 0x6c69_6e6b_0000,
+            Direction::Down => 0x6c69_6e6b_0100,
         };
         let stream = |purpose: u64| Stream::new(key, base + purpose);
         Draws {

@@ -1,5 +1,5 @@
 //! One direction of a link on virtual time: what happens to each packet, and when. No clock is read and nothing is sent here;
-//! the owner of a [`Direction`] passes in packets with the time and takes out those that are due.
+//! the owner of a [`OneWayLink`] passes in packets with the time and takes out those that are due.
 //!
 //! In this order: down or lost → duplicated → queued for the rate → delayed, or sent ahead.
 
@@ -18,7 +18,7 @@ use bottleneck::Bottleneck;
 pub use counters::{Counters, SharedCounters, Tally};
 pub(crate) use draws::Draws;
 
-use crate::Way;
+use crate::Direction;
 
 /// What a packet held costs in memory besides its bytes; an estimate, so that tiny packets count too.
 const HELD_OVERHEAD_BYTES: u64 = 128;
@@ -71,7 +71,7 @@ impl<P> Ord for UnderWay<P> {
 pub enum InputResult {
     /// Nothing holds it up: this many copies leave now. They are counted as delivered.
     Through(u8),
-    /// It is on the link and comes out of [`Direction::pop`].
+    /// It is on the link and comes out of [`OneWayLink::pop`].
     Queued,
     /// It is lost or was dropped; the counters have the reason.
     Dropped,
@@ -92,7 +92,7 @@ pub struct Departure<P> {
 
 /// One direction of a link.
 #[derive(Debug)]
-pub struct Direction<P> {
+pub struct OneWayLink<P> {
     steps: Vec<Step>,
     /// The step that comes next.
     next_step: usize,
@@ -113,18 +113,18 @@ pub struct Direction<P> {
     held_bytes: u64,
 }
 
-impl<P: Clone> Direction<P> {
+impl<P: Clone> OneWayLink<P> {
     /// A direction under the first of `steps` (untouched packets if there are none) until [`start`](Self::start).
     /// `seed` and `name` choose the draws.
-    pub fn new(steps: Vec<Step>, seed: u64, name: &str, way: Way) -> Direction<P> {
+    pub fn new(steps: Vec<Step>, seed: u64, name: &str, direction: Direction) -> OneWayLink<P> {
         let conditions = steps.first().map(|step| step.conditions).unwrap_or_default();
-        Direction {
+        OneWayLink {
             steps,
             next_step: 1,
             origin_ns: None,
             conditions,
             cut: false,
-            draws: Draws::new(seed, name, way),
+            draws: Draws::new(seed, name, direction),
             bottleneck: Bottleneck::new(conditions.rate),
             under_way: BinaryHeap::new(),
             last_due_ns: 0,

@@ -9,13 +9,13 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const UNLIMITED: u64 = u64::MAX;
 
-fn link(conditions: Conditions) -> Direction<u64> {
+fn link(conditions: Conditions) -> OneWayLink<u64> {
     stepped(&[(0, conditions)], 1)
 }
 
-fn stepped(steps: &[(u64, Conditions)], seed: u64) -> Direction<u64> {
+fn stepped(steps: &[(u64, Conditions)], seed: u64) -> OneWayLink<u64> {
     let steps = steps.iter().map(|(at_ns, conditions)| Step { at_ns: *at_ns, conditions: *conditions }).collect();
-    let mut link = Direction::new(steps, seed, "test", Way::Up);
+    let mut link = OneWayLink::new(steps, seed, "test", Direction::Up);
     link.start(0);
     link
 }
@@ -29,7 +29,7 @@ fn delayed(mean_ns: u64, jitter_ns: u64, distribution: Distribution, jitter_reor
 }
 
 /// Everything that leaves until nothing is left, as (packet, due).
-fn drain(link: &mut Direction<u64>) -> Vec<(u64, u64)> {
+fn drain(link: &mut OneWayLink<u64>) -> Vec<(u64, u64)> {
     let mut left = Vec::new();
     while let Some(next) = link.next_ns() {
         while let Some(departure) = link.pop(next) {
@@ -43,7 +43,7 @@ fn drain(link: &mut Direction<u64>) -> Vec<(u64, u64)> {
 }
 
 /// Gives `count` packets of `bytes`, one each `every_ns`, numbered by when they came; counts those that went through.
-fn feed(link: &mut Direction<u64>, count: u64, bytes: u64, every_ns: u64) -> u64 {
+fn feed(link: &mut OneWayLink<u64>, count: u64, bytes: u64, every_ns: u64) -> u64 {
     (0..count)
         .filter(|number| {
             let now = number * every_ns;
@@ -290,7 +290,7 @@ fn the_first_step_holds_before_the_start_and_times_count_from_it() {
     let steps =
         [(0, delayed(MS, 0, Distribution::Uniform, false)), (SECOND, delayed(2 * MS, 0, Distribution::Uniform, false))];
     let steps = steps.iter().map(|(at_ns, conditions)| Step { at_ns: *at_ns, conditions: *conditions }).collect();
-    let mut link = Direction::new(steps, 1, "test", Way::Up);
+    let mut link = OneWayLink::new(steps, 1, "test", Direction::Up);
     assert_eq!(link.next_ns(), None, "no step is planned");
     for (now, delay) in [(5 * SECOND, MS), (11 * SECOND - 1, MS), (11 * SECOND, 2 * MS)] {
         link.input(now, 50, UNLIMITED, || now);
@@ -319,14 +319,14 @@ fn the_seed_decides_and_each_direction_draws_its_own() {
         reorder: 0.1,
         ..delayed(9 * MS, MS, Distribution::Normal, true)
     };
-    let run = |seed, name, way| {
-        let mut link = Direction::new(vec![Step { at_ns: 0, conditions }], seed, name, way);
+    let run = |seed, name, direction| {
+        let mut link = OneWayLink::new(vec![Step { at_ns: 0, conditions }], seed, name, direction);
         feed(&mut link, 500, 50, MS);
         drain(&mut link)
     };
-    let first = run(1, "a", Way::Up);
-    assert_eq!(first, run(1, "a", Way::Up));
-    for other in [run(2, "a", Way::Up), run(1, "b", Way::Up), run(1, "a", Way::Down)] {
+    let first = run(1, "a", Direction::Up);
+    assert_eq!(first, run(1, "a", Direction::Up));
+    for other in [run(2, "a", Direction::Up), run(1, "b", Direction::Up), run(1, "a", Direction::Down)] {
         assert_ne!(first, other);
     }
 }

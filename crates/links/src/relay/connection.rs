@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use pubmark_protocol::epoll::Event;
 use pubmark_protocol::socket::TcpSocket;
 
-use super::turn::{Turn, Way};
+use super::turn::{RelayCounters, Turn};
 
 /// Most reads of one direction in a turn; a flood must not block the other connections.
 const READS: usize = 8;
@@ -87,7 +87,7 @@ impl Connection {
     }
 
     /// Forwards the bytes that have arrived.
-    pub fn serve(&mut self, buffer: &mut [u8], ways: &mut [Way; 2], turn: &mut Turn) -> State {
+    pub fn serve(&mut self, buffer: &mut [u8], counters: &mut [RelayCounters; 2], turn: &mut Turn) -> State {
         if self.connecting {
             let system = &self.sides[1];
             if !system.has_room && !system.ending {
@@ -101,7 +101,7 @@ impl Connection {
         }
         let mut has_more = false;
         for from in [0, 1] {
-            match self.carry(from, buffer, &mut ways[from], turn) {
+            match self.carry(from, buffer, &mut counters[from], turn) {
                 Ok(more) => has_more |= more,
                 Err(_) => {
                     // One side is broken: the other one's peer is to see that, and not an end in order.
@@ -123,7 +123,13 @@ impl Connection {
     }
 
     /// Forwards one direction; returns whether there is more that this turn does not forward.
-    fn carry(&mut self, from: usize, buffer: &mut [u8], way: &mut Way, turn: &mut Turn) -> io::Result<bool> {
+    fn carry(
+        &mut self,
+        from: usize,
+        buffer: &mut [u8],
+        counters: &mut RelayCounters,
+        turn: &mut Turn,
+    ) -> io::Result<bool> {
         let [client, system] = &mut self.sides;
         let (source, sink) = if from == 0 { (client, system) } else { (system, client) };
         let flow = &mut self.flows[from];
@@ -149,12 +155,12 @@ impl Connection {
                 flow.ended = true;
                 continue;
             }
-            way.bytes += read.bytes as u64;
-            way.reads += 1;
+            counters.bytes += read.bytes as u64;
+            counters.reads += 1;
             // A read that does not fill the buffer emptied the socket, unless the stream's end comes behind it.
             source.readable = read.bytes == buffer.len() || source.ending;
             let written = if sink.has_room { write(&sink.socket, &buffer[..read.bytes])? } else { 0 };
-            turn.carried(way, read.stamp_realtime_ns.filter(|_| written == read.bytes && !flow.was_held));
+            turn.carried(counters, read.stamp_realtime_ns.filter(|_| written == read.bytes && !flow.was_held));
             if written < read.bytes {
                 (sink.has_room, flow.was_held) = (false, true);
                 flow.held.extend_from_slice(&buffer[written..read.bytes]);

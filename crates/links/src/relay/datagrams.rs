@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use pubmark_protocol::datagram::{AT_A_TIME, Datagrams};
 use pubmark_protocol::receive;
 
-use super::turn::{Turn, Way};
+use super::turn::{RelayCounters, Turn};
 
 /// Clients of one socket; more are refused.
 const MOST_PEERS: usize = 65_536;
@@ -45,7 +45,7 @@ impl Exchange {
 
     /// Forwards datagrams of clients, as many as one call reads; a new client's socket must be polled. Returns whether there
     /// may be more, and for how many the client got no socket.
-    pub fn up(&mut self, way: &mut Way, turn: &mut Turn, watch: Watch<'_>) -> (bool, u64) {
+    pub fn up(&mut self, counters: &mut RelayCounters, turn: &mut Turn, watch: Watch<'_>) -> (bool, u64) {
         let count = read(&mut self.read, &self.socket);
         let mut refused = 0;
         for index in 0..count {
@@ -64,18 +64,24 @@ impl Exchange {
                 io::ErrorKind::ConnectionRefused => socket.send(bytes),
                 _ => Err(error),
             });
-            record_forwarded(way, turn, bytes, stamp, sent);
+            record_forwarded(counters, turn, bytes, stamp, sent);
         }
         (count == AT_A_TIME, refused)
     }
 
     /// Forwards datagrams of the system to one client, as many as one call reads. Returns whether there may be more.
-    pub fn down(&mut self, number: usize, way: &mut Way, turn: &mut Turn) -> bool {
+    pub fn down(&mut self, number: usize, counters: &mut RelayCounters, turn: &mut Turn) -> bool {
         let Some((client, socket)) = self.peers.get(number) else { return false };
         let count = read(&mut self.read, socket);
         for index in 0..count {
             if let Some(one) = self.read.get(index) {
-                record_forwarded(way, turn, one.bytes, one.stamp_realtime_ns, self.socket.send_to(one.bytes, client));
+                record_forwarded(
+                    counters,
+                    turn,
+                    one.bytes,
+                    one.stamp_realtime_ns,
+                    self.socket.send_to(one.bytes, client),
+                );
             }
         }
         count == AT_A_TIME
@@ -109,11 +115,17 @@ fn read(buffers: &mut Datagrams, socket: &UdpSocket) -> usize {
     buffers.read(socket.as_fd()).unwrap_or(0)
 }
 
-fn record_forwarded(way: &mut Way, turn: &mut Turn, bytes: &[u8], stamp: Option<u64>, sent: io::Result<usize>) {
-    way.bytes += bytes.len() as u64;
-    way.reads += 1;
+fn record_forwarded(
+    counters: &mut RelayCounters,
+    turn: &mut Turn,
+    bytes: &[u8],
+    stamp: Option<u64>,
+    sent: io::Result<usize>,
+) {
+    counters.bytes += bytes.len() as u64;
+    counters.reads += 1;
     match sent {
-        Ok(sent) if sent == bytes.len() => turn.carried(way, stamp),
-        _ => way.dropped += 1,
+        Ok(sent) if sent == bytes.len() => turn.carried(counters, stamp),
+        _ => counters.dropped += 1,
     }
 }

@@ -12,7 +12,7 @@ use pubmark_protocol::socket::{SocketFactory, TcpSocket};
 use super::channel;
 use super::connection::{Connection, State};
 use super::datagrams::Exchange;
-use super::turn::{Turn, Way};
+use super::turn::{RelayCounters, Turn};
 use super::{Counts, Request, Response};
 
 /// Below the emulator of links (20), which brings what the relay carries, and above the engine's shards (10).
@@ -80,7 +80,7 @@ struct Serving {
     /// Given up to take a connection that there is no descriptor for, so that it can be refused.
     spare: Option<OwnedFd>,
     buffer: Box<[u8]>,
-    ways: [Way; 2],
+    counters: [RelayCounters; 2],
     turn: Turn,
     accepted: u64,
     refused: u64,
@@ -110,7 +110,7 @@ pub fn serve(channel: OwnedFd, resolve: Resolve) -> io::Result<()> {
         behind: false,
         spare: spare(),
         buffer: vec![0; BUFFER].into_boxed_slice(),
-        ways: [Way::new(), Way::new()],
+        counters: [RelayCounters::new(), RelayCounters::new()],
         turn: Turn::new(),
         accepted: 0,
         refused: 0,
@@ -183,11 +183,11 @@ impl Serving {
 
     /// Forwards what has arrived on a connection or a socket of datagrams.
     fn carry(&mut self, key: Key) {
-        let Serving { buffer, ways, turn, .. } = self;
+        let Serving { buffer, counters, turn, .. } = self;
         let more = match key {
             Key::Side(number, _) => {
                 let Some(Some(connection)) = self.connections.get_mut(number) else { return };
-                match connection.serve(buffer, ways, turn) {
+                match connection.serve(buffer, counters, turn) {
                     State::Idle => false,
                     State::HasMore => true,
                     ended => {
@@ -205,7 +205,7 @@ impl Serving {
                     epoll.add(socket.as_raw_fd(), Key::Peer(place, peer).number(), Interest::Read)
                 };
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    let (is_full, refused) = exchange.up(&mut ways[0], turn, &mut watch);
+                    let (is_full, refused) = exchange.up(&mut counters[0], turn, &mut watch);
                     self.refused += refused;
                     self.behind |= is_full;
                 }
@@ -214,7 +214,7 @@ impl Serving {
             // Sockets of datagrams are level-triggered: epoll names them again if there is more.
             Key::Peer(place, peer) => {
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    self.behind |= exchange.down(peer, &mut ways[1], turn);
+                    self.behind |= exchange.down(peer, &mut counters[1], turn);
                 }
                 false
             }
@@ -336,8 +336,8 @@ impl Serving {
         Counts {
             connections: self.accepted,
             refused: self.refused,
-            up: self.ways[0].counts(),
-            down: self.ways[1].counts(),
+            up: self.counters[0].counts(),
+            down: self.counters[1].counts(),
             longest_held_ns: self.turn.take_longest_ns(),
             cpu_ns: clock::thread_cpu_ns(),
             realtime: self.realtime,

@@ -6,18 +6,18 @@ use pubmark_protocol::receive::WallOffset;
 use super::Carried;
 use crate::lateness::SharedLateness;
 
-/// Counters of one way.
+/// Counters of one direction.
 #[derive(Debug)]
-pub struct Way {
+pub struct RelayCounters {
     pub bytes: u64,
     pub reads: u64,
     pub dropped: u64,
     added: SharedLateness,
 }
 
-impl Way {
-    pub fn new() -> Way {
-        Way { bytes: 0, reads: 0, dropped: 0, added: SharedLateness::new() }
+impl RelayCounters {
+    pub fn new() -> RelayCounters {
+        RelayCounters { bytes: 0, reads: 0, dropped: 0, added: SharedLateness::new() }
     }
 
     pub fn counts(&self) -> Carried {
@@ -77,12 +77,12 @@ impl Turn {
 
     /// A read found bytes, the last of which the kernel received at `stamp_realtime_ns`, and they were forwarded; without the
     /// timestamp if it is unknown, or if the other side would have blocked.
-    pub fn carried(&mut self, way: &mut Way, stamp_realtime_ns: Option<u64>) {
+    pub fn carried(&mut self, counters: &mut RelayCounters, stamp_realtime_ns: Option<u64>) {
         self.wrote = true;
         let Some(stamp) = stamp_realtime_ns else { return };
         let now_ns = clock::monotonic_ns();
         let received_ns = self.wall.to_monotonic_ns(stamp, now_ns);
-        way.added.record(now_ns.saturating_sub(received_ns));
+        counters.added.record(now_ns.saturating_sub(received_ns));
         self.earliest_ns = Some(self.earliest_ns.map_or(received_ns, |earliest| earliest.min(received_ns)));
     }
 

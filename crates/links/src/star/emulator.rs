@@ -10,9 +10,9 @@ use super::agenda::Agenda;
 use super::packet::{Destination, destination};
 use super::thread::Shared;
 use super::{Command, LinkCounters, Strays};
-use crate::Way;
+use crate::Direction;
 use crate::addresses::AddressOwner;
-use crate::direction::{Direction, InputResult};
+use crate::direction::{InputResult, OneWayLink};
 
 /// Reads of one interface before the others have their turn, and what is due.
 const READS_AT_ONCE: usize = 64;
@@ -28,7 +28,7 @@ pub struct Passage<'a> {
     /// The group whose link it is, counted from 0.
     pub group: usize,
     /// Which direction.
-    pub way: Way,
+    pub direction: Direction,
     /// When it came to the link, `CLOCK_MONOTONIC`, ns.
     pub in_ns: u64,
     /// When it left it: just before the write to the receiver, or at the hand-over to the next link. What the write does, the
@@ -45,8 +45,8 @@ pub trait Observer: Send + 'static {
     fn passed(&mut self, passage: Passage<'_>);
 
     /// A packet came to a direction of a group's link and was lost or dropped there.
-    fn lost(&mut self, packet: &[u8], group: usize, way: Way, at_ns: u64) {
-        let _ = (packet, group, way, at_ns);
+    fn lost(&mut self, packet: &[u8], group: usize, direction: Direction, at_ns: u64) {
+        let _ = (packet, group, direction, at_ns);
     }
 }
 
@@ -109,7 +109,7 @@ struct Times {
 /// 2·g + 1 its down-link.
 pub struct Emulator<O> {
     ports: Vec<File>,
-    directions: Vec<Direction<Flight>>,
+    directions: Vec<OneWayLink<Flight>>,
     agenda: Agenda,
     changed: Vec<bool>,
     strays: Strays,
@@ -119,13 +119,13 @@ pub struct Emulator<O> {
     observer: O,
 }
 
-fn index(group: usize, way: Way) -> usize {
-    2 * group + usize::from(way == Way::Down)
+fn index(group: usize, direction: Direction) -> usize {
+    2 * group + usize::from(direction == Direction::Down)
 }
 
-/// Group and way of a direction.
-fn place(index: usize) -> (usize, Way) {
-    (index / 2, if index.is_multiple_of(2) { Way::Up } else { Way::Down })
+/// Group and direction at an index.
+fn place(index: usize) -> (usize, Direction) {
+    (index / 2, if index.is_multiple_of(2) { Direction::Up } else { Direction::Down })
 }
 
 impl<O: Observer> Emulator<O> {
@@ -144,8 +144,8 @@ impl<O: Observer> Emulator<O> {
             .flat_map(|(group, link)| {
                 // Two groups may have links of one name: the number makes their draws independent.
                 let name = format!("{group}/{}", link.name);
-                [(Way::Up, &link.up), (Way::Down, &link.down)]
-                    .map(|(way, steps)| Direction::new(steps.clone(), seed, &name, way))
+                [(Direction::Up, &link.up), (Direction::Down, &link.down)]
+                    .map(|(direction, steps)| OneWayLink::new(steps.clone(), seed, &name, direction))
             })
             .collect();
         Emulator {
@@ -182,15 +182,15 @@ impl<O: Observer> Emulator<O> {
         match command {
             Command::Start(origin_ns) => {
                 for index in 0..self.directions.len() {
-                    self.with(index, |direction| direction.start(origin_ns));
+                    self.with(index, |link| link.start(origin_ns));
                 }
             }
-            Command::Set(group, way, conditions) => {
-                self.with(index(group, way), |direction| direction.set(now_ns, conditions));
+            Command::Set(group, direction, conditions) => {
+                self.with(index(group, direction), |link| link.set(now_ns, conditions));
             }
             Command::Cut(group, cut) => {
-                for way in [Way::Up, Way::Down] {
-                    self.with(index(group, way), |direction| direction.cut(now_ns, cut));
+                for direction in [Direction::Up, Direction::Down] {
+                    self.with(index(group, direction), |link| link.cut(now_ns, cut));
                 }
             }
         }
@@ -212,7 +212,7 @@ impl<O: Observer> Emulator<O> {
     /// Delivers what is due.
     pub fn deliver(&mut self) {
         while let Some(index) = self.agenda.take_due(clock::monotonic_ns()) {
-            while let Some(departure) = self.with(index, |direction| direction.pop(clock::monotonic_ns())) {
+            while let Some(departure) = self.with(index, |link| link.pop(clock::monotonic_ns())) {
                 let Flight { bytes, target } = &departure.packet;
                 let times = Times { in_ns: departure.in_ns, due_ns: Some(departure.due_ns) };
                 self.arrive(index, Bytes::Held(bytes), *target, times);
@@ -250,7 +250,7 @@ impl<O: Observer> Emulator<O> {
         let now_ns = clock::monotonic_ns();
         match from {
             AddressOwner::Core => self.spread(None, Bytes::Read(packet), target, now_ns),
-            AddressOwner::Group(group) => self.enter(index(group, Way::Up), Bytes::Read(packet), target, now_ns),
+            AddressOwner::Group(group) => self.enter(index(group, Direction::Up), Bytes::Read(packet), target, now_ns),
         }
     }
 
@@ -258,8 +258,7 @@ impl<O: Observer> Emulator<O> {
     fn enter(&mut self, index: usize, bytes: Bytes<'_>, target: Target, now_ns: u64) {
         let length = bytes.get().len() as u64;
         let room = self.most_held_bytes.saturating_sub(self.held_bytes);
-        let fate = self
-            .with(index, |direction| direction.input(now_ns, length, room, || Flight { bytes: bytes.hold(), target }));
+        let fate = self.with(index, |link| link.input(now_ns, length, room, || Flight { bytes: bytes.hold(), target }));
         match fate {
             InputResult::Through(copies) => {
                 for _ in 0..copies {
@@ -267,8 +266,8 @@ impl<O: Observer> Emulator<O> {
                 }
             }
             InputResult::Dropped if O::WATCHES => {
-                let (group, way) = place(index);
-                self.observer.lost(bytes.get(), group, way, now_ns);
+                let (group, direction) = place(index);
+                self.observer.lost(bytes.get(), group, direction, now_ns);
             }
             InputResult::Dropped | InputResult::Queued => {}
         }
@@ -276,25 +275,25 @@ impl<O: Observer> Emulator<O> {
 
     /// A packet leaves a direction.
     fn arrive(&mut self, index: usize, bytes: Bytes<'_>, target: Target, times: Times) {
-        let (group, way) = place(index);
+        let (group, direction) = place(index);
         let due_ns = times.due_ns.unwrap_or(times.in_ns);
-        let out_ns = match (O::WATCHES, way, target) {
+        let out_ns = match (O::WATCHES, direction, target) {
             (false, ..) => 0,
             // A packet that is forwarded to another link leaves this one now: there is no delay between the two. Multicast
             // packets to the core leave a little later there than recorded here.
-            (true, Way::Up, Target::One(AddressOwner::Group(_)) | Target::Everyone) => due_ns,
+            (true, Direction::Up, Target::One(AddressOwner::Group(_)) | Target::Everyone) => due_ns,
             (true, ..) => clock::monotonic_ns(),
         };
         let to_core = matches!(target, Target::One(AddressOwner::Core) | Target::Everyone);
-        if way == Way::Down {
+        if direction == Direction::Down {
             self.write(group + 1, bytes.get(), times);
         } else if to_core {
             self.write(0, bytes.get(), times);
         }
         if O::WATCHES {
-            self.observer.passed(Passage { packet: bytes.get(), group, way, in_ns: times.in_ns, out_ns });
+            self.observer.passed(Passage { packet: bytes.get(), group, direction, in_ns: times.in_ns, out_ns });
         }
-        if way == Way::Up {
+        if direction == Direction::Up {
             // The next link counts from the time at which this one was to be left: lateness doesn't add up.
             self.spread(Some(group), bytes, target, due_ns);
         }
@@ -303,11 +302,11 @@ impl<O: Observer> Emulator<O> {
     /// Gives a packet to the down-links of those whom it is for, other than `from`.
     fn spread(&mut self, from: Option<usize>, bytes: Bytes<'_>, target: Target, now_ns: u64) {
         match target {
-            Target::One(AddressOwner::Group(group)) => self.enter(index(group, Way::Down), bytes, target, now_ns),
+            Target::One(AddressOwner::Group(group)) => self.enter(index(group, Direction::Down), bytes, target, now_ns),
             Target::One(AddressOwner::Core) => {}
             Target::Everyone => {
                 for group in (0..self.directions.len() / 2).filter(|group| Some(*group) != from) {
-                    self.enter(index(group, Way::Down), bytes, target, now_ns);
+                    self.enter(index(group, Direction::Down), bytes, target, now_ns);
                 }
             }
         }
@@ -329,7 +328,7 @@ impl<O: Observer> Emulator<O> {
     }
 
     /// Calls a direction, and updates the sums and the agenda.
-    fn with<T>(&mut self, index: usize, call: impl FnOnce(&mut Direction<Flight>) -> T) -> T {
+    fn with<T>(&mut self, index: usize, call: impl FnOnce(&mut OneWayLink<Flight>) -> T) -> T {
         let direction = &mut self.directions[index];
         let before = direction.held_bytes();
         let result = call(direction);

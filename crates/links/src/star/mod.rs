@@ -15,7 +15,7 @@ pub use crate::lateness::Lateness;
 pub use emulator::{Observer, Passage, Unobserved};
 pub(crate) use thread::{Star, ThreadSettings};
 
-use crate::Way;
+use crate::Direction;
 use crate::direction::Counters;
 
 /// A change of links while they run.
@@ -24,7 +24,7 @@ pub(crate) enum Command {
     /// Steps count from this time, ns.
     Start(u64),
     /// Other conditions until the next step.
-    Set(usize, Way, Conditions),
+    Set(usize, Direction, Conditions),
     /// Nothing gets through while true.
     Cut(usize, bool),
 }
@@ -40,10 +40,10 @@ pub struct LinkCounters {
 
 impl LinkCounters {
     /// One direction.
-    pub fn of(&self, way: Way) -> &Counters {
-        match way {
-            Way::Up => &self.up,
-            Way::Down => &self.down,
+    pub fn of(&self, direction: Direction) -> &Counters {
+        match direction {
+            Direction::Up => &self.up,
+            Direction::Down => &self.down,
         }
     }
 }

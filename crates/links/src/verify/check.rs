@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Way;
+use crate::Direction;
 
 /// The property that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub enum Property {
     /// Packets that got through a link that is down.
     Down,
     /// Packets lost that neither loss nor queue nor a broken link took: must be none.
-    Unasked,
+    Unexpected,
 }
 
 /// Result of a check.
@@ -87,7 +87,7 @@ pub struct Verification {
     /// Its link's name.
     pub link: String,
     /// Which direction.
-    pub way: Way,
+    pub direction: Direction,
     /// Each property.
     pub checks: Vec<Check>,
     /// Probes that the receiver's socket dropped because it was full; not the link's doing.
@@ -140,7 +140,7 @@ impl Property {
             Property::Rate => ("rate", rate),
             Property::Duplicates => ("duplicates", share),
             Property::Down => ("through a link that is down", packets),
-            Property::Unasked => ("lost unasked", packets),
+            Property::Unexpected => ("lost unexpectedly", packets),
         }
     }
 }
@@ -169,11 +169,11 @@ impl fmt::Display for Check {
 
 impl fmt::Display for Verification {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = match self.way {
-            Way::Up => "up",
-            Way::Down => "down",
+        let direction = match self.direction {
+            Direction::Up => "up",
+            Direction::Down => "down",
         };
-        write!(formatter, "{} {way}", self.link)?;
+        write!(formatter, "{} {direction}", self.link)?;
         for (index, check) in self.checks.iter().enumerate() {
             write!(formatter, "{}{check}", if index == 0 { ": " } else { "; " })?;
         }
@@ -201,7 +201,7 @@ mod tests {
         let found = Verification {
             group: 0,
             link: "lte".to_owned(),
-            way: Way::Up,
+            direction: Direction::Up,
             checks,
             receiver_drops: 0,
             steps_not_tried: 3,

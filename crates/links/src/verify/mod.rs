@@ -11,7 +11,7 @@ pub use check::{Check, Outcome, Property, Verification};
 
 use probe::Path;
 
-use crate::Way;
+use crate::Direction;
 use crate::direction::Counters;
 use crate::error::LinkError;
 use crate::network::Network;
@@ -26,13 +26,15 @@ const LOSS_PROBES: u64 = 3_000;
 /// steps must not have begun.
 pub fn verify(network: &Network) -> Result<Vec<Verification>, LinkError> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let directions: Vec<(usize, Way)> =
-        (0..network.groups()).flat_map(|group| [(group, Way::Up), (group, Way::Down)]).collect();
+    let directions: Vec<(usize, Direction)> =
+        (0..network.groups()).flat_map(|group| [(group, Direction::Up), (group, Direction::Down)]).collect();
     let mut found = Vec::new();
     for batch in directions.chunks(2 * LINKS_A_PROCESSOR * processors) {
         let results: Vec<Result<Verification, LinkError>> = std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                batch.iter().map(|(group, way)| scope.spawn(move || verify_direction(network, *group, *way))).collect();
+            let threads: Vec<_> = batch
+                .iter()
+                .map(|(group, direction)| scope.spawn(move || verify_direction(network, *group, *direction)))
+                .collect();
             let panicked = || LinkError::Stopped { reason: "a probe's thread panicked".to_owned() };
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(panicked()))).collect()
         });
@@ -44,12 +46,12 @@ pub fn verify(network: &Network) -> Result<Vec<Verification>, LinkError> {
 }
 
 /// Probes one direction.
-pub fn verify_direction(network: &Network, group: usize, way: Way) -> Result<Verification, LinkError> {
-    let mut path = Path::open(network, group, way)?;
+pub fn verify_direction(network: &Network, group: usize, direction: Direction) -> Result<Verification, LinkError> {
+    let mut path = Path::open(network, group, direction)?;
     let link = &network.links()[group];
-    let steps = if way == Way::Up { &link.up } else { &link.down };
+    let steps = if direction == Direction::Up { &link.up } else { &link.down };
     let conditions = steps.first().map(|step| step.conditions).unwrap_or_default();
-    let before = *network.snapshot().links[group].of(way);
+    let before = *network.snapshot().links[group].of(direction);
     let mut checks = Vec::new();
     if conditions.down {
         checks.extend(measure::down(&mut path)?);
@@ -60,12 +62,12 @@ pub fn verify_direction(network: &Network, group: usize, way: Way) -> Result<Ver
             checks.extend(again_if_missed(|_| Ok(vec![measure::rate(&mut path, &conditions, rate)?]))?);
         }
     }
-    let counters = network.snapshot().links[group].of(way).since(&before);
+    let counters = network.snapshot().links[group].of(direction).since(&before);
     checks.push(unasked(&path, &counters));
     Ok(Verification {
         group,
         link: link.name.clone(),
-        way,
+        direction,
         checks,
         receiver_drops: path.receiver_drops(),
         steps_not_tried: steps.len().saturating_sub(1),
@@ -84,5 +86,5 @@ fn unasked(path: &Path<'_>, counters: &Counters) -> Check {
     let before = path.sent().abs_diff(counters.arrived.packets);
     let behind = (path.received() + path.receiver_drops()).abs_diff(counters.delivered.packets);
     let missing = before + behind + counters.overflowed.packets;
-    Check::judged(Property::Unasked, 0.0, missing as f64, (0.0, 0.0), path.sent())
+    Check::judged(Property::Unexpected, 0.0, missing as f64, (0.0, 0.0), path.sent())
 }

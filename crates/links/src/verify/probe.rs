@@ -8,7 +8,7 @@ use std::time::Duration;
 use pubmark_protocol::receive::{WallOffset, enable_stamps, read_stamped};
 use pubmark_protocol::{clock, datagram};
 
-use crate::Way;
+use crate::Direction;
 use crate::addresses::{CORE_V4, group_v4};
 use crate::error::LinkError;
 use crate::network::Network;
@@ -40,7 +40,7 @@ pub struct Path<'a> {
     /// The group.
     pub group: usize,
     /// The direction.
-    pub way: Way,
+    pub direction: Direction,
     sender: UdpSocket,
     receiver: UdpSocket,
     target: SocketAddr,
@@ -88,7 +88,7 @@ pub struct Round {
 
 impl<'a> Path<'a> {
     /// Opens the sockets.
-    pub fn open(network: &'a Network, group: usize, way: Way) -> Result<Path<'a>, LinkError> {
+    pub fn open(network: &'a Network, group: usize, direction: Direction) -> Result<Path<'a>, LinkError> {
         let group_place = network.group(group).ok_or(LinkError::OutOfRange {
             what: "number of a group",
             asked: group + 1,
@@ -97,14 +97,14 @@ impl<'a> Path<'a> {
         })?;
         let own = (group_place, IpAddr::from(group_v4(group, 0)));
         let core = (network.core(), IpAddr::from(CORE_V4));
-        let (from, to) = if way == Way::Up { (own, core) } else { (core, own) };
+        let (from, to) = if direction == Direction::Up { (own, core) } else { (core, own) };
         let sender = from.0.enter(|| UdpSocket::bind((from.1, 0)))?.map_err(refused)?;
         let receiver = to.0.enter(|| UdpSocket::bind((to.1, 0)))?.map_err(refused)?;
         datagram::enlarge_receive_buffer(receiver.as_fd(), RECEIVE_BYTES).map_err(refused)?;
         enable_stamps(receiver.as_fd()).map_err(refused)?;
         receiver.set_read_timeout(Some(POLL_INTERVAL)).map_err(refused)?;
         let target = receiver.local_addr().map_err(refused)?;
-        Ok(Path { network, group, way, sender, receiver, target, round: 0, sent: 0, received: 0 })
+        Ok(Path { network, group, direction, sender, receiver, target, round: 0, sent: 0, received: 0 })
     }
 
     /// Sends probes and collects those that arrive.
@@ -179,7 +179,7 @@ impl<'a> Path<'a> {
             if now > give_up || !self.network.is_running() {
                 return Ok(arrivals);
             }
-            if sender_is_done() && self.network.waiting(self.group, self.way) == 0 {
+            if sender_is_done() && self.network.waiting(self.group, self.direction) == 0 {
                 if now - *empty_since.get_or_insert(now) > GRACE_NS {
                     return Ok(arrivals);
                 }

@@ -135,7 +135,7 @@ mod tests {
         let (low, high) = loss_interval(loss, 3_000);
         let mut outside = 0;
         for seed in 0..1_000 {
-            let mut draws = crate::direction::Draws::new(seed, "sample", crate::Way::Up);
+            let mut draws = crate::direction::Draws::new(seed, "sample", crate::Direction::Up);
             let lost = (0..3_000).filter(|number| draws.is_lost(*number, loss)).count() as u64;
             outside += u32::from(lost < low || lost > high);
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn few_packets_tell_nothing() {
+    fn too_few_packets_give_no_result() {
         assert!(is_conclusive(Loss::Random(0.01), 3_000));
         assert!(!is_conclusive(Loss::Random(0.0004), 3_000));
         assert!(!is_conclusive(Loss::Random(0.01), 3));

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pubmark_protocol::sampling::Sampling;
 
-use crate::Way;
+use crate::Direction;
 
 pub use watcher::Watcher;
 
@@ -46,7 +46,7 @@ pub struct Sighting {
     /// Whose link it is, counted from 0.
     pub group: u16,
     /// Which direction.
-    pub way: Way,
+    pub direction: Direction,
     /// Port at the group's side, which distinguishes its connections.
     pub port: u16,
     /// Payload bytes, from the header on, that had passed by `out_ns`.

@@ -45,13 +45,13 @@ fn segment(first: u32, data: &[u8]) -> Vec<u8> {
 
 /// It comes to the link at a time and leaves it 5 ns later.
 fn pass(watcher: &mut Watcher, packet: &[u8], in_ns: u64) {
-    watcher.passed(Passage { packet, group: 3, way: Way::Up, in_ns, out_ns: in_ns + 5 });
+    watcher.passed(Passage { packet, group: 3, direction: Direction::Up, in_ns, out_ns: in_ns + 5 });
 }
 
 fn seen(watch: &Watch, watcher: Watcher) -> Vec<(u32, u32, u32, u64, u64)> {
     drop(watcher);
     let all = watch.take().sightings;
-    assert!(all.iter().all(|one| (one.group, one.way, one.port) == (3, Way::Up, 9)), "{all:?}");
+    assert!(all.iter().all(|one| (one.group, one.direction, one.port) == (3, Direction::Up, 9)), "{all:?}");
     all.iter().map(|one| (one.publisher, one.sequence, one.bytes, one.in_ns, one.out_ns)).collect()
 }
 
@@ -78,7 +78,7 @@ fn data_after_a_loss_waits_for_its_retransmission() {
     watch.begin(START_NS);
     let [first, second, third] = [1, 2, 3].map(|sequence| message(1, sequence, 100));
     pass(&mut watcher, &segment(100, &first), 50);
-    watcher.lost(&segment(200, &second), 3, Way::Up, 60);
+    watcher.lost(&segment(200, &second), 3, Direction::Up, 60);
     pass(&mut watcher, &segment(300, &third), 70);
     pass(&mut watcher, &segment(200, &second), 260);
     // The lost one came first at 60; the third was there at 75 and could be read when the second was.
@@ -86,7 +86,7 @@ fn data_after_a_loss_waits_for_its_retransmission() {
 }
 
 #[test]
-fn two_messages_in_a_packet_are_two_and_one_of_unknown_length_is_what_is_there() {
+fn two_messages_in_a_packet_are_two_and_one_of_unknown_length_is_the_rest() {
     let (watch, mut watcher) = watch();
     watch.begin(START_NS);
     let both = [message(1, 1, 100), message(1, 2, 60)].concat();

@@ -10,7 +10,7 @@ use super::find::Headers;
 use super::flow::Flow;
 use super::packet::{Segment, segment};
 use super::{Shared, Sighting, WatchResult, WatchSpec};
-use crate::Way;
+use crate::Direction;
 use crate::star::{Observer, Passage};
 
 /// Connections followed at most, each direction by itself; messages of others are not seen.
@@ -18,8 +18,8 @@ const MOST_FLOWS: usize = 1 << 17;
 /// Most messages stored of which only the loss of their first packet is known.
 const MOST_LOST: usize = 1 << 16;
 
-/// One direction of a connection: group, way, port at the group's side, port at the other.
-type FlowKey = (u16, Way, u16, u16);
+/// One direction of a connection: group, direction, port at the group's side, port at the other.
+type FlowKey = (u16, Direction, u16, u16);
 
 /// Sees every packet of the links, in the emulator's thread.
 #[derive(Debug)]
@@ -59,10 +59,10 @@ fn is_followed(spec: &WatchSpec, header: &Header, start_ns: u64) -> bool {
         && spec.sampling.includes(header.publisher, header.sequence)
 }
 
-fn key(group: usize, way: Way, segment: &Segment<'_>) -> FlowKey {
+fn key(group: usize, direction: Direction, segment: &Segment<'_>) -> FlowKey {
     let [source, destination] = segment.ports;
-    let (own, other) = if way == Way::Up { (source, destination) } else { (destination, source) };
-    (group as u16, way, own, other)
+    let (own, other) = if direction == Direction::Up { (source, destination) } else { (destination, source) };
+    (group as u16, direction, own, other)
 }
 
 /// Stores a sighting, if the list is not full.
@@ -79,7 +79,7 @@ impl Observer for Watcher {
         let Some(start_ns) = self.start_ns() else { return };
         let Some(spec) = &self.spec else { return };
         let Some(segment) = segment(passage.packet) else { return };
-        let key = key(passage.group, passage.way, &segment);
+        let key = key(passage.group, passage.direction, &segment);
         let mut flow = match segment.tcp {
             Some((sequence, begins)) => {
                 let has_room = self.flows.len() < MOST_FLOWS || self.flows.contains_key(&key);
@@ -111,7 +111,7 @@ impl Observer for Watcher {
                 publisher,
                 sequence,
                 group: key.0,
-                way: key.1,
+                direction: key.1,
                 port: key.2,
                 bytes,
                 in_ns: lost_ns.unwrap_or(passage.in_ns),
@@ -132,11 +132,11 @@ impl Observer for Watcher {
         }
     }
 
-    fn lost(&mut self, packet: &[u8], group: usize, way: Way, at_ns: u64) {
+    fn lost(&mut self, packet: &[u8], group: usize, direction: Direction, at_ns: u64) {
         let Some(start_ns) = self.start_ns() else { return };
         let Some(spec) = &self.spec else { return };
         let Some(segment) = segment(packet) else { return };
-        let key = key(group, way, &segment);
+        let key = key(group, direction, &segment);
         for (_, header) in Headers::of(segment.data, spec.run, at_ns) {
             if is_followed(spec, &header, start_ns) && self.lost.len() < MOST_LOST {
                 self.lost.entry((header.publisher, header.sequence, key)).or_insert(at_ns);

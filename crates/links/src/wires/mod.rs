@@ -14,7 +14,7 @@ use pubmark_model::link::Link;
 
 pub(crate) use wire::{End, Shape, Wire, network as route_to};
 
-use crate::Way;
+use crate::Direction;
 use crate::error::LinkError;
 use crate::namespace::spawn;
 use crate::netlink::InterfaceCounters;
@@ -46,15 +46,17 @@ impl Wires {
     /// Emulates `links` on their wires, each by its first step.
     pub fn start(wires: Vec<Wire>, links: &[Link]) -> Result<Wires, LinkError> {
         let courses = Courses::new(links);
-        for (group, way, conditions) in courses.all() {
-            wires[group].apply(way, &conditions).map_err(unknown)?;
+        for (group, direction, conditions) in courses.all() {
+            wires[group].apply(direction, &conditions).map_err(unknown)?;
         }
         let counters = Mutex::new(vec![LinkCounters::default(); wires.len()]);
         let shared = Arc::new(Shared { wires, counters, failure: Mutex::default() });
         let (commands, receiver) = mpsc::channel();
         let own = Arc::clone(&shared);
         let thread = spawn(NAME, move || {
-            steps::run(courses, &receiver, |(group, way, conditions)| own.wires[group].apply(way, &conditions))
+            steps::run(courses, &receiver, |(group, direction, conditions)| {
+                own.wires[group].apply(direction, &conditions)
+            })
         })?;
         Ok(Wires { shared, commands: Some(commands), thread: Some(thread) })
     }
@@ -73,7 +75,10 @@ impl Wires {
     /// All counters now, or as they were when they could be read last. What only the emulator in user space knows is empty.
     pub fn snapshot(&self) -> Snapshot {
         let read = |wire: &Wire| {
-            Ok::<_, LinkError>(LinkCounters { up: wire.counters(Way::Up)?, down: wire.counters(Way::Down)? })
+            Ok::<_, LinkError>(LinkCounters {
+                up: wire.counters(Direction::Up)?,
+                down: wire.counters(Direction::Down)?,
+            })
         };
         let mut counters = held(&self.shared.counters);
         match self.shared.wires.iter().map(read).collect() {
@@ -90,8 +95,8 @@ impl Wires {
     }
 
     /// Packets on one direction of a group's link.
-    pub fn waiting(&self, group: usize, way: Way) -> u64 {
-        self.shared.wires[group].waiting(way).unwrap_or_else(|error| {
+    pub fn waiting(&self, group: usize, direction: Direction) -> u64 {
+        self.shared.wires[group].waiting(direction).unwrap_or_else(|error| {
             self.fail(error);
             0
         })

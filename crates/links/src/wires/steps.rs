@@ -6,7 +6,7 @@ use std::time::Duration;
 use pubmark_model::link::{Conditions, Link, Step};
 use pubmark_protocol::clock;
 
-use crate::Way;
+use crate::Direction;
 use crate::error::LinkError;
 use crate::star::Command;
 
@@ -20,7 +20,7 @@ struct Course {
 }
 
 /// A change to execute: group, direction, new conditions.
-pub type Change = (usize, Way, Conditions);
+pub type Change = (usize, Direction, Conditions);
 
 /// The courses of all links.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Courses {
     origin_ns: Option<u64>,
 }
 
-const WAYS: [Way; 2] = [Way::Up, Way::Down];
+const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
 impl Courses {
     /// Of these links.
@@ -61,9 +61,9 @@ impl Courses {
                 self.origin_ns = Some(origin_ns);
                 Vec::new()
             }
-            Command::Set(group, way, conditions) => {
-                self.links[group][way as usize].current = conditions;
-                vec![self.change(group, way)]
+            Command::Set(group, direction, conditions) => {
+                self.links[group][direction as usize].current = conditions;
+                vec![self.change(group, direction)]
             }
             Command::Cut(group, cut) => {
                 self.cut[group] = cut;
@@ -84,27 +84,27 @@ impl Courses {
         let Some(origin_ns) = self.origin_ns else { return Vec::new() };
         let mut changed = Vec::new();
         for (group, link) in self.links.iter_mut().enumerate() {
-            for (way, course) in WAYS.into_iter().zip(link) {
+            for (direction, course) in DIRECTIONS.into_iter().zip(link) {
                 let before = course.next;
                 while let Some(step) = course.steps.get(course.next).filter(|step| origin_ns + step.at_ns <= now_ns) {
                     course.current = step.conditions;
                     course.next += 1;
                 }
                 if course.next > before {
-                    changed.push((group, way));
+                    changed.push((group, direction));
                 }
             }
         }
-        changed.into_iter().map(|(group, way)| self.change(group, way)).collect()
+        changed.into_iter().map(|(group, direction)| self.change(group, direction)).collect()
     }
 
     fn of(&self, group: usize) -> [Change; 2] {
-        WAYS.map(|way| self.change(group, way))
+        DIRECTIONS.map(|direction| self.change(group, direction))
     }
 
-    fn change(&self, group: usize, way: Way) -> Change {
-        let current = self.links[group][way as usize].current;
-        (group, way, Conditions { down: current.down || self.cut[group], ..current })
+    fn change(&self, group: usize, direction: Direction) -> Change {
+        let current = self.links[group][direction as usize].current;
+        (group, direction, Conditions { down: current.down || self.cut[group], ..current })
     }
 }
 
@@ -145,13 +145,13 @@ mod tests {
     #[test]
     fn steps_count_from_the_start_and_none_is_left_out() {
         let mut courses = courses();
-        assert_eq!(courses.all(), [(0, Way::Up, duplicating(0.1)), (0, Way::Down, duplicating(0.1))]);
+        assert_eq!(courses.all(), [(0, Direction::Up, duplicating(0.1)), (0, Direction::Down, duplicating(0.1))]);
         assert_eq!((courses.due_ns(), courses.advance(1_000_000)), (None, vec![]));
         assert_eq!(courses.command(Command::Start(1_000)), []);
         assert_eq!(courses.due_ns(), Some(1_005));
         assert_eq!(courses.advance(1_004), []);
-        assert_eq!(courses.clone().advance(1_005), [(0, Way::Up, duplicating(0.2))]);
-        assert_eq!(courses.clone().advance(2_000), [(0, Way::Up, duplicating(0.3))], "late: the last one holds");
+        assert_eq!(courses.clone().advance(1_005), [(0, Direction::Up, duplicating(0.2))]);
+        assert_eq!(courses.clone().advance(2_000), [(0, Direction::Up, duplicating(0.3))], "late: the last one holds");
         courses.advance(1_005);
         assert_eq!(courses.due_ns(), Some(1_009));
         courses.advance(1_009);
@@ -163,11 +163,17 @@ mod tests {
         let mut courses = courses();
         courses.command(Command::Start(0));
         let down = |share| Conditions { down: true, ..duplicating(share) };
-        assert_eq!(courses.command(Command::Cut(0, true)), [(0, Way::Up, down(0.1)), (0, Way::Down, down(0.1))]);
-        assert_eq!(courses.advance(5), [(0, Way::Up, down(0.2))], "a step does not let it back");
+        assert_eq!(
+            courses.command(Command::Cut(0, true)),
+            [(0, Direction::Up, down(0.1)), (0, Direction::Down, down(0.1))]
+        );
+        assert_eq!(courses.advance(5), [(0, Direction::Up, down(0.2))], "a step does not let it back");
         let back = courses.command(Command::Cut(0, false));
-        assert_eq!(back, [(0, Way::Up, duplicating(0.2)), (0, Way::Down, duplicating(0.1))]);
-        assert_eq!(courses.command(Command::Set(0, Way::Down, duplicating(0.9))), [(0, Way::Down, duplicating(0.9))]);
+        assert_eq!(back, [(0, Direction::Up, duplicating(0.2)), (0, Direction::Down, duplicating(0.1))]);
+        assert_eq!(
+            courses.command(Command::Set(0, Direction::Down, duplicating(0.9))),
+            [(0, Direction::Down, duplicating(0.9))]
+        );
     }
 
     #[test]
@@ -182,9 +188,9 @@ mod tests {
         });
         sender.send(Command::Start(clock::monotonic_ns())).unwrap();
         let patience = Duration::from_secs(10);
-        while changes.recv_timeout(patience).unwrap() != (0, Way::Up, duplicating(0.3)) {}
-        sender.send(Command::Set(0, Way::Up, duplicating(0.4))).unwrap();
-        assert_eq!(changes.recv_timeout(patience).unwrap(), (0, Way::Up, duplicating(0.4)));
+        while changes.recv_timeout(patience).unwrap() != (0, Direction::Up, duplicating(0.3)) {}
+        sender.send(Command::Set(0, Direction::Up, duplicating(0.4))).unwrap();
+        assert_eq!(changes.recv_timeout(patience).unwrap(), (0, Direction::Up, duplicating(0.4)));
         drop(sender);
         thread.join().unwrap().unwrap();
     }

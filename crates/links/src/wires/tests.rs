@@ -88,13 +88,13 @@ fn a_wire_carries_datagrams_and_counts_those_and_nothing_else() {
         let rounds = number as u64 + 1;
         // 28 bytes of headers over IPv4, 48 over IPv6.
         let headers = [280, 280 + 480][number];
-        for (way, payload) in [(Way::Up, 1_000), (Way::Down, 500)] {
-            let counters = wire.counters(way).unwrap();
+        for (direction, payload) in [(Direction::Up, 1_000), (Direction::Down, 500)] {
+            let counters = wire.counters(direction).unwrap();
             let bytes = rounds * payload + headers;
-            assert_eq!((counters.arrived.packets, counters.arrived.bytes), (10 * rounds, bytes), "{way:?}");
-            assert_eq!(counters.delivered, counters.arrived, "{way:?}");
+            assert_eq!((counters.arrived.packets, counters.arrived.bytes), (10 * rounds, bytes), "{direction:?}");
+            assert_eq!(counters.delivered, counters.arrived, "{direction:?}");
             assert_eq!((counters.lost.packets, counters.waiting.packets), (0, 0));
-            assert_eq!(wire.waiting(way).unwrap(), 0);
+            assert_eq!(wire.waiting(direction).unwrap(), 0);
         }
     }
     assert!(wire.interfaces().unwrap().iter().all(|counters| counters.dropped() == 0));
@@ -114,7 +114,7 @@ fn a_stream_crosses_a_wire_in_packets_of_its_size() {
     receiver.read_to_end(&mut received).unwrap();
     writing.join().unwrap();
     assert_eq!(received.len(), 1 << 20);
-    let up = wire.counters(Way::Up).unwrap().arrived;
+    let up = wire.counters(Direction::Up).unwrap().arrived;
     // 1,448 bytes fit beside the headers; a packet of 64 KB would be lost as one.
     assert!(up.packets >= (1 << 20) / 1_448, "{up:?}");
     assert!(up.bytes >= (1 << 20) + up.packets * 40, "{up:?}");

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pubmark_model::link::Conditions;
 
-use crate::Way;
+use crate::Direction;
 use crate::addresses::{self, CORE_V4, CORE_V6};
 use crate::direction::{Counters, Tally};
 use crate::error::LinkError;
@@ -83,15 +83,15 @@ impl Wire {
     }
 
     /// Emulates `conditions` in one direction from now on.
-    pub fn apply(&self, way: Way, conditions: &Conditions) -> Result<(), LinkError> {
-        let index = self.exit(way);
+    pub fn apply(&self, direction: Direction, conditions: &Conditions) -> Result<(), LinkError> {
+        let index = self.exit(direction);
         self.netlink().request(|| format!("set netem on interface {index}"), netem::request(index, conditions))
     }
 
     /// Counters of a direction. The kernel does not report why its queue dropped a packet, nor which packets it duplicated or
     /// reordered, nor how many bytes it lost: all losses are in `lost`, without bytes, and the others stay zero.
-    pub fn counters(&self, way: Way) -> Result<Counters, LinkError> {
-        let (entry, exit) = (self.exit(way.back()), self.exit(way));
+    pub fn counters(&self, direction: Direction) -> Result<Counters, LinkError> {
+        let (entry, exit) = (self.exit(direction.opposite()), self.exit(direction));
         let mut netlink = self.netlink();
         let (arrived, queue, left) = (netlink.counters(entry)?, netlink.queue(exit)?, netlink.counters(exit)?);
         Ok(Counters {
@@ -104,8 +104,8 @@ impl Wire {
     }
 
     /// Packets that wait or are in flight in a direction.
-    pub fn waiting(&self, way: Way) -> Result<u64, LinkError> {
-        Ok(self.netlink().queue(self.exit(way))?.waiting_packets)
+    pub fn waiting(&self, direction: Direction) -> Result<u64, LinkError> {
+        Ok(self.netlink().queue(self.exit(direction))?.waiting_packets)
     }
 
     /// What both interfaces counted.
@@ -121,10 +121,10 @@ impl Wire {
     }
 
     /// Where packets of a direction leave.
-    fn exit(&self, way: Way) -> u32 {
-        match way {
-            Way::Up => self.core,
-            Way::Down => self.group,
+    fn exit(&self, direction: Direction) -> u32 {
+        match direction {
+            Direction::Up => self.core,
+            Direction::Down => self.group,
         }
     }
 

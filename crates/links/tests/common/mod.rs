@@ -73,7 +73,7 @@ pub fn prepared(socket: UdpSocket) -> UdpSocket {
 /// Ends the network and checks that nothing was lost that no condition requires.
 pub fn stop(network: Network) -> pubmark_links::network::Final {
     let last = network.stop().unwrap();
-    assert_eq!(last.unasked_drops(), 0, "{last:?}");
+    assert_eq!(last.unexpected_drops(), 0, "{last:?}");
     for link in &last.snapshot.links {
         assert!(link.up.closed() && link.down.closed(), "{link:?}");
     }

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn random_faults_have_the_means_asked_for_and_depend_on_the_seed_alone() {
+    fn random_faults_have_the_requested_means_and_depend_only_on_the_seed() {
         let faults = [random(30, 5)];
         let long = Duration::from_secs(30_000);
         let found = occurrences(&faults, 7, long).unwrap();

@@ -68,7 +68,7 @@ pub(crate) struct RawResponder {
     /// Name of a shared group: each request is delivered to one of the group's responders.
     pub shared: Option<Spanned<String>>,
     /// Size of a reply's payload, header included; 1KiB by default, at least 24B.
-    pub answer: Option<Text<SizeText>>,
+    pub reply: Option<Text<SizeText>>,
     /// Processing time of a request: one time such as `5ms`, or a distribution; none by default.
     pub processing: Option<Form<Text<DurationText>, Spanned<RawProcessing>>>,
     /// Requests that a responder processes at the same time; 1 by default.

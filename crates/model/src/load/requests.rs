@@ -174,7 +174,7 @@ fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<Subscribe
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
         responds: Some(Responds {
-            reply_bytes: raw.answer.as_ref().map_or(Ok(USUAL_REPLY_BYTES), reply_bytes)?,
+            reply_bytes: raw.reply.as_ref().map_or(Ok(USUAL_REPLY_BYTES), reply_bytes)?,
             processing: raw.processing.as_ref().map_or(Ok(ProcessingTime::Fixed(Duration::ZERO)), processing)?,
             concurrency: count(&raw.concurrency, "`concurrency`", 1, u32::from(u16::MAX), 1)? as u16,
             queue: count(&raw.queue, "`queue`", 0, LONGEST_QUEUE, USUAL_QUEUE)?,

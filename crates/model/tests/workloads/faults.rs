@@ -50,7 +50,7 @@ fn every_kind_is_read_in_a_file_and_the_same_on_the_command_line() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_where_it_stands() {
+fn impossible_values_are_refused_with_line_and_column() {
     for (text, kind, expected) in [
         ("{kind: kill}", ProblemKind::MissingKey, "without a time"),
         ("{kind: kill, mttf: 30s}", ProblemKind::MissingKey, "without a time"),

@@ -128,7 +128,7 @@ fn a_series_may_say_what_holds_from_the_start() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_at_its_place() {
+fn impossible_values_are_refused_at_their_place() {
     use ProblemKind::*;
     for (lines, kind, underlined, hint) in [
         ("delya: 20ms", UnknownKey, "delya", "did you mean `delay`?"),

@@ -44,7 +44,7 @@ fn defaults_of_a_group_are_those_of_mq_bench() {
 fn every_key_of_a_group_is_read() {
     let text = both(
         ", count: 3, qos: 1, timeout: 250ms, in_flight: 40, arrival: poisson",
-        ", count: 2, shared: workers, answer: 2KiB, concurrency: 4, queue: 0, qos: 1",
+        ", count: 2, shared: workers, reply: 2KiB, concurrency: 4, queue: 0, qos: 1",
     );
     let workload = load::parse("test.yaml", &text, &LoadOptions { scale: 10, ..LoadOptions::default() }).unwrap();
     let (asks, answers) = (&workload.devices[0], &workload.subscribers[0]);
@@ -65,14 +65,14 @@ fn every_key_of_a_group_is_read() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_says_why() {
+fn impossible_values_are_refused_with_a_reason() {
     for (requesters, responders, expected) in [
         (", timeout: 0ms", "", "a time-out cannot be 0ms"),
         (", timeout: 11m", "", "a time-out cannot be 11m"),
         (", in_flight: 0", "", "`in_flight` cannot be 0"),
         (", churn: none", "", "unknown key `churn`"),
         (", retain: true", "", "unknown key `retain`"),
-        ("", ", answer: 23B", "a reply cannot have 23B"),
+        ("", ", reply: 23B", "a reply cannot have 23B"),
         ("", ", concurrency: 0", "`concurrency` cannot be 0"),
         ("", ", processing: {sd: 1ms}", "a processing time has exactly one distribution"),
         ("", ", processing: {mean: 0ms, sd: 1ms}", "a processing time has exactly one distribution"),
@@ -102,7 +102,7 @@ fn every_request_has_exactly_one_responder() {
 }
 
 #[test]
-fn responders_without_requesters_reply_to_nobody() {
+fn responders_without_requesters_send_no_reply() {
     let text = "name: test
 devices:
   - {name: sensor, every: 1s, payload: 100B}

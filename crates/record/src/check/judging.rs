@@ -125,7 +125,7 @@ fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
     let runs = cell.measured(&clause.metric);
     let breaks = if kind == Kind::Required { ClauseOutcome::False } else { ClauseOutcome::True };
     let of = |answer: ClauseOutcome| -> Vec<MeasuredFigure> {
-        runs.iter().filter(|run| clause.answer(**run) == answer).flatten().copied().collect()
+        runs.iter().filter(|run| clause.judge(**run) == answer).flatten().copied().collect()
     };
     let missing = runs.iter().filter(|run| run.is_none()).count();
     let (broken, undecided) = (of(breaks), of(ClauseOutcome::Undecided));

@@ -113,7 +113,7 @@ fn a_cell_has_both_bounds_of_a_latency_and_a_duel_the_interval_of_both() {
 }
 
 #[test]
-fn a_lower_bound_that_one_run_lacks_is_not_told_of_the_cell() {
+fn a_cell_has_no_lower_bound_if_one_of_its_runs_lacks_it() {
     let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0])];
     cells[0].runs[1].latency_lower = None;
     cells[0].runs[1].record.latency.total.as_mut().unwrap().lower = None;
@@ -124,7 +124,7 @@ fn a_lower_bound_that_one_run_lacks_is_not_told_of_the_cell() {
 }
 
 #[test]
-fn a_missing_histogram_is_said_and_a_broken_one_refused() {
+fn a_missing_histogram_is_reported_and_a_broken_one_refused() {
     let mut cells = [cell("fast", &[], &[100.0, 100.0, 100.0])];
     cells[0].runs[1].latency = None;
     let found = evaluate(&systems(), 1, &cells).unwrap();
@@ -207,7 +207,7 @@ fn a_flood_has_no_contest_of_latencies() {
 }
 
 #[test]
-fn what_weakens_the_result_is_said() {
+fn cautions_are_shown() {
     let mut cells = [cell("fast", &[], &[100.0; 2]), cell("slow", &[], &[300.0; 2])];
     cells[0].runs[0].run.verdict = VerdictStatus::Suspect;
     cells[0].runs[1].run.busy = true;
@@ -230,7 +230,7 @@ fn what_weakens_the_result_is_said() {
 }
 
 #[test]
-fn a_figure_that_one_system_lacks_is_ranked_without_it_and_said() {
+fn a_figure_is_ranked_without_a_system_that_lacks_it_and_the_page_names_it() {
     let mut cells = [cell("a", &[], &[100.0; 3]), cell("b", &[], &[300.0; 3]), cell("c", &[], &[300.0; 3])];
     cells[2].runs.iter_mut().for_each(|run| run.record.cost.system = None);
     let found = evaluate(&[axis("system", &["a", "b", "c"])], 1, &cells).unwrap();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_asked_for_has_to_be_met() {
+    fn all_requirements_must_be_met() {
         for met in
             [&[][..], &["mosq"], &["Home", "mqtt"], &["system=mosquitto"], &["verdict=valid,suspect", "reason=v02"]]
         {

@@ -125,7 +125,7 @@ pub enum ClauseOutcome {
 
 impl Clause {
     /// Whether the clause is true for a figure. For a change, use [`Clause::is_change`].
-    pub fn answer(&self, figure: Option<MeasuredFigure>) -> ClauseOutcome {
+    pub fn judge(&self, figure: Option<MeasuredFigure>) -> ClauseOutcome {
         let (Bound::Value(limit), Some(figure)) = (self.bound, figure) else { return ClauseOutcome::NotMeasured };
         if figure.partial {
             return ClauseOutcome::Undecided;
@@ -162,7 +162,7 @@ pub struct Judged<'a> {
     /// The figure; `None` where it was not measured.
     pub figure: Option<MeasuredFigure>,
     /// Result of the clause.
-    pub answer: ClauseOutcome,
+    pub outcome: ClauseOutcome,
 }
 
 impl Judged<'_> {
@@ -171,7 +171,7 @@ impl Judged<'_> {
     pub fn complaint(&self) -> Option<String> {
         let (name, limit) = (self.clause.metric.name(), &self.clause.text);
         let text = |figure: MeasuredFigure| self.clause.metric.interval(figure.interval);
-        match (self.answer, self.figure) {
+        match (self.outcome, self.figure) {
             (ClauseOutcome::True, _) => None,
             (ClauseOutcome::False, Some(figure)) => Some(format!("{name} is {}, missing {limit}", text(figure))),
             (ClauseOutcome::Undecided, Some(figure)) => {
@@ -215,14 +215,14 @@ impl Objectives {
             .iter()
             .map(|clause| {
                 let figure = clause.metric.measured(record);
-                Judged { clause, figure, answer: clause.answer(figure) }
+                Judged { clause, figure, outcome: clause.judge(figure) }
             })
             .collect()
     }
 
     /// Whether every limit is met.
     pub fn hold(&self, record: &Record) -> bool {
-        self.judge(record).iter().all(|judged| judged.answer == ClauseOutcome::True)
+        self.judge(record).iter().all(|judged| judged.outcome == ClauseOutcome::True)
     }
 }
 

@@ -46,7 +46,7 @@ fn a_limit_on_a_metric_of_the_users_own_is_held_in_its_unit() {
     ];
     record.custom[2].lower = None;
     record.custom[2].upper = None;
-    let answer = |text: &str| Objectives::parse(text).unwrap().judge(&record)[0].answer;
+    let outcome = |text: &str| Objectives::parse(text).unwrap().judge(&record)[0].outcome;
     for (text, expected) in [
         ("custom.jitter<2ms", ClauseOutcome::True),
         ("custom.jitter<0.002s", ClauseOutcome::True),
@@ -61,7 +61,7 @@ fn a_limit_on_a_metric_of_the_users_own_is_held_in_its_unit() {
         ("custom.gone<2ms", ClauseOutcome::NotMeasured),
         ("custom.unheard_of<2ms", ClauseOutcome::NotMeasured),
     ] {
-        assert_eq!(answer(text), expected, "{text}");
+        assert_eq!(outcome(text), expected, "{text}");
     }
     let objectives = Objectives::parse("custom.jitter<1ms,custom.energy<1mJ").unwrap();
     let complaints: Vec<String> = objectives.judge(&record).iter().filter_map(Judged::complaint).collect();
@@ -139,8 +139,8 @@ fn what_is_wrong_is_underlined() {
 fn a_record_is_held_against_each_limit() {
     let record = sample::record();
     let objectives = Objectives::parse("p50<=0.31ms,p99<1ms,loss=0,memory_per_connection<1MB").unwrap();
-    let answers: Vec<ClauseOutcome> = objectives.judge(&record).iter().map(|judged| judged.answer).collect();
-    assert_eq!(answers, [ClauseOutcome::True, ClauseOutcome::True, ClauseOutcome::True, ClauseOutcome::NotMeasured]);
+    let outcomes: Vec<ClauseOutcome> = objectives.judge(&record).iter().map(|judged| judged.outcome).collect();
+    assert_eq!(outcomes, [ClauseOutcome::True, ClauseOutcome::True, ClauseOutcome::True, ClauseOutcome::NotMeasured]);
     assert!(!objectives.hold(&record), "what was not measured is not kept");
     let judged = objectives.judge(&record);
     assert_eq!(judged[3].complaint().as_deref(), Some("memory_per_connection was not measured"));
@@ -169,7 +169,7 @@ fn a_change_counts_from_the_baseline() {
 
 #[test]
 fn a_limit_inside_the_interval_is_undecided() {
-    let within = |text: &str, low: f64, high: f64| objective(text).answer(Some(MeasuredFigure::within([low, high])));
+    let within = |text: &str, low: f64, high: f64| objective(text).judge(Some(MeasuredFigure::within([low, high])));
     for (text, low, high, expected) in [
         ("p99<50ms", 10_000.0, 49_000.0, ClauseOutcome::True),
         ("p99<50ms", 10_000.0, 51_000.0, ClauseOutcome::Undecided),
@@ -183,7 +183,7 @@ fn a_limit_inside_the_interval_is_undecided() {
     ] {
         assert_eq!(within(text, low, high), expected, "{text} of {low} to {high}");
     }
-    assert_eq!(objective("p99<1s").answer(None), ClauseOutcome::NotMeasured);
+    assert_eq!(objective("p99<1s").judge(None), ClauseOutcome::NotMeasured);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_percentile_of_too_few_samples_lies_between_its_neighbours() {
     (total.upper.p99, total.upper.max) = (None, 9_000.0);
     total.lower = None;
     total.upper.p95 = Some(2_000.0);
-    let judge = |text: &str| Objectives::parse(text).unwrap().judge(&record)[0].clone().answer;
+    let judge = |text: &str| Objectives::parse(text).unwrap().judge(&record)[0].clone().outcome;
     assert_eq!(judge("p99<=9ms"), ClauseOutcome::True, "even the largest is below");
     assert_eq!(judge("p99<1.9ms"), ClauseOutcome::False, "p95 is above");
     assert_eq!(judge("p99<5ms"), ClauseOutcome::Undecided);
@@ -212,7 +212,7 @@ fn a_system_that_was_held_up_misses_no_limit_of_time() {
         text: String::new(),
         hint: String::new(),
     };
-    let judge = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].clone().answer;
+    let judge = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].clone().outcome;
     assert_eq!(judge(&record, "p50<0.2ms"), ClauseOutcome::False);
     record.verdict.reasons = vec![reason("V28")];
     assert_eq!(judge(&record, "p50<0.2ms"), ClauseOutcome::Undecided, "it could have been faster");
@@ -250,8 +250,8 @@ proptest! {
     #[test]
     fn a_decided_limit_is_decided_for_every_value_between(low in 0.0f64..1e6, width in 0.0f64..1e6, part in 0.0f64..=1.0, limit in 0.0f64..2e6) {
         let clause = Clause { bound: Bound::Value(limit), ..objective("p99<1s") };
-        let inside = clause.answer(Some(MeasuredFigure::exactly(low + part * width)));
-        match clause.answer(Some(MeasuredFigure::within([low, low + width]))) {
+        let inside = clause.judge(Some(MeasuredFigure::exactly(low + part * width)));
+        match clause.judge(Some(MeasuredFigure::within([low, low + width]))) {
             ClauseOutcome::Undecided => {}
             decided => prop_assert_eq!(decided, inside),
         }

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_judged_by_what_it_said_and_how_it_ended() {
+    fn a_program_is_judged_by_its_output_and_its_exit() {
         assert!(reported_correctly(&VerdictInput::of(&sample::record())).is_none(), "there is no program");
         assert_eq!(found(|_| {}).unwrap().0, VerdictStatus::Valid);
         let offered = sample::record().delivery.messages.offered;

@@ -8,7 +8,7 @@ use crate::record::{CheckUnit, Status, VerdictStatus};
 const LATE_S: f64 = 0.5;
 
 /// Rule V20.
-pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn done_as_requested(input: &VerdictInput) -> Option<Finding> {
     let figures = input.faults?;
     let faults = &figures.faults;
     // Another rule reports that the run was interrupted.
@@ -26,7 +26,8 @@ pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
         ));
     }
     if wrong.is_empty() {
-        let late_s = faults.iter().filter_map(|fault| Some(fault.done_at_s? - fault.asked_at_s)).fold(0.0, f64::max);
+        let late_s =
+            faults.iter().filter_map(|fault| Some(fault.done_at_s? - fault.requested_at_s)).fold(0.0, f64::max);
         let text = format!("{} injected as configured, at most {:.0} ms late", faults.len(), late_s * 1e3);
         return Some(Finding::valid(text).of(measure));
     }
@@ -41,7 +42,7 @@ pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
 }
 
 fn named(fault: &FaultRow, why: &str) -> String {
-    format!("`{}` of {} at {:.1} s {why}", fault.kind.as_str(), fault.target, fault.asked_at_s)
+    format!("`{}` of {} at {:.1} s {why}", fault.kind.as_str(), fault.target, fault.requested_at_s)
 }
 
 fn wrong(fault: &FaultRow) -> Option<String> {
@@ -49,10 +50,10 @@ fn wrong(fault: &FaultRow) -> Option<String> {
         return Some(format!("failed: {failure}"));
     }
     let Some(done_at_s) = fault.done_at_s else { return Some("was not done".to_owned()) };
-    if done_at_s - fault.asked_at_s > LATE_S {
-        return Some(format!("was injected {:.1} s late", done_at_s - fault.asked_at_s));
+    if done_at_s - fault.requested_at_s > LATE_S {
+        return Some(format!("was injected {:.1} s late", done_at_s - fault.requested_at_s));
     }
-    (fault.asked_for_s.is_some() && fault.ended_at_s.is_none()).then(|| "did not end".to_owned())
+    (fault.requested_for_s.is_some() && fault.ended_at_s.is_none()).then(|| "did not end".to_owned())
 }
 
 #[cfg(test)]
@@ -69,8 +70,8 @@ mod tests {
         let mut fault = FaultRow {
             kind: FaultKind::Kill,
             target: "the system".to_owned(),
-            asked_at_s: 30.0,
-            asked_for_s: Some(5.0),
+            requested_at_s: 30.0,
+            requested_for_s: Some(5.0),
             done_at_s: Some(30.01),
             ended_at_s: Some(35.0),
             ..FaultRow::default()
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_that_was_not_what_was_asked_makes_a_run_invalid_and_one_that_was_does_not() {
+    fn only_a_fault_that_differs_from_the_request_makes_a_run_invalid() {
         assert_eq!(status(|_| {}), (VerdictStatus::Valid, "1 injected as configured, at most 10 ms late".to_owned()));
         for (change, expected) in [
             ((|fault| fault.failure = Some("no".to_owned())) as fn(&mut FaultRow), "at 30.0 s failed: no"),
@@ -96,14 +97,14 @@ mod tests {
             assert_eq!(found, VerdictStatus::Invalid, "{words}");
             assert!(words.contains(expected), "{words}");
         }
-        assert_eq!(status(|fault| (fault.asked_for_s, fault.ended_at_s) = (None, None)).0, VerdictStatus::Valid);
+        assert_eq!(status(|fault| (fault.requested_for_s, fault.ended_at_s) = (None, None)).0, VerdictStatus::Valid);
     }
 
     #[test]
     fn figures_that_are_too_low_make_a_run_suspect() {
         let mut record = sample::record();
         record.conditions.faults = Some(FaultFigures { incomplete: true, ..FaultFigures::default() });
-        let finding = done_as_asked(&VerdictInput::of(&record)).unwrap();
+        let finding = done_as_requested(&VerdictInput::of(&record)).unwrap();
         assert_eq!(finding.status, VerdictStatus::Suspect);
     }
 }

@@ -9,17 +9,17 @@ use crate::record::{CheckUnit, VerdictStatus};
 const SHOWN: usize = 3;
 
 /// Rule V17.
-pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn as_requested(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
-    let measured = links.checks().filter(|(_, _, check)| check.as_asked.is_some()).count();
+    let measured = links.checks().filter(|(_, _, check)| check.as_requested.is_some()).count();
     let mut broken: Vec<String> = links
         .checks()
-        .filter(|(_, _, check)| check.as_asked == Some(false))
+        .filter(|(_, _, check)| check.as_requested == Some(false))
         .map(|(group, direction, check)| {
             let (name, link) = (&group.group, &group.link);
             format!(
                 "{} of `{link}` {direction} ({name}): configured {}, measured {}",
-                check.name, check.asked, check.measured
+                check.name, check.requested, check.measured
             )
         })
         .collect();
@@ -49,11 +49,11 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
         let finding = format!("the relay from the links to the system was lost: {why}");
         return Some(Finding::new(VerdictStatus::Invalid, finding, "run again; something on this machine ended it"));
     }
-    let unasked = links.unasked_drops();
-    if unasked > 0 {
-        let finding = format!("{unasked} packets were dropped that no link was configured to lose");
+    let unexpected = links.unexpected_drops();
+    if unexpected > 0 {
+        let finding = format!("{unexpected} packets were dropped that no link was configured to lose");
         let hint = "fewer messages, or a machine with free cores";
-        let measure = Measure::none_allowed(unasked, CheckUnit::Packets);
+        let measure = Measure::none_allowed(unexpected, CheckUnit::Packets);
         return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
     }
     let Some(lateness) = &links.lateness else {
@@ -79,9 +79,9 @@ mod tests {
     use crate::sample::{self, Shape};
     use crate::verdict::{VerdictInput, judge};
 
-    fn check(as_asked: Option<bool>) -> LinkCheck {
-        let [name, asked, measured] = ["delay", "10 ms", "12 ms"].map(str::to_owned);
-        LinkCheck { name, asked, measured, as_asked }
+    fn check(as_requested: Option<bool>) -> LinkCheck {
+        let [name, requested, measured] = ["delay", "10 ms", "12 ms"].map(str::to_owned);
+        LinkCheck { name, requested, measured, as_requested }
     }
 
     fn status(code: &str, change: impl FnOnce(&mut LinkFigures)) -> (VerdictStatus, String) {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_is_not_as_asked_makes_a_run_suspect() {
+    fn a_condition_that_is_not_as_requested_makes_a_run_suspect() {
         let (found, words) = status("V17", |_| {});
         assert_eq!((found, words.as_str()), (VerdictStatus::Valid, "1 of 2 conditions measured, all as configured"));
         let (_, words) = status("V17", |links| links.groups[0].down.checks = vec![check(Some(false)); 5]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_dropped_unasked_make_a_run_invalid_and_late_ones_are_held_against_the_latency() {
+    fn packets_dropped_unexpectedly_make_a_run_invalid_and_late_ones_are_held_against_the_latency() {
         assert_eq!(status("V18", |_| {}).0, VerdictStatus::Valid);
         assert_eq!(status("V18", |links| links.queue_drops = 1).0, VerdictStatus::Invalid);
         assert_eq!(status("V18", |links| links.overflowed = Some(1)).0, VerdictStatus::Invalid);

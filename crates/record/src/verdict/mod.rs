@@ -5,6 +5,7 @@
 
 mod books;
 mod client_programs;
+mod connections;
 mod content;
 mod faults;
 mod generator;

@@ -8,7 +8,7 @@ use crate::record::{CheckUnit, VerdictStatus};
 pub(super) fn all_present(input: &VerdictInput) -> Option<Finding> {
     if !input.lost_workers.is_empty() {
         let lost: Vec<String> =
-            input.lost_workers.iter().map(|lost| format!("{} ({})", lost.worker, lost.why)).collect();
+            input.lost_workers.iter().map(|lost| format!("{} ({})", lost.worker, lost.reason)).collect();
         return Some(
             Finding::new(
                 VerdictStatus::Invalid,

@@ -18,8 +18,8 @@ pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
     // A fault may separate two clients for the whole window as intended.
     let suspect = if input.faults.is_some() { None } else { Some(0.0) };
     let limits = CheckLimits { valid: 0.0, suspect };
-    let measure = Measure { value: pairs.unmet as f64, limits, unit: CheckUnit::Pairs };
-    if pairs.unmet == 0 {
+    let measure = Measure { value: pairs.unreached as f64, limits, unit: CheckUnit::Pairs };
+    if pairs.unreached == 0 {
         let lossy = match pairs.silent {
             0 => String::new(),
             silent => format!("; {} had nothing, which loss explains", count(silent)),
@@ -29,7 +29,7 @@ pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
     }
     let finding = format!(
         "{} of {} pairs of writer and reader never met: both were up, and nothing arrived{}{}",
-        count(pairs.unmet),
+        count(pairs.unreached),
         count(pairs.all),
         between(input),
         late(pairs.probed)
@@ -62,11 +62,11 @@ fn between(input: &VerdictInput) -> String {
 
 /// Pairs that had not exchanged a probe when the schedule began.
 fn late(probed: Option<ProbedPairs>) -> String {
-    match probed.filter(|probed| probed.met < probed.wanted) {
+    match probed.filter(|probed| probed.reached < probed.expected) {
         Some(probed) => format!(
             "; {} of {} had not met by a probe when the schedule began, after {} s",
-            count(probed.wanted - probed.met),
-            count(probed.wanted),
+            count(probed.expected - probed.reached),
+            count(probed.expected),
             probed.ms / 1_000
         ),
         None => String::new(),
@@ -85,7 +85,7 @@ mod tests {
     fn found(change: impl FnOnce(&mut Record)) -> Option<(VerdictStatus, String)> {
         let mut record = sample::record();
         record.conditions.faults = None;
-        record.delivery.pairs = Some(PairCounts { all: 12, silent: 6, unmet: 5, probed: None });
+        record.delivery.pairs = Some(PairCounts { all: 12, silent: 6, unreached: 5, probed: None });
         change(&mut record);
         let checks = judge(&VerdictInput::of(&record)).checks;
         checks.into_iter().find(|check| check.code == "V24").map(|check| (check.status, check.text))
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn pairs_that_no_probe_reached_are_named() {
-        let probed = |met: u64, unmet: u64| {
-            let counts = PairCounts { unmet, ..PairCounts { all: 12, silent: 6, ..PairCounts::default() } };
-            let probed = Some(ProbedPairs { wanted: 12, met, ms: 20_004 });
+        let probed = |reached: u64, unreached: u64| {
+            let counts = PairCounts { unreached, ..PairCounts { all: 12, silent: 6, ..PairCounts::default() } };
+            let probed = Some(ProbedPairs { expected: 12, reached, ms: 20_004 });
             found(|record| record.delivery.pairs = Some(PairCounts { probed, ..counts })).unwrap()
         };
         let words = "; 3 of 12 had not met by a probe when the schedule began, after 20 s";
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(status, VerdictStatus::Invalid);
         assert!(text.starts_with("5 of 12 pairs of writer and reader never met"), "{text}");
         let (status, text) =
-            found(|record| record.delivery.pairs = Some(PairCounts { unmet: 0, ..record.delivery.pairs.unwrap() }))
+            found(|record| record.delivery.pairs = Some(PairCounts { unreached: 0, ..record.delivery.pairs.unwrap() }))
                 .unwrap();
         assert!(status == VerdictStatus::Valid && text.ends_with("6 had nothing, which loss explains"), "{text}");
         assert_eq!(found(|record| record.delivery.pairs = None), None, "a broker stands between them");

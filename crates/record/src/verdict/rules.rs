@@ -2,8 +2,8 @@
 
 use super::usable::Spoils;
 use super::{
-    Finding, VerdictInput, books, client_programs, content, faults, generator, links, nodes, pairs, requests, samples,
-    subscriptions, system,
+    Finding, VerdictInput, books, client_programs, connections, content, faults, generator, links, nodes, pairs,
+    requests, samples, subscriptions, system,
 };
 use crate::codes::Page;
 
@@ -219,7 +219,7 @@ pub const RULES: &[Rule] = &[
         remedy: "Run again. If it happens again, use a machine with free cores. `pubmark doctor` checks the machine.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
-        judge: links::as_asked,
+        judge: links::as_requested,
     },
     Rule {
         code: "V18",
@@ -256,14 +256,14 @@ pub const RULES: &[Rule] = &[
         remedy: "Run again. If the system did not start again, see its log.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
-        judge: faults::done_as_asked,
+        judge: faults::done_as_requested,
     },
     Rule {
         code: "V21",
         name: "all nodes present",
-        meaning: "The measurements of a node or worker process that ended, froze or was disconnected are lost with it, and the \
-                  messages of its devices are missing from the load: the run is invalid. The measurements of the others are \
-                  kept. A worker counts as frozen if its heartbeat, which has its own thread, is missing for 3 s.",
+        meaning: "The measurements of a node or worker process are lost if it ends, freezes or is disconnected. The load then lacks \
+                  the messages of its devices, so the run is invalid. The record keeps the measurements of the others. \
+                  A worker counts as frozen if its heartbeat, which has its own thread, is missing for 3 s.",
         remedy: "Run again with all nodes. The output of the lost node contains the reason for its end.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -390,6 +390,20 @@ pub const RULES: &[Rule] = &[
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: content::filters_consistent,
+    },
+    Rule {
+        code: "V31",
+        name: "clients connected",
+        meaning: "A client that should be connected and never was sends nothing, and nothing is expected for it: the load is \
+                  smaller than the scheduled one, and a system that refuses clients would look better than one that serves \
+                  them. With such a client the run is suspect; if they are more than 1 % of all clients, it is invalid. Clients \
+                  that lose their connection later are not counted: their messages are `skipped_disconnected`. Records from \
+                  before this rule have no count and are not judged.",
+        remedy: "The most frequent cause is in the finding, all of them are in the report (*Connections*). Correct addresses, \
+                 log-ins or limits of the system, or run with fewer clients.",
+        blames: Blame::Run,
+        spoils: Spoils::Everything,
+        judge: connections::clients_connected,
     },
 ];
 

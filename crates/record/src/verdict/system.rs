@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_that_ended_makes_a_run_invalid_and_is_said_with_how_and_when() {
+    fn a_system_that_ended_makes_a_run_invalid_with_cause_and_time() {
         assert_eq!(found("V25", |_| {}), None);
         for (at_s, expected) in [
             (Some(0.2), "the system ended at 0.2 s of the measured window's 10.0 s: signal: 9 (SIGKILL)"),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_the_processors_is_said_most_first() {
+    fn programs_that_used_the_processors_are_named_most_first() {
         let busy = |record: &mut Record| {
             record.cost.contention = Some(Contention { other_cores: Some(1.5), ..Contention::default() });
             record.environment.steal = Some(0.01);

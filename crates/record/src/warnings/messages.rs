@@ -131,9 +131,9 @@ pub(super) fn clients_left_out(record: &Record) -> Option<TextAndHint> {
 
 pub(super) fn log_partial(record: &Record) -> Option<TextAndHint> {
     let log = record.message_log.as_ref().filter(|log| log.is_partial())?;
-    let why = log.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let reason = log.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
     // The number of rows in a lost worker is not known.
     let rows = if log.missing > 0 { format!("{} rows", count(log.missing)) } else { "rows".to_owned() };
-    let text = format!("{} lacks {rows}{why}", log.file);
+    let text = format!("{} lacks {rows}{reason}", log.file);
     Some((text, "figures that are computed from it are incomplete".to_string()))
 }

@@ -183,8 +183,8 @@ fn posts(record: &CapacityRecord) -> Vec<Post> {
         class: "written",
     });
     let headroom = headroom(record).map_or_else(String::new, |times| format!(", {} ×", significant(times)));
-    let least = if record.answer.limit == CapacityLimit::System { "" } else { "≥ " };
-    let answer = record.answer.holds_per_s.map(|at| Post {
+    let least = if record.result.limit == CapacityLimit::System { "" } else { "≥ " };
+    let answer = record.result.holds_per_s.map(|at| Post {
         at,
         label: format!("carries {least}{}/s{headroom}", significant(at)),
         class: "answer",

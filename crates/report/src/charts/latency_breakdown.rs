@@ -23,7 +23,7 @@ pub(super) fn draw(record: &Record) -> Chart {
     let Some(figures) = &record.latency.breakdown else {
         return Chart::missing(TITLE, CSV, "No message crossed an emulated link.");
     };
-    let shown: Vec<&BreakdownRow> = figures.rows.iter().filter(|row| row.seen > 0).take(MOST_ROWS).collect();
+    let shown: Vec<&BreakdownRow> = figures.rows.iter().filter(|row| row.complete > 0).take(MOST_ROWS).collect();
     if shown.is_empty() {
         return Chart::missing(
             TITLE,

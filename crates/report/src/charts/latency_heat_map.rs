@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bulk_is_told_with_the_edges_of_its_buckets() {
+    fn the_bulk_is_shown_with_the_edges_of_its_buckets() {
         let bins = [LatencyBin::of(0.0, 1.0, [(120.0, 96), (5_000.0, 4)].into_iter())];
         assert_eq!(
             finding(&bins),

@@ -52,13 +52,13 @@ fn tiles(record: &CapacityRecord) -> Markup {
         (unit.interval([lower, upper]), if upper.is_some() { unit.symbol() } else { "" })
     });
     let cores = at_answer.and_then(|trial| trial.system_cores);
-    let limit = match record.answer.limit {
+    let limit = match record.result.limit {
         CapacityLimit::System => "highest load that held",
         CapacityLimit::NothingHeld => "no load that was tried held",
         _ => "at least: the end was not found",
     };
     let tiles = [
-        ("Carries", rate(record.answer.holds_per_s), limit),
+        ("Carries", rate(record.result.holds_per_s), limit),
         ("The workload as written", rate(words::load_as_written(record)), "offered at factor 1"),
         (
             "Headroom",
@@ -90,7 +90,7 @@ fn tiles(record: &CapacityRecord) -> Markup {
 }
 
 fn answer(record: &CapacityRecord) -> Markup {
-    let status = match (record.status, record.answer.limit) {
+    let status = match (record.status, record.result.limit) {
         (Status::Interrupted, _) => "suspect",
         (_, CapacityLimit::System | CapacityLimit::Range) => "valid",
         (_, CapacityLimit::Generator | CapacityLimit::Time) => "suspect",
@@ -99,9 +99,9 @@ fn answer(record: &CapacityRecord) -> Markup {
     html! {
         section #verdict.(status) {
             h2 { (words::capitalised(&words::capacity_headline(record))) }
-            p { (with_code(record.answer.text.trim_end_matches('.'))) "." }
+            p { (with_code(record.result.text.trim_end_matches('.'))) "." }
             @if record.status == Status::Interrupted { p { "The search was interrupted: this is what was known then." } }
-            p { "The limit: " (words::capacity_limit(record.answer.limit)) "." }
+            p { "The limit: " (words::capacity_limit(record.result.limit)) "." }
             @if !record.cautions.is_empty() {
                 ul.cautions { @for caution in &record.cautions { li { (with_code(caution)) } } }
             }

@@ -57,7 +57,7 @@ pub(super) fn section(record: &Record) -> Markup {
             tbody {
                 @for level in &figures.before { (messages("the start", level)) }
                 @for fault in figures.faults.iter().take(MOST_DETAILED) { @for level in &fault.levels {
-                    (messages(&format!("{} at {}", fault.kind, seconds(fault.asked_at_s)), level))
+                    (messages(&format!("{} at {}", fault.kind, seconds(fault.requested_at_s)), level))
                 } }
             }
         } }
@@ -77,11 +77,11 @@ fn row(fault: &FaultRow) -> Markup {
         td.number { (at(fault.ended_at_s)) }
         td.number { (count(found.connected)) }
         td.number { (count(found.lost)) }
-        td.number { (after(found.first_noticed_s)) }
-        td.number { (after(found.last_noticed_s)) }
-        td.number { (after(found.first_back_s)) }
-        td.number { (after(found.all_back_s)) }
-        td.number { (found.peak_back_per_s.map_or_else(|| MISSING.to_owned(), count)) }
+        td.number { (after(found.first_detected_s)) }
+        td.number { (after(found.last_detected_s)) }
+        td.number { (after(found.first_reconnected_s)) }
+        td.number { (after(found.all_reconnected_s)) }
+        td.number { (found.peak_reconnects_per_s.map_or_else(|| MISSING.to_owned(), count)) }
         td { (words::fault_latency(fault.latency.as_ref())) }
     } }
 }

@@ -30,8 +30,8 @@ pub(super) fn section(record: &Record) -> Markup {
                 th scope="row" { @if !p99 { (row.class) } }
                 @if p99 { td {} td {} td {} } @else {
                     td.number { (count(row.followed)) }
-                    td.number { (share(row.seen, row.followed)) }
-                    td.number { (share(row.agreeing, row.seen)) }
+                    td.number { (share(row.complete, row.followed)) }
+                    td.number { (share(row.consistent, row.complete)) }
                 }
                 td { @if p99 { "p99" } @else { "p50" } }
                 @for (place, _) in &columns { td.number { (unit.number(get(row.parts.in_order()[*place], p99))) } }

@@ -15,12 +15,12 @@ pub(super) fn section(record: &Record) -> Markup {
         @if let Some(relay) = &links.relay { p { (sentence(&words::relay(relay))) } }
         div.scroll { table {
             caption { "Conditions of each link, and what probes found before the run" }
-            thead { tr { th { "group" } th { "link" } th { "direction" } th { "asked" } th { "measured" } } }
+            thead { tr { th { "group" } th { "link" } th { "direction" } th { "requested" } th { "measured" } } }
             tbody { @for group in &links.groups { @for (name, side) in sides(group) { tr {
                 th scope="row" { (group.group) }
                 td { (group.link) @if let Some(source) = &group.source { br; small { (source) } } }
                 td { (name) }
-                td { @for step in &side.asked { div { (step) } } }
+                td { @for step in &side.requested { div { (step) } } }
                 td { @for check in &side.checks { div { (found(check)) } } }
             } } } }
         } }
@@ -39,7 +39,7 @@ pub(super) fn section(record: &Record) -> Markup {
                 td.number { (bytes(Some(traffic.entered_bytes as f64))) }
                 td.number { (count(traffic.gone())) " (" (share(traffic.gone(), traffic.entered_packets)) ")" }
                 td.number { (known(traffic.duplicated)) }
-                td.number { (known(traffic.sent_ahead)) }
+                td.number { (known(traffic.reordered)) }
                 td.number { (count(traffic.left_packets)) }
                 td.number { (bytes(Some(traffic.left_bytes as f64))) }
             } } } }
@@ -58,9 +58,9 @@ fn sides(group: &LinkGroup) -> [(&'static str, &LinkDirection); 2] {
 
 fn found(check: &LinkCheck) -> String {
     let (name, measured) = (&check.name, &check.measured);
-    match check.as_asked {
+    match check.as_requested {
         Some(true) => format!("{name} {measured}"),
-        Some(false) => format!("{name} {measured}: not as asked"),
+        Some(false) => format!("{name} {measured}: not as requested"),
         None => format!("{name} not measured: {measured}"),
     }
 }

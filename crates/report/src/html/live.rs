@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_shown_and_what_peers_said_is_text() {
+    fn figures_are_shown_and_text_of_peers_is_escaped() {
         let html = live_view(&view());
         assert!(html.contains("110") && html.contains("168") && html.contains(">3<"), "{html}");
         assert!(html.contains("2 of them lost, at least"), "{html}");

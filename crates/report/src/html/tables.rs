@@ -304,6 +304,7 @@ pub(super) fn connections(record: &Record) -> Markup {
         ("of these, credentials no longer valid", connections.log_in_ended),
         ("tokens renewed on open connections", connections.reauthenticated),
         ("tried again", connections.retried),
+        ("never connected", connections.never_connected.unwrap_or(0)),
         ("planned leaves", connections.planned_leaves),
         ("subscriptions refused", connections.subscriptions_refused),
         ("subscriptions granted a lower level", record.connections.granted_qos_lower),

@@ -68,7 +68,7 @@ pub(super) fn notes(record: &Record) -> Markup {
             }
         }
         @if !record.settings.deviations.is_empty() {
-            h3 { "Deviations from what was asked or from a default" }
+            h3 { "Deviations from the request or from a default" }
             dl {
                 @for deviation in &record.settings.deviations { dt { (deviation.name) } dd { (deviation.detail) } }
             }

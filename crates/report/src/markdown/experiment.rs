@@ -115,10 +115,10 @@ pub fn capacity(record: &CapacityRecord) -> String {
         escaped(&words::system_name(&record.system)),
         escaped(&record.workload),
         words::capitalised(&words::capacity_headline(record)),
-        words::sentence(&escaped(&record.answer.text))
+        words::sentence(&escaped(&record.result.text))
     );
     text.push_str(&format!("- Objectives: `{}`\n", record.objectives.replace('`', "'")));
-    text.push_str(&format!("- The limit: {}\n", words::capacity_limit(record.answer.limit)));
+    text.push_str(&format!("- The limit: {}\n", words::capacity_limit(record.result.limit)));
     for caution in &record.cautions {
         text.push_str(&format!("- caution: {}\n", escaped(caution)));
     }

@@ -27,14 +27,14 @@ pub fn capacity(record: &CapacityRecord, options: &TerminalOptions) -> String {
     page.blank();
     table(&mut page, record);
     page.blank();
-    let tone = match record.answer.limit {
+    let tone = match record.result.limit {
         CapacityLimit::System | CapacityLimit::Range => Tone::Good,
         CapacityLimit::Generator | CapacityLimit::Time => Tone::Caution,
         CapacityLimit::NothingHeld => Tone::Bad,
     };
-    page.toned_field("answer", &words::capacity_headline(record), 1, tone);
-    page.field("", &record.answer.text, 4);
-    page.field("limit", words::capacity_limit(record.answer.limit), 2);
+    page.toned_field("result", &words::capacity_headline(record), 1, tone);
+    page.field("", &record.result.text, 4);
+    page.field("limit", words::capacity_limit(record.result.limit), 2);
     for caution in &record.cautions {
         page.paragraph("  caution: ", caution, 3, Tone::Caution);
     }

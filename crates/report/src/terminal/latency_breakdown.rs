@@ -20,8 +20,8 @@ pub(super) fn latency_breakdown(page: &mut Page, record: &Record, most: usize) {
     let Some(figures) = &record.latency.breakdown else { return };
     let unit = words::breakdown_unit(figures);
     let columns: Vec<usize> = words::breakdown_columns(figures).into_iter().map(|(place, _)| place).collect();
-    let mut rows: Vec<&BreakdownRow> = figures.rows.iter().filter(|row| row.seen > 0).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.seen));
+    let mut rows: Vec<&BreakdownRow> = figures.rows.iter().filter(|row| row.complete > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.complete));
     page.field("where", &words::latency_breakdown(figures), 2);
     if rows.is_empty() || most == 0 {
         return;

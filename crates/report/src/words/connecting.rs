@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_tells_its_rate_where_it_has_one() {
+    fn a_ramp_shows_its_rate_where_it_has_one() {
         assert_eq!(ramp_up(&RampUp::new(Side::Devices, 1_000, 0.5)), "1,000 devices in 500 ms (2,000/s)");
         assert_eq!(ramp_up(&RampUp::new(Side::Subscribers, 1, 0.0005)), "1 subscriber in 0.500 ms");
     }

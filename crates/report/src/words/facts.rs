@@ -64,9 +64,9 @@ pub fn limit(limits: &LimitInfo) -> String {
     parts.extend(limits.cores.map(|count| counted(u64::from(count), "core", "cores")));
     let held = if limits.held_by.is_empty() { String::new() } else { format!(", held by {}", limits.held_by) };
     if parts.is_empty() {
-        format!("{}{held}", limits.asked)
+        format!("{}{held}", limits.requested)
     } else {
-        format!("{} ({}){held}", limits.asked, parts.join(", "))
+        format!("{} ({}){held}", limits.requested, parts.join(", "))
     }
 }
 
@@ -181,7 +181,7 @@ pub fn capacity_limit(limit: CapacityLimit) -> &'static str {
 
 /// The highest load that held, in a few words.
 pub fn capacity_headline(record: &CapacityRecord) -> String {
-    let answer = &record.answer;
+    let answer = &record.result;
     let Some(holds) = answer.holds_per_s else {
         let nothing = if record.trials.is_empty() {
             "Nothing is known: no trial was made"
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_says_what_was_asked_and_what_it_means() {
+    fn a_limit_shows_the_request_and_its_meaning() {
         let text = limit(&sample_experiment::limits());
         assert_eq!(text, "cpu=1,memory=256MB (100 % of a core in every 10 ms, 256 MB of memory), held by cgroup v2");
     }

@@ -11,9 +11,9 @@ const NOT_BACK: &str = "not back by the next fault or the end";
 
 /// The fault and its time: `kill of the system at 30 s for 5 s`.
 pub fn fault(fault: &FaultRow) -> String {
-    let length = fault.asked_for_s.map_or_else(String::new, |length_s| format!(" for {}", seconds(length_s)));
+    let length = fault.requested_for_s.map_or_else(String::new, |length_s| format!(" for {}", seconds(length_s)));
     let failure = fault.failure.as_ref().map_or_else(String::new, |failure| format!(" (failed: {failure})"));
-    format!("{} of {} at {}{length}{failure}", fault.kind, fault.target, seconds(fault.asked_at_s))
+    format!("{} of {} at {}{length}{failure}", fault.kind, fault.target, seconds(fault.requested_at_s))
 }
 
 /// Effects on the clients.
@@ -23,16 +23,16 @@ pub fn fault_connections(fault: &FaultRow) -> String {
         return format!("no client of {} lost its connection", count(found.connected));
     }
     let mut parts = vec![format!("{} of {} connections lost", count(found.lost), count(found.connected))];
-    parts.push(format!("noticed after {} to {}", after(found.first_noticed_s), after(found.last_noticed_s)));
-    let away = found.lost.saturating_sub(found.back + found.left);
-    parts.push(match found.all_back_s {
-        Some(_) => format!("all back after {}{}", after(found.all_back_s), storm(found)),
+    parts.push(format!("noticed after {} to {}", after(found.first_detected_s), after(found.last_detected_s)));
+    let away = found.lost.saturating_sub(found.reconnected + found.planned);
+    parts.push(match found.all_reconnected_s {
+        Some(_) => format!("all back after {}{}", after(found.all_reconnected_s), storm(found)),
         None if away == 0 => "all left as planned".to_owned(),
         None => format!("{} {NOT_BACK}", counted(away, "client", "clients")),
     });
-    if found.sessions_forgotten > 0 {
-        let all = found.sessions_found + found.sessions_forgotten;
-        parts.push(format!("{} of {} persistent sessions lost", count(found.sessions_forgotten), count(all)));
+    if found.sessions_lost > 0 {
+        let all = found.sessions_resumed + found.sessions_lost;
+        parts.push(format!("{} of {} persistent sessions lost", count(found.sessions_lost), count(all)));
     }
     parts.join(", ")
 }
@@ -41,7 +41,7 @@ pub fn fault_connections(fault: &FaultRow) -> String {
 const STORM: u64 = 10;
 
 fn storm(found: &FaultConnections) -> String {
-    let peak = found.peak_back_per_s.filter(|_| found.back >= STORM);
+    let peak = found.peak_reconnects_per_s.filter(|_| found.reconnected >= STORM);
     peak.map_or_else(String::new, |peak| format!(" (at most {} in a second)", count(peak)))
 }
 
@@ -50,10 +50,10 @@ pub fn fault_latency(latency: Option<&FaultLatency>) -> String {
     let Some(found) = latency else { return format!("latency {MISSING} (too few messages to tell)") };
     let (name, worst) = (&found.quantile, time(found.worst_us));
     let before = time(Some(found.before_us));
-    match (found.disturbed, found.back_s) {
+    match (found.disturbed, found.recovered_after_s) {
         (false, _) => format!("latency ({name}) as before, {before}"),
         (true, Some(_)) => {
-            format!("latency ({name}) from {before} to {worst}, back after {}", after(found.back_s))
+            format!("latency ({name}) from {before} to {worst}, back after {}", after(found.recovered_after_s))
         }
         (true, None) => format!("latency ({name}) from {before} to {worst}, {NOT_BACK}"),
     }
@@ -123,23 +123,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_followed_from_a_fault_is_told() {
+    fn the_effects_of_a_fault_are_shown() {
         let connections = FaultConnections {
             connected: 42,
             lost: 42,
-            back: 42,
-            first_noticed_s: Some(0.0012),
-            last_noticed_s: Some(0.004),
-            all_back_s: Some(2.5),
-            peak_back_per_s: Some(31),
-            sessions_forgotten: 21,
+            reconnected: 42,
+            first_detected_s: Some(0.0012),
+            last_detected_s: Some(0.004),
+            all_reconnected_s: Some(2.5),
+            peak_reconnects_per_s: Some(31),
+            sessions_lost: 21,
             ..FaultConnections::default()
         };
         let mut row = FaultRow {
             kind: FaultKind::Kill,
             target: "the system".to_owned(),
-            asked_at_s: 30.0,
-            asked_for_s: Some(5.0),
+            requested_at_s: 30.0,
+            requested_for_s: Some(5.0),
             connections,
             ..FaultRow::default()
         };
@@ -148,25 +148,25 @@ mod tests {
             fault_connections(&row),
             "42 of 42 connections lost, noticed after 1.20 ms to 4.00 ms, all back after 2.50 s (at most 31 in a second), 21 of 21 persistent sessions lost"
         );
-        row.connections = FaultConnections { back: 40, all_back_s: None, ..connections };
+        row.connections = FaultConnections { reconnected: 40, all_reconnected_s: None, ..connections };
         assert!(fault_connections(&row).contains("2 clients not back by the next fault or the end"));
         row.connections = FaultConnections { connected: 3, ..FaultConnections::default() };
         assert_eq!(fault_connections(&row), "no client of 3 lost its connection");
     }
 
     #[test]
-    fn what_became_of_latency_and_messages_is_told() {
+    fn the_effects_on_latency_and_messages_are_shown() {
         assert!(fault_latency(None).contains("too few"));
         let mut found = FaultLatency {
             quantile: "p50".to_owned(),
             before_us: 100.0,
             worst_us: Some(950_000.0),
             disturbed: true,
-            back_s: Some(1.1),
+            recovered_after_s: Some(1.1),
             ..FaultLatency::default()
         };
         assert_eq!(fault_latency(Some(&found)), "latency (p50) from 0.100 ms to 950 ms, back after 1.10 s");
-        found.back_s = None;
+        found.recovered_after_s = None;
         assert!(fault_latency(Some(&found)).ends_with("not back by the next fault or the end"));
         let level = LevelBooks { qos: 1, expected: 1_000, lost: 4, duplicated: 2, ..LevelBooks::default() };
         assert_eq!(fault_messages(&level), "QoS 1: 4 of 1,000 lost, 2 twice");

@@ -15,18 +15,18 @@ pub fn load_as_written(record: &CapacityRecord) -> Option<f64> {
 
 /// Highest load that held as a multiple of the workload's load; `None` if nothing held.
 pub fn headroom(record: &CapacityRecord) -> Option<f64> {
-    Some(record.answer.holds_per_s? / load_as_written(record).filter(|load| *load > 0.0)?)
+    Some(record.result.holds_per_s? / load_as_written(record).filter(|load| *load > 0.0)?)
 }
 
 /// The headroom as a factor: `11.5 ×`, `≥ 4.00 ×` if the limit of the system was not found.
 pub fn headroom_text(record: &CapacityRecord) -> Option<String> {
-    let least = if record.answer.limit == CapacityLimit::System { "" } else { "≥ " };
+    let least = if record.result.limit == CapacityLimit::System { "" } else { "≥ " };
     headroom(record).map(|times| format!("{least}{} ×", significant(times)))
 }
 
 /// The last trial at the highest load that held.
 pub fn trial_at_the_answer(record: &CapacityRecord) -> Option<&Trial> {
-    let holds = record.answer.holds_per_s?;
+    let holds = record.result.holds_per_s?;
     let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held);
     held.rev().min_by(|a, b| (a.offered_per_s - holds).abs().total_cmp(&(b.offered_per_s - holds).abs()))
 }

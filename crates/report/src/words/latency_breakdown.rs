@@ -7,21 +7,21 @@ use crate::numbers::{TimeUnit, count, share};
 
 /// The row with most messages, which is described first.
 pub fn first_breakdown(figures: &LatencyBreakdown) -> Option<&BreakdownRow> {
-    figures.rows.iter().filter(|row| row.seen > 0).max_by_key(|row| row.seen)
+    figures.rows.iter().filter(|row| row.complete > 0).max_by_key(|row| row.complete)
 }
 
 /// Number of deliveries followed and seen, in one line.
 pub fn latency_breakdown(figures: &LatencyBreakdown) -> String {
-    let [followed, seen, agreeing] = figures.totals();
+    let [followed, complete, consistent] = figures.totals();
     let one_in = if figures.one_in > 1 { format!(", one message in {}", count(figures.one_in)) } else { String::new() };
     let dropped =
         if figures.dropped > 0 { format!("; {} too many to be kept", count(figures.dropped)) } else { String::new() };
     format!(
         "{} of {} deliveries seen at every link on their way ({}{one_in}); parts add up to the latency for {}{dropped}",
-        count(seen),
+        count(complete),
         count(followed),
-        share(seen, followed),
-        share(agreeing, seen)
+        share(complete, followed),
+        share(consistent, complete)
     )
 }
 

@@ -9,8 +9,8 @@ pub fn links(links: &LinkFigures) -> Vec<String> {
     let mut alike: Vec<(LinkGroup, usize)> = vec![];
     for group in &links.groups {
         let is_equal = |known: &LinkGroup| {
-            let asked = |group: &LinkGroup| [group.up.asked.clone(), group.down.asked.clone()];
-            known.link == group.link && asked(known) == asked(group)
+            let requested = |group: &LinkGroup| [group.up.requested.clone(), group.down.requested.clone()];
+            known.link == group.link && requested(known) == requested(group)
         };
         match alike.iter_mut().find(|(known, _)| is_equal(known)) {
             Some((known, count)) => {
@@ -43,20 +43,21 @@ fn link(group: &LinkGroup) -> String {
     let side = |name: &str, side: &LinkDirection| {
         let gone = side.traffic.gone();
         let packets = side.traffic.entered_packets;
-        let asked = side.asked.first().map_or("nothing", String::as_str);
-        let steps = side.asked.len();
+        let requested = side.requested.first().map_or("nothing", String::as_str);
+        let steps = side.requested.len();
         let series = if steps > 1 { format!(" and {} more steps", steps - 1) } else { String::new() };
-        let unlike = side.checks.iter().filter(|check| check.as_asked == Some(false)).count();
-        let unlike = if unlike > 0 { format!(" ({unlike} not as asked)") } else { String::new() };
+        let unlike = side.checks.iter().filter(|check| check.as_requested == Some(false)).count();
+        let unlike = if unlike > 0 { format!(" ({unlike} not as requested)") } else { String::new() };
         format!(
-            "{name} {asked}{series}{unlike}, {} of {} packets lost ({})",
+            "{name} {requested}{series}{unlike}, {} of {} packets lost ({})",
             count(gone),
             count(packets),
             share(gone, packets)
         )
     };
-    let same = group.up.asked == group.down.asked && group.up.checks.iter().all(|check| check.as_asked != Some(false));
-    let down = if same && group.down.checks.iter().all(|check| check.as_asked != Some(false)) {
+    let same = group.up.requested == group.down.requested
+        && group.up.checks.iter().all(|check| check.as_requested != Some(false));
+    let down = if same && group.down.checks.iter().all(|check| check.as_requested != Some(false)) {
         let traffic = &group.down.traffic;
         let gone = traffic.gone();
         format!("down the same, {} of {}", count(gone), count(traffic.entered_packets))
@@ -90,15 +91,15 @@ pub fn relay(relay: &RelayFigures) -> String {
 
 /// The emulator of the links, in one line.
 pub fn emulator(links: &LinkFigures) -> String {
-    let unasked = counted(links.unasked_drops(), "packet", "packets");
+    let unexpected = counted(links.unexpected_drops(), "packet", "packets");
     let differs: String = links.differences.iter().map(|how| format!("; {how}")).collect();
     let tcp = &links.congestion_control;
     let Some(cpu_s) = links.cpu_s else {
-        return format!("emulated by {}, TCP by {tcp}; {unasked} dropped unasked{differs}", links.back_end);
+        return format!("emulated by {}, TCP by {tcp}; {unexpected} dropped unexpectedly{differs}", links.back_end);
     };
     let lateness = links.lateness.as_ref();
     format!(
-        "emulated in {}{}, TCP by {tcp}; packets handed on late by p99 {}, at most {}; {unasked} dropped unasked; {} s of \
+        "emulated in {}{}, TCP by {tcp}; packets handed on late by p99 {}, at most {}; {unexpected} dropped unexpectedly; {} s of \
          CPU{differs}",
         links.back_end,
         if links.realtime { " with real-time priority" } else { "" },

@@ -46,7 +46,7 @@ mod tests {
     use pubmark_record::sample;
 
     #[test]
-    fn the_width_is_said_with_the_limits_that_it_decides() {
+    fn the_width_is_shown_with_the_limits_that_it_decides() {
         let mut record = sample::record();
         let total = record.latency.total.as_mut().unwrap();
         total.upper.p99 = Some(340.0);

@@ -149,7 +149,7 @@ fn a_best_value_is_marked_only_where_a_contest_has_a_winner() {
 }
 
 #[test]
-fn the_headline_says_who_wins_or_that_nobody_does() {
+fn the_headline_names_the_winner_or_says_that_there_is_none() {
     let say = |record| headline(&View::of(&record));
     assert_eq!(say(sample_experiment::experiment_over(&Grid::default())), "alphamq is best by CPU a million, memory");
     assert_eq!(say(sample_experiment::no_winner()), "No winner: differences within the noise");
@@ -219,7 +219,7 @@ fn no_printed_grade_contradicts_its_printed_interval() {
 }
 
 #[test]
-fn a_difference_of_shares_is_told_in_points_with_its_side() {
+fn a_difference_of_shares_is_in_percentage_points_with_a_sign() {
     let mut record = sample_experiment::experiment_over(&Grid { systems: 2, ..Grid::default() });
     let contest = record.contests.iter_mut().find(|contest| contest.figure == "delivered").unwrap();
     contest.winner = contest.ranking.first().cloned();

@@ -44,7 +44,7 @@ fn asked() -> Record {
 }
 
 #[test]
-fn the_terminal_tells_them_in_two_rows_and_a_line_or_three() {
+fn the_terminal_shows_them_in_two_rows_and_a_line_or_three() {
     let text = terminal::summary(&asked(), &PLAIN);
     for part in ["requests  sent 10,000  answered 9,000 (90 %)", "timed out 500", "RTT ", "900/s"] {
         assert!(text.contains(part), "no `{part}` in\n{text}");

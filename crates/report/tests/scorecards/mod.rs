@@ -66,7 +66,7 @@ fn single_runs_prove_nothing_and_the_built_in_broker_is_no_yardstick() {
 }
 
 #[test]
-fn a_figure_that_nobody_has_keeps_its_column() {
+fn a_figure_without_values_keeps_its_column() {
     let mut record = sample_experiment::no_winner();
     record.contests.retain(|contest| contest.figure != "latency p99");
     record.cells.iter_mut().for_each(|cell| cell.figures.retain(|figure| figure.figure != "latency p99"));
@@ -84,7 +84,7 @@ fn a_search_shows_both_loads_and_the_headroom() {
     assert_eq!(page.matches("class=\"post written\"").count(), 2 * charts);
     assert_eq!(page.matches("class=\"post answer\"").count(), 2 * charts);
     let mut nothing = sample_experiment::capacity();
-    nothing.answer.holds_per_s = None;
+    nothing.result.holds_per_s = None;
     let page = html::capacity(&nothing);
     assert!(section(&page, "result").matches("—").count() >= 3 && !page.contains("post answer\""), "nothing held");
 }

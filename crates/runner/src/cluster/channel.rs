@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_heard_and_silence_and_rubbish_are_errors() {
+    fn messages_arrive_and_silence_and_rubbish_are_errors() {
         let (one, other) = UnixStream::pair().unwrap();
         let (near, mut far) = (Channel::new(one), Channel::new(other));
         let stop = AtomicBool::new(false);

@@ -94,7 +94,7 @@ impl Looking {
     }
 }
 
-/// Used in place of a name: all other containers of this pod.
+/// Used in place of a name: all other containers of this pod, or the container whose processes this one shares.
 pub const POD: &str = "pod:";
 
 /// The root processes of the trees that a name or a number selects.
@@ -106,7 +106,9 @@ fn places(process: &str) -> Result<Vec<CostSource>, String> {
     if process == POD {
         return match tree::beside() {
             found if found.is_empty() => {
-                Err("no other container of the pod runs, or they do not share their processes".to_owned())
+                Err("no other container runs beside this one, or they do not share their processes (`pubmark deploy \
+                     --no-observer` does without)"
+                    .to_owned())
             }
             found => Ok(found.into_iter().map(of).collect()),
         };

@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn a_metric_of_a_log_that_lacks_rows_is_marked() {
         let metrics = CustomMetrics { programs: vec![read("a=true").unwrap()], objectives: None, stop: Arc::default() };
-        let marked = |missing: u64, why: Option<&str>| {
+        let marked = |missing: u64, reason: Option<&str>| {
             let mut record = pubmark_record::sample::record();
-            let why = why.map(str::to_owned);
-            record.message_log = Some(MessageLogInfo { missing, why, ..MessageLogInfo::default() });
+            let reason = reason.map(str::to_owned);
+            record.message_log = Some(MessageLogInfo { missing, reason, ..MessageLogInfo::default() });
             metrics.enter(&mut record, None, Path::new("/nonexistent"));
             record.custom[0].partial
         };

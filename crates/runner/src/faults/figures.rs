@@ -46,8 +46,8 @@ pub fn figures(
             FaultRow {
                 kind: occurrence.kind,
                 target: fault(plan, occurrence).target(),
-                asked_at_s: occurrence.at_ns as f64 / 1e9,
-                asked_for_s: occurrence.length_ns.map(|ns| ns as f64 / 1e9),
+                requested_at_s: occurrence.at_ns as f64 / 1e9,
+                requested_for_s: occurrence.length_ns.map(|ns| ns as f64 / 1e9),
                 done_at_s: since(done.done_ns),
                 ended_at_s: since(done.ended_ns),
                 failure: done.failure.clone(),

@@ -69,12 +69,14 @@ impl<'a> Behind<'a> {
 
 /// Addresses of a workload's networks.
 pub struct NetworkAddresses {
-    /// Addresses of the core, and of each network.
+    /// Addresses of the core, and of each network: first those of the first node.
     pub all: Vec<IpAddr>,
-    /// Index into `all` for each device group.
+    /// Index into `all` for each device group of the first node.
     pub devices: Vec<u16>,
-    /// Index into `all` for each subscriber group.
+    /// Index into `all` for each subscriber group of the first node.
     pub subscribers: Vec<u16>,
+    /// Number of networks of each node.
+    pub of_node: u16,
 }
 
 impl NetworkAddresses {
@@ -91,17 +93,18 @@ impl NetworkAddresses {
     }
 }
 
-/// Addresses that groups will have; `None` if no group is behind a link.
-pub fn places(workload: &Workload) -> Option<NetworkAddresses> {
+/// Addresses that groups will have on this many nodes of this machine; `None` if no group is behind a link.
+pub fn places(workload: &Workload, nodes: u16) -> Option<NetworkAddresses> {
     let behind = Behind::of(workload);
     if behind.members.is_empty() {
         return None;
     }
-    let groups = (0..behind.members.len()).map(|group| addresses::group_v4(group, 0));
+    let groups = (0..behind.members.len() * usize::from(nodes)).map(|group| addresses::group_v4(group, 0));
     let numbered = |networks: &[Option<u16>]| networks.iter().map(|network| network.map_or(0, |own| own + 1)).collect();
     Some(NetworkAddresses {
         all: std::iter::once(addresses::CORE_V4).chain(groups).map(IpAddr::from).collect(),
         devices: numbered(&behind.devices),
         subscribers: numbered(&behind.subscribers),
+        of_node: u16::try_from(behind.members.len()).ok()?,
     })
 }

@@ -15,7 +15,7 @@ use pubmark_links::relay::Counts;
 use pubmark_links::star::Snapshot;
 use pubmark_links::verify::{self, Verification};
 use pubmark_links::watch::{Watch, WatchResult, WatchSpec};
-use pubmark_links::{Way, privilege, sockets};
+use pubmark_links::{Direction, privilege, sockets};
 use pubmark_model::fault::Fault;
 use pubmark_model::link::Link;
 use pubmark_model::workload::Workload;
@@ -31,7 +31,7 @@ use crate::spec::{self, RunSpec};
 
 use behind::Behind;
 pub use behind::{NetworkAddresses, places};
-pub use report::{LinkReport, asked, figures};
+pub use report::{LinkReport, figures, requested};
 
 /// Whether a group is behind a link.
 pub fn any(workload: &Workload) -> bool {
@@ -293,8 +293,8 @@ impl Linked {
             group: names[number].clone(),
             link: links[number].name.clone(),
             source: links[number].source.clone(),
-            up: report::direction(&links[number], number, Way::Up, &self.found, [before, after], emulated),
-            down: report::direction(&links[number], number, Way::Down, &self.found, [before, after], emulated),
+            up: report::direction(&links[number], number, Direction::Up, &self.found, [before, after], emulated),
+            down: report::direction(&links[number], number, Direction::Down, &self.found, [before, after], emulated),
         };
         let all = end.snapshot.links.iter().flat_map(|link| [&link.up, &link.down]);
         let overflowed: u64 = all.map(|counters| counters.overflowed.packets).sum();
@@ -309,9 +309,9 @@ impl Linked {
             relay_held_ns: held_ns,
             lateness: after.lateness.since(&before.lateness).buckets().collect(),
             cpu_ns: emulated.then(|| after.cpu_ns - before.cpu_ns),
-            queue_drops: end.unasked_drops() - overflowed,
+            queue_drops: end.unexpected_drops() - overflowed,
             overflowed: emulated.then_some(overflowed),
-            strays: emulated.then_some(strays.unroutable + strays.malformed),
+            unroutable_packets: emulated.then_some(strays.unroutable + strays.malformed),
             packets,
         };
         Ok((report, emulated.then(|| self.watch.take())))

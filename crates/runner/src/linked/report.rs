@@ -1,6 +1,6 @@
 //! What links carried: the report of the process that created them, and the sums over all processes for the record.
 
-use pubmark_links::Way;
+use pubmark_links::Direction;
 use pubmark_links::direction::Counters;
 use pubmark_links::netem;
 use pubmark_links::star::Snapshot;
@@ -16,7 +16,7 @@ use pubmark_record::links::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::relayed::{RelayReport, Times, WayReport};
+use crate::relayed::{DirectionReport, RelayReport, Times};
 
 /// What the links of one process carried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,8 +43,8 @@ pub struct LinkReport {
     pub queue_drops: u64,
     /// [`LinkFigures::overflowed`].
     pub overflowed: Option<u64>,
-    /// [`LinkFigures::strays`].
-    pub strays: Option<u64>,
+    /// [`LinkFigures::unroutable_packets`].
+    pub unroutable_packets: Option<u64>,
     /// For each group: packets in the measured window, and packets before it; empty if the process did not reach the
     /// end of the window.
     pub packets: Vec<(String, PacketCounts, PacketCounts)>,
@@ -73,7 +73,7 @@ pub fn figures(reports: &[LinkReport]) -> LinkFigures {
         cpu_s: sum(|report| report.cpu_ns).map(|ns| ns as f64 / 1e9),
         queue_drops: total(reports.iter().map(|report| Some(report.queue_drops))).unwrap_or(0),
         overflowed: sum(|report| report.overflowed),
-        strays: sum(|report| report.strays),
+        unroutable_packets: sum(|report| report.unroutable_packets),
     }
 }
 
@@ -91,7 +91,7 @@ fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
     let relays: Vec<&RelayReport> = relays.into_iter().filter_map(|relay| relay.as_ref().ok()).collect();
     let held_ns = reports.iter().map(|report| report.relay_held_ns).max().unwrap_or(0);
     let sum = |of: &dyn Fn(&RelayReport) -> u64| total(relays.iter().map(|relay| Some(of(relay)))).unwrap_or(0);
-    let way = |of: fn(&RelayReport) -> &WayReport| RelayTraffic {
+    let direction = |of: fn(&RelayReport) -> &DirectionReport| RelayTraffic {
         bytes: sum(&|relay| of(relay).bytes),
         added: summary(relays.iter().map(|relay| &of(relay).added)),
         dropped: sum(&|relay| of(relay).dropped),
@@ -99,8 +99,8 @@ fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
     (!relays.is_empty()).then(|| RelayFigures {
         connections: sum(&|relay| relay.connections),
         refused: sum(&|relay| relay.refused),
-        up: way(|relay| &relay.up),
-        down: way(|relay| &relay.down),
+        up: direction(|relay| &relay.up),
+        down: direction(|relay| &relay.down),
         longest_held_us: held_ns as f64 / 1e3,
         cpu_s: sum(&|relay| relay.cpu_ns) as f64 / 1e9,
         realtime: relays.iter().all(|relay| relay.realtime),
@@ -119,27 +119,27 @@ fn summary<'a>(all: impl Iterator<Item = &'a Times>) -> Option<Summary> {
 pub(super) fn direction(
     link: &Link,
     group: usize,
-    way: Way,
+    direction: Direction,
     found: &[Verification],
     [before, after]: [&Snapshot; 2],
     emulated: bool,
 ) -> LinkDirection {
-    let steps = match way {
-        Way::Up => &link.up,
-        Way::Down => &link.down,
+    let steps = match direction {
+        Direction::Up => &link.up,
+        Direction::Down => &link.down,
     };
     let traffic = if emulated { traffic } else { traffic_of_kernel };
-    let counters = after.links[group].of(way).since(before.links[group].of(way));
-    let found = found.iter().find(|found| (found.group, found.way) == (group, way));
+    let counters = after.links[group].of(direction).since(before.links[group].of(direction));
+    let found = found.iter().find(|found| (found.group, found.direction) == (group, direction));
     LinkDirection {
-        asked: steps.iter().map(step).collect(),
+        requested: steps.iter().map(step).collect(),
         checks: found.map(|found| found.checks.iter().map(check).collect()).unwrap_or_default(),
         traffic: traffic(&counters),
     }
 }
 
 /// The settings of a link of a workload, up and down, in words; one entry for each step of a series.
-pub fn asked(workload: &Workload, link: &str) -> [Vec<String>; 2] {
+pub fn requested(workload: &Workload, link: &str) -> [Vec<String>; 2] {
     match workload.links.iter().find(|known| known.name == link) {
         Some(link) => [&link.up, &link.down].map(|steps| steps.iter().map(step).collect()),
         None => [vec![], vec![]],
@@ -152,13 +152,13 @@ fn step(step: &Step) -> String {
 }
 
 fn check(found: &verify::Check) -> LinkCheck {
-    let [name, asked, measured] = found.words();
+    let [name, requested, measured] = found.words();
     let (measured, kept) = match &found.outcome {
         Outcome::Met => (measured, Some(true)),
         Outcome::Missed => (measured, Some(false)),
         Outcome::Unverified(why) => (why.clone(), None),
     };
-    LinkCheck { name, asked, measured, as_asked: kept }
+    LinkCheck { name, requested, measured, as_requested: kept }
 }
 
 fn traffic(counters: &Counters) -> LinkTraffic {
@@ -169,7 +169,7 @@ fn traffic(counters: &Counters) -> LinkTraffic {
         lost_down: Some(counters.lost_down.packets),
         queue_full: Some(counters.queue_dropped.packets),
         duplicated: Some(counters.duplicated.packets),
-        sent_ahead: Some(counters.sent_ahead),
+        reordered: Some(counters.sent_ahead),
         out_of_order: Some(counters.out_of_order),
         left_packets: counters.delivered.packets,
         left_bytes: counters.delivered.bytes,

@@ -66,7 +66,7 @@ impl MessageLog {
     }
 
     /// Why rows are missing: the nodes whose part is missing or incomplete, or the reason of a shard.
-    fn why(&self) -> Option<String> {
+    fn reason(&self) -> Option<String> {
         let mut parts: BTreeMap<u16, &str> = BTreeMap::new();
         for part in &self.log.incomplete {
             parts.entry(part.node).or_insert(&part.why);
@@ -92,7 +92,7 @@ impl MessageLog {
         MessageLogInfo {
             file: self.format.file_name().to_owned(),
             missing: self.log.logged.missing,
-            why: self.why(),
+            reason: self.reason(),
             by_client: self.names.are_few().then(|| BY_CLIENT_FILE.to_owned()),
             by_client_without_percentiles: self.names.are_few() && !self.has_percentiles,
         }
@@ -197,10 +197,10 @@ mod tests {
             has_percentiles: true,
         };
         let info = log.info();
-        assert_eq!(info.why.as_deref(), Some("rows of `edge-2` are missing: it has ended"));
+        assert_eq!(info.reason.as_deref(), Some("rows of `edge-2` are missing: it has ended"));
         assert!(info.is_partial());
         log.nodes[1].lost = Some("it was silent for 2 s".to_owned());
-        assert_eq!(log.info().why.as_deref(), Some("rows of `edge-2` are missing: it was silent for 2 s"));
+        assert_eq!(log.info().reason.as_deref(), Some("rows of `edge-2` are missing: it was silent for 2 s"));
         log.log.incomplete.clear();
         assert!(!log.info().is_partial());
     }

@@ -114,7 +114,7 @@ impl NodeLinks {
         let (mut links, _) = linked.finish(watched.carried, held_ns).ok()?;
         // The coordinator knows the settings that it sent, and a series may have ten thousand steps.
         let sides = links.groups.iter_mut().flat_map(|group| [&mut group.up, &mut group.down]);
-        sides.for_each(|side| side.asked.clear());
+        sides.for_each(|side| side.requested.clear());
         Some(NodeReport { links, done: watched.done })
     }
 }

@@ -99,7 +99,7 @@ impl Reported {
                 continue;
             };
             for group in &mut report.links.groups {
-                [group.up.asked, group.down.asked] = linked::asked(workload, &group.link);
+                [group.up.requested, group.down.requested] = linked::requested(workload, &group.link);
             }
             if names.len() > 1 {
                 report.links.groups.iter_mut().for_each(|group| group.group = format!("{} at {name}", group.group));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_nodes_are_told_apart_and_the_latest_act_counts() {
+    fn reports_of_nodes_are_separate_and_the_latest_act_counts() {
         let names = ["edge-1".to_owned(), "edge-2".to_owned()];
         let reported = Reported::read(&[report(0, 5), report(1, 7)], &workload(), &names, 2);
         let groups: Vec<&str> =

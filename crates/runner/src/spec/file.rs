@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_specification_is_told_from_a_workload() {
+    fn a_specification_is_distinguished_from_a_workload() {
         let folder = tempfile::tempdir().unwrap();
         let [spec, workload] = ["run.yaml", "w.yaml"].map(|name| folder.path().join(name));
         std::fs::write(&spec, "workload: hello\n").unwrap();

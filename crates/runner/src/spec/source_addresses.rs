@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_set_of_addresses_says_why() {
+    fn an_invalid_set_of_addresses_has_a_reason() {
         for (text, why) in [
             ("", "`` is not an address"),
             ("localhost", "`localhost` is not an address; write"),

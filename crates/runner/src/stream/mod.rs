@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_ends_the_stream_and_is_told() {
+    fn the_first_failure_ends_the_stream_and_is_reported() {
         let stream = EventStream::to(Box::new(Full));
         assert_eq!(stream.failure(), None);
         (0..2).for_each(|_| stream.write(&StreamEvent::Note { t_s: 0.0, text: "x".to_owned() }));

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_an_experiment_are_told_apart_by_their_labels() {
+    fn cells_of_an_experiment_have_different_labels() {
         let mut values = RunValues::default();
         values.add(&event(
             r#"{"event":"begins","t_s":0,"stream_version":1,"folder":"runs/two","name":"levels","repetition":1,"repetitions":1,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_of_a_search_are_told_apart_by_their_load_and_those_of_a_choice_by_their_candidate() {
+    fn trials_have_labels_by_load_in_a_search_and_by_candidate_in_a_choice() {
         let mut values = RunValues::default();
         values.add(&event(
             r#"{"event":"begins","t_s":0,"stream_version":1,"folder":"runs/three","name":"hello","repetition":1,"repetitions":1,
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_a_run_is_not_shown() {
+    fn options_that_do_not_concern_a_run_are_hidden() {
         let queue = QueueValues(vec![(State::Queued, 3)]);
         let text = super::super::text(&Exposed { run: None, queue: Some(queue) }).unwrap();
         assert!(text.contains("pubmark_queue_length 3"), "{text}");

@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_holds_what_was_asked_for() {
+    fn an_address_contains_the_requested_parts() {
         let filter = Some(r#"a"b <x> system=é"#.to_owned());
         let query = ListQuery { filter, sort: Sort::P99, reverse: true, offset: 50, ..ListQuery::default() };
         let expected = "/?filter=a%22b%20%3Cx%3E%20system%3D%C3%A9&sort=p99&reverse=true&offset=50";

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_usual_is_said() {
+    fn unusual_settings_are_shown() {
         assert_eq!(line("workload: hello\n"), "pubmark run hello");
         let text = "workload: smart-home\nsystem: mosquitto\nqos: 1\nduration: 10s\nslo: p99<50ms\n\
                     rate: 2.5\nrepetitions: 3\ntls: true\n";

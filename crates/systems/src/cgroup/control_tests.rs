@@ -72,7 +72,7 @@ fn version_2_without_a_controller_in_the_parent_uses_our_group_or_fails() {
 }
 
 #[test]
-fn version_1_writes_each_controller_and_leaves_out_what_is_not_needed() {
+fn version_1_writes_each_controller_and_leaves_out_unused_ones() {
     let folder = tempfile::tempdir().unwrap();
     let mut controllers = BTreeMap::new();
     for name in ["cpu", "memory", "cpuset"] {

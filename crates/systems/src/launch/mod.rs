@@ -215,7 +215,7 @@ fn limit_info(plan: &Plan, first: &Broker) -> Option<LimitInfo> {
         (None, Some(Version::None) | None) => "affinity",
     };
     Some(LimitInfo {
-        asked: limits.requested.clone(),
+        requested: limits.requested.clone(),
         cpu: limits.cpu,
         cpu_period_ms: limits.cpu.map(|cpu| control::ration(cpu).1 as f64 / 1e3),
         memory_bytes: limits.memory_bytes,

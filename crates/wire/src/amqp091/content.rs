@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_tells_the_bodys_bytes() {
+    fn a_header_has_the_length_of_the_body() {
         let header = b"\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x10\x00\x02";
         assert_eq!(read_content_header(header), Ok(256));
         assert_eq!(read_content_header(&header[..14]), Ok(256));

@@ -52,7 +52,7 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             | Event::Misreported(_)
             | Event::ProgramEnded(_)
             | Event::ProgramRoundTrip(_)
-            | Event::PassedOver
+            | Event::Discarded
             | Event::Delivered(_)
             | Event::Secured(_)) => {
                 self.sink.event(self.owner(below), event);

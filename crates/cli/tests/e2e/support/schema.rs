@@ -108,7 +108,7 @@ fn is(kind: &str, value: &Value) -> bool {
 }
 
 #[test]
-fn the_check_finds_what_is_wrong() {
+fn the_check_finds_mistakes() {
     let schema: Value = serde_json::from_str(RECORD).unwrap();
     let wrong = serde_json::json!({"run": {"status": "over"}, "tables": {"by_type": {}}, "new": 1, "delivery": {"too_large": -1}});
     let found = problems(&schema, &schema, &wrong, "record").join("\n");
