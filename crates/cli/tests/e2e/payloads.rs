@@ -91,14 +91,14 @@ fn who_subscribes_receives_json_and_the_header_beside_it() {
 #[test]
 fn a_body_that_gives_its_size_is_counted_with_its_header_where_that_is_in_it() {
     let place = Place::new();
-    let bytes_per_s = |record: &Value| record["throughput"]["payload_bytes_per_s"].as_f64().unwrap();
+    let per_s = |record: &Value, name: &str| record["throughput"][name].as_f64().unwrap();
+    let mean_bytes = |record: &Value| per_s(record, "payload_bytes_per_s") / per_s(record, "delivered_per_s");
     let within = run(&place, "payload", &["--system", "builtin", "--protocol", "mqtt5"]);
     let beside = run(&place, "user-property", &["--system", "builtin", "--protocol", "mqtt5"]);
     assert_stamped(&beside);
-    // 24 B of each message; one message more or less may arrive before the end of the window.
-    let difference = bytes_per_s(&within) - bytes_per_s(&beside);
-    assert!((difference - 24.0 * MESSAGES as f64).abs() < 2.5 * 120.0, "{difference}");
-    assert!(bytes_per_s(&beside) > 0.0);
+    // Bodies differ by a few bytes, and not all messages arrive before the end of the window.
+    let difference = mean_bytes(&within) - mean_bytes(&beside);
+    assert!((difference - 24.0).abs() < 3.0, "{difference}");
 }
 
 #[test]

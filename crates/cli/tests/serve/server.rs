@@ -120,9 +120,10 @@ impl Server {
         self.get(&format!("/runs/{id}")).of(200)
     }
 
-    /// Waits until a submission is in one of these states.
+    /// Waits until a submission is in one of these states. Others may be before it, and each run of an experiment waits for a
+    /// quiet machine.
     pub fn wait(&self, id: &str, states: &[&str]) -> Value {
-        wait_for(&format!("{id} to be {states:?}"), || {
+        wait_within(3 * LIMIT, &format!("{id} to be {states:?}"), || {
             let entry = self.entry(id);
             states.contains(&entry["state"].as_str().unwrap()).then_some(entry)
         })
@@ -170,13 +171,17 @@ impl Drop for Server {
 }
 
 /// Waits for something to be there.
-pub fn wait_for<Value>(what: &str, mut look: impl FnMut() -> Option<Value>) -> Value {
+pub fn wait_for<Value>(what: &str, look: impl FnMut() -> Option<Value>) -> Value {
+    wait_within(LIMIT, what, look)
+}
+
+fn wait_within<Value>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<Value>) -> Value {
     let began = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < LIMIT, "waited for {what}");
+        assert!(began.elapsed() < limit, "waited for {what}");
         std::thread::sleep(LOOK);
     }
 }

@@ -122,7 +122,7 @@ fn names_are_unique_among_all_publishers() {
 #[test]
 fn the_plan_counts_replies_in_both_directions() {
     let settings =
-        [("requesters", "20"), ("rate", "5/s"), ("answer", "2KB"), ("payload", "100B"), ("processing", "4ms")];
+        [("requesters", "20"), ("rate", "5/s"), ("reply", "2KB"), ("payload", "100B"), ("processing", "4ms")];
     let workload = load::load("request-reply", &with(&settings)).unwrap();
     let plan = Plan::new(&workload, &PlanOptions::default());
     let requests = plan.requests.as_ref().unwrap();

@@ -106,8 +106,8 @@ fn places(process: &str) -> Result<Vec<CostSource>, String> {
     if process == POD {
         return match tree::beside() {
             found if found.is_empty() => {
-                Err("no other container runs beside this one, or they do not share their processes (`pubmark deploy \
-                     --no-observer` does without)"
+                Err("no other container runs beside this one, or they do not share their processes: deploy with \
+                     `--no-observer`"
                     .to_owned())
             }
             found => Ok(found.into_iter().map(of).collect()),
