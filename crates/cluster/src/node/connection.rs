@@ -1,5 +1,9 @@
 //! How a node joins a coordinator.
 
+use std::error::Error;
+use std::io;
+
+use rustls::CertificateError;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Status, Streaming};
 
@@ -69,19 +73,18 @@ async fn join_at(address: String, settings: &NodeSettings) -> Result<Membership,
     let endpoint = endpoint(&address, &settings.credentials).map_err(|error| unreachable(causes(&error)))?;
     let channel = endpoint.connect().await.map_err(|error| {
         let why = causes(&error);
-        if why.contains("alert") {
-            return Failure::Refused(not_taken(&address, &why));
-        }
         // Further attempts are useless: the coordinator's authority does not change, and a certificate that is not valid
         // now must first be replaced.
-        let certificate = "invalid peer certificate";
-        if why.contains(certificate) && (why.contains("expired") || why.contains("not valid yet")) {
-            return unreachable(format!("by the clock of this machine its certificate is out of date ({why})"));
+        match tls_error(&error) {
+            Some(rustls::Error::AlertReceived(_)) => Failure::Refused(not_taken(&address, &why)),
+            Some(rustls::Error::InvalidCertificate(reason)) if is_out_of_date(reason) => {
+                unreachable(format!("by the clock of this machine its certificate is out of date ({why})"))
+            }
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                unreachable(format!("it is of another cluster than these credentials ({why})"))
+            }
+            _ => Failure::NotYet(format!("no answer from {address} ({why})")),
         }
-        if why.contains(certificate) {
-            return unreachable(format!("it is of another cluster than these credentials ({why})"));
-        }
-        Failure::NotYet(format!("no answer from {address} ({why})"))
     })?;
     let (lanes, outbound) = lanes();
     lanes.say(FromNode { message: Some(NodeMessage::Join(introduction(settings))) });
@@ -94,6 +97,30 @@ async fn join_at(address: String, settings: &NodeSettings) -> Result<Membership,
         Some(CoordinatorMessage::Welcome(welcome)) => Ok(Membership { address, inbound, lanes, welcome }),
         _ => Err(unreachable("it does not speak as a coordinator of pubmark does".to_owned())),
     }
+}
+
+/// The error of TLS among the causes of an error.
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let within = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let found = error.downcast_ref().or_else(|| within?.downcast_ref());
+        if found.is_some() {
+            return found;
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn is_out_of_date(reason: &CertificateError) -> bool {
+    matches!(
+        reason,
+        CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }
+    )
 }
 
 fn endpoint(address: &str, credentials: &Credentials) -> Result<Endpoint, tonic::transport::Error> {

@@ -67,6 +67,11 @@ impl Engine {
         self.command(&self.removal_words(name))
     }
 
+    /// The same as a command for another process.
+    pub(crate) fn removal_command(&self, name: &str) -> Vec<String> {
+        self.words(&self.removal_words(name))
+    }
+
     fn removal_words<'a>(&self, name: &'a str) -> Vec<&'a str> {
         match self.kind {
             // Without `--time 0`, podman asks the container to end and waits 10 s.

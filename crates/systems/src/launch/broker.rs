@@ -232,6 +232,12 @@ impl Broker {
         all.map(|(name, value)| (name.clone(), self.values.fill(value))).collect()
     }
 
+    /// Lets the supervisor remove a container that this process is about to create, if this process is killed meanwhile.
+    pub(super) fn hold_container(&mut self, removal: &[String]) -> Result<(), SystemError> {
+        let clean_up = bare_work(removal, Path::new("/")).into_iter().collect();
+        self.held.hold(Holdings { clean_up, ..Holdings::default() })
+    }
+
     /// Starts the broker's program.
     pub(super) fn start(&mut self, plan: &Plan, shared: &Path) -> Result<(), SystemError> {
         let line = self.command_line(plan, shared)?;

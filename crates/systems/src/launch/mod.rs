@@ -143,7 +143,11 @@ fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemErro
         }
         BackEnd::Container { found, image, engine } => {
             engine.prepare(&plan.definition.name, image, &first.log, plan.options.stop.as_deref())?;
-            engine.read_version(found, image, &format!("{}-version", broker::name_for_container(first)))
+            let name = format!("{}-version", broker::name_for_container(first));
+            if found.version.is_some() {
+                first.hold_container(&engine.removal_command(&name))?;
+            }
+            engine.read_version(found, image, &name)
         }
     }
 }
