@@ -94,7 +94,8 @@ pub fn meeting_endpoints(
                 endpoints.into_iter().nth(usize::from(network)).map(Endpoints::one)
             } else {
                 let with = nodes_with_subscribers(workload, spec, nodes)?;
-                let at = |node: &u16| endpoints.get(usize::from(network + node * networks.of_node)).cloned();
+                let [first, of_node] = [network, networks.of_node].map(usize::from);
+                let at = |node: &u16| endpoints.get(first + usize::from(*node) * of_node).cloned();
                 // A node without subscribers has no listening socket: its devices connect to the other nodes.
                 let of = |node: u16| with.iter().position(|with| *with == node).unwrap_or(0) as u16;
                 let places = (0..nodes).map(of).collect();

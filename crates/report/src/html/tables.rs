@@ -304,7 +304,6 @@ pub(super) fn connections(record: &Record) -> Markup {
         ("of these, credentials no longer valid", connections.log_in_ended),
         ("tokens renewed on open connections", connections.reauthenticated),
         ("tried again", connections.retried),
-        ("never connected", connections.never_connected.unwrap_or(0)),
         ("planned leaves", connections.planned_leaves),
         ("subscriptions refused", connections.subscriptions_refused),
         ("subscriptions granted a lower level", record.connections.granted_qos_lower),
@@ -313,6 +312,8 @@ pub(super) fn connections(record: &Record) -> Markup {
         div.pair {
             div.scroll { table { tbody {
                 @for (name, value) in rows { tr.none[value == 0] { th scope="row" { (name) } td.number { (count(value)) } } }
+                // Records of older versions do not have this count.
+                (pair("clients never connected", &connections.never_connected.map_or_else(|| MISSING.to_owned(), count)))
                 @if let Some(connect) = &connections.connect_time {
                     (pair("time to connect, median", &time(connect.p50)))
                     (pair("time to connect, largest", &time(Some(connect.max))))
