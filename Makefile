@@ -52,6 +52,7 @@ image-full: ## the same with all protocols, also DDS and Zenoh: pubmark:VERSION-
 
 bench: ## measure what docs/results/cost.md shows; on a quiet machine, up to half an hour
 	@.ci/install-perf-test
+	@CARGO="$(CARGO)" .ci/install-mqttv5
 	$(CARGO) build --profile demo -p pubmark-bench
 	target/demo/pubmark-bench --csv target/cost.csv $(BENCH)
 
@@ -110,8 +111,9 @@ test-arm64: build-tests ## a build for ARM64, under qemu's user emulation
 test-tenth: build-tests ## a tenth of what `make test-all` adds, another one each day (TENTH=0 to 9 for a certain one)
 	@CARGO="$(CARGO)" .ci/rotating-tenth $(TENTH)
 
-bars: test-packages ## the statistical bars, as often as they say; on a quiet machine, about an hour
+bars: test-packages ## the statistical bars, as often as they say; on a quiet machine, about two hours
 	PUBMARK_BARS=full $(CARGO) test --workspace --test bars -- --nocapture --test-threads 1
+	$(CARGO) test --workspace --test truth -- --ignored --nocapture a_thousand_runs
 
 test-packages:
 	@sh .ci/install-packages $(TEST_PACKAGES)

@@ -12,6 +12,7 @@ use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{self, Observer, Phase};
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
+use pubmark_model::pace::Pace;
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
 use pubmark_protocol::clients::ConnectionSettings;
@@ -46,8 +47,28 @@ pub struct Order {
     pub realtime: bool,
     /// No subscribers: for a sink that discards.
     pub publish_only: bool,
-    /// In-flight window at QoS 1 and 2; that of the workload if `None`.
-    pub in_flight_window: Option<u16>,
+    /// As `pubmark run --pace`.
+    pub pace: Pace,
+}
+
+impl Order {
+    /// `fan-in` with these parameters over MQTT 5 at QoS 0: three seconds after half a second of warm-up.
+    pub fn new(address: &impl ToString, set: &[&str]) -> Order {
+        Order {
+            workload: "fan-in".to_owned(),
+            set: set.iter().map(|pair| (*pair).to_owned()).collect(),
+            address: address.to_string(),
+            subscribers: None,
+            qos: 0,
+            protocol: "mqtt5".to_owned(),
+            client: None,
+            warmup_s: 0.5,
+            duration_s: 3.0,
+            realtime: false,
+            publish_only: false,
+            pace: Pace::Exact,
+        }
+    }
 }
 
 /// The result of a child process.
@@ -73,14 +94,21 @@ pub struct Finding {
     pub unsent_bytes: u64,
     /// Scheduler lag, µs: p50, p99.
     pub lag_us: Option<(f64, f64)>,
-    /// Latency, µs: p50, p99.
-    pub latency_us: Option<(f64, f64)>,
+    /// Lower and upper bound of the latency's p99, µs.
+    pub p99_us: Option<(f64, f64)>,
     /// Receive lateness p99, µs.
     pub receive_lateness_us: Option<f64>,
     /// Busiest shard thread, cores.
     pub busiest_cores: f64,
     /// SCHED_FIFO was obtained.
     pub realtime: bool,
+}
+
+impl Finding {
+    /// CPU seconds per million delivered messages.
+    pub fn cpu_s_per_million(&self) -> f64 {
+        self.cpu_s / (self.delivered as f64 / 1e6)
+    }
 }
 
 /// Longest wait for the messages of a flood. CPU time is that of the window: a system with a long backlog would deliver
@@ -141,9 +169,6 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
     if order.publish_only {
         workload.subscribers.clear();
     }
-    if let Some(window) = order.in_flight_window {
-        workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
-    }
     let place = |text: &str| -> Result<Endpoints, String> {
         let address = text.parse().map_err(|error| format!("{text}: {error}"))?;
         let shown = text.to_owned();
@@ -172,7 +197,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         connects_per_s: 2_000.0,
         connect_limit: Duration::from_secs(30),
         hopeless_after: Duration::from_secs(5),
-        pacing: Pacing::default(),
+        pacing: Pacing { pace: order.pace, ..Pacing::default() },
         handicap: None,
         faults: [].into(),
         realtime: order.realtime,
@@ -189,6 +214,9 @@ fn finding(outcome: &Outcome, meter: &Meter) -> Finding {
     let pair = |times: &pubmark_metrics::distribution::Distribution| {
         Some((micros(times.quantile_ns(0.5))?, micros(times.quantile_ns(0.99))?))
     };
+    let p99 = |times: &pubmark_metrics::bounds::Bounds| {
+        Some((micros(times.lower.quantile_ns(0.99))?, micros(times.upper.quantile_ns(0.99))?))
+    };
     let delivery = &outcome.books.delivery;
     Finding {
         cpu_s: meter.cpu_s.1 - meter.cpu_s.0,
@@ -201,7 +229,7 @@ fn finding(outcome: &Outcome, meter: &Meter) -> Finding {
         offered: delivery.offered,
         unsent_bytes: outcome.unsent_bytes,
         lag_us: pair(&outcome.times.scheduler_lag),
-        latency_us: pair(&outcome.times.latency.upper),
+        p99_us: p99(&outcome.times.latency),
         receive_lateness_us: micros(outcome.times.receive_lateness.quantile_ns(0.99)),
         busiest_cores: outcome.threads.iter().filter_map(|thread| thread.cores).fold(0.0, f64::max),
         realtime: outcome.realtime,

@@ -27,13 +27,17 @@ pub struct Order {
     pub sessions: u32,
     /// PEM file of the server's authority, if connections are encrypted.
     pub authority: Option<PathBuf>,
+    /// Seconds for which CPU time is measured once all are connected.
+    pub idle_s: u32,
 }
 
-/// Bytes of resident memory that each session added.
+/// What idle sessions cost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Finding {
-    /// Bytes per session.
+    /// Bytes of resident memory that each session added.
     pub bytes_per_session: f64,
+    /// CPU time by time, while all sessions are connected; `None` if it is not measured.
+    pub cores: Option<f64>,
 }
 
 /// Sessions that are connected before the first reading, so that memory that is allocated only once is not counted.
@@ -92,7 +96,23 @@ pub fn run(order: &Order) -> Result<Finding, String> {
     let before = usage::resident_bytes("VmRSS").ok_or("no /proc/self/status")?;
     connect_all(&mut *clients, &mut count, FIRST..order.sessions)?;
     let after = usage::resident_bytes("VmRSS").ok_or("no /proc/self/status")?;
-    Ok(Finding { bytes_per_session: (after - before) as f64 / f64::from(order.sessions - FIRST) })
+    let bytes_per_session = (after - before) as f64 / f64::from(order.sessions - FIRST);
+    let idle = Duration::from_secs(order.idle_s.into());
+    let cores = if idle.is_zero() { None } else { Some(idle_cores(&mut *clients, &mut count, idle)?) };
+    Ok(Finding { bytes_per_session, cores })
+}
+
+/// CPU time by time of connected sessions.
+fn idle_cores(clients: &mut dyn AnyClients, count: &mut Count, length: Duration) -> Result<f64, String> {
+    let (cpu_s, began_ns) = (usage::cpu_s(), clock::monotonic_ns());
+    let until_ns = began_ns + length.as_nanos() as u64;
+    while clock::monotonic_ns() < until_ns {
+        clients.poll(Some(until_ns), count).map_err(|error| error.to_string())?;
+        if let Some(failure) = count.failure.take() {
+            return Err(format!("a session ended: {failure}"));
+        }
+    }
+    Ok((usage::cpu_s() - cpu_s) / ((clock::monotonic_ns() - began_ns) as f64 / 1e9))
 }
 
 fn connect_all(clients: &mut dyn AnyClients, count: &mut Count, sessions: std::ops::Range<u32>) -> Result<(), String> {

@@ -15,6 +15,7 @@ mod idle;
 mod large_record;
 mod links_loop;
 mod memory_loop;
+mod mqttv5;
 mod native;
 mod out;
 mod page;

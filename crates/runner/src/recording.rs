@@ -1,7 +1,6 @@
 //! Makes a record from the run outcome of the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::time::{Duration, SystemTime};
 
 use pubmark_engine::by_label;
@@ -28,7 +27,7 @@ use pubmark_record::record::{
 use pubmark_record::tables::Tables;
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict;
-use pubmark_systems::awake::IdleStatesDisabled;
+use pubmark_systems::awake::{AwakeError, IdleStatesDisabled};
 
 use crate::command_line;
 use crate::identities;
@@ -374,7 +373,7 @@ fn leftovers(plan: &RunPlan, protocol_pair: ProtocolPair) -> Vec<Deviation> {
 }
 
 /// Adds whether the CPU idle states were disabled, if that was requested.
-pub fn add_awake(record: &mut Record, awake: &io::Result<Option<IdleStatesDisabled>>) {
+pub fn add_awake(record: &mut Record, awake: &Result<Option<IdleStatesDisabled>, AwakeError>) {
     match awake {
         Ok(held) => record.settings.cpu_idle_disabled = held.is_some(),
         Err(error) => record.settings.deviations.push(Deviation {

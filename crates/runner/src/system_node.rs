@@ -62,12 +62,9 @@ pub fn check(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     let named = spec.target.system.as_deref();
     check_system(named, &format!("`{node}`"))?;
     check_workload(&spec.self_contained())?;
-    let given = [("--tls", spec.connection.tls), ("--image", spec.target.image.is_some())];
-    if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
-        return Err(RunError::unsupported(format!(
-            "`{option}` is for a system that this machine starts, not `{node}`"
-        ))
-        .hint("leave it out; or start the system there, and `--endpoint`"));
+    if spec.target.image.is_some() {
+        return Err(RunError::unsupported(format!("`--image` is for a system that this machine starts, not `{node}`"))
+            .hint("leave it out; or start the system there, and `--endpoint`"));
     }
     if named.is_some_and(|name| Definition::load(name).is_ok_and(|found| brokerless::has_no_broker(&found))) {
         return Err(RunError::unsupported(format!(

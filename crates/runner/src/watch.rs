@@ -141,7 +141,7 @@ impl Observer for Watch<'_> {
     }
 
     fn system_has_ended(&mut self) -> bool {
-        self.life.has_ended()
+        self.life.has_ended() || self.hosted.is_some_and(Hosted::has_ended)
     }
 
     fn system_waits(&mut self) -> bool {

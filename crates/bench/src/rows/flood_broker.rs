@@ -15,8 +15,9 @@ pub const ROW: Row = Row {
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let cases = [
         ("QoS 0, 16 B", 0, "16B", 2.0),
+        ("QoS 0, 64 B", 0, "64B", 0.8),
         ("QoS 0, 1 KB", 0, "1KB", 2.0),
-        ("QoS 1, 16 B", 1, "16B", 12.0),
+        ("QoS 1, 64 B", 1, "64B", 6.0),
         ("QoS 2, 16 B", 2, "16B", 25.0),
     ];
     let mut readings = vec![];
@@ -24,22 +25,10 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
         let mut values = vec![];
         for _ in 0..repetitions {
             let broker = TestSystem::mosquitto(false)?;
-            let order = Order {
-                workload: "fan-in".to_owned(),
-                set: vec!["arrival=flood".to_owned(), "publishers=1".to_owned(), format!("payload={payload}")],
-                address: broker.address.to_string(),
-                subscribers: None,
-                qos,
-                protocol: "mqtt5".to_owned(),
-                client: None,
-                warmup_s: 0.5,
-                duration_s: 3.0,
-                realtime: false,
-                publish_only: false,
-                in_flight_window: None,
-            };
+            let set = ["arrival=flood", "publishers=1", &format!("payload={payload}")];
+            let order = Order { qos, ..Order::new(&broker.address, &set) };
             let found: Finding = child::run_child("generator", &order)?;
-            values.push(found.cpu_s / (found.delivered as f64 / 1e6));
+            values.push(found.cpu_s_per_million());
         }
         readings.push(Reading::new(case, values, "s", Some(bar)));
     }

@@ -17,20 +17,8 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut messages = 0;
     for _ in 0..fewer(repetitions) {
         let broker = TestSystem::mosquitto(false)?;
-        let order = Order {
-            workload: "fan-in".to_owned(),
-            set: vec!["arrival=flood".to_owned(), "publishers=10".to_owned(), "payload=16B".to_owned()],
-            address: broker.address.to_string(),
-            subscribers: None,
-            qos: 0,
-            protocol: "mqtt5".to_owned(),
-            client: None,
-            warmup_s: 5.0,
-            duration_s: 60.0,
-            realtime: false,
-            publish_only: false,
-            in_flight_window: None,
-        };
+        let set = ["arrival=flood", "publishers=10", "payload=16B"];
+        let order = Order { warmup_s: 5.0, duration_s: 60.0, ..Order::new(&broker.address, &set) };
         let found: Finding = child::run_child("generator", &order)?;
         messages = found.delivered;
         let growth = found.rss_bytes.1 as f64 - found.rss_bytes.0 as f64;

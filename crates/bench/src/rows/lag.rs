@@ -17,18 +17,11 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut readings = vec![];
     for realtime in [true, false] {
         let order = Order {
-            workload: "fan-in".to_owned(),
-            set: vec!["publishers=1000".to_owned(), "rate=10/s".to_owned(), "payload=100B".to_owned()],
-            address: sink.address.clone(),
-            subscribers: None,
-            qos: 0,
-            protocol: "mqtt5".to_owned(),
-            client: None,
             warmup_s: 1.0,
             duration_s: 5.0,
             realtime,
             publish_only: true,
-            in_flight_window: None,
+            ..Order::new(&sink.address, &["publishers=1000", "rate=10/s", "payload=100B"])
         };
         let (mut p50, mut p99, mut obtained) = (vec![], vec![], true);
         for _ in 0..repetitions {
@@ -38,7 +31,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             p50.push(middle);
             p99.push(tail);
         }
-        let bars = if realtime { (Some(15.0), Some(60.0)) } else { (None, None) };
+        let bars = (Some(15.0), Some(if realtime { 60.0 } else { 100.0 }));
         let class = match (realtime, obtained) {
             (true, true) => "SCHED_FIFO",
             (true, false) => "SCHED_FIFO refused",

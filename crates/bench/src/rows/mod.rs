@@ -7,6 +7,7 @@ mod flood_broker;
 mod flood_sink;
 mod growth;
 mod idle;
+mod interval;
 mod lag;
 mod libraries;
 mod links;
@@ -23,6 +24,7 @@ pub const ROWS: &[Row] = &[
     flood_broker::ROW,
     paced::ROW,
     lag::ROW,
+    interval::ROW,
     books::ROW,
     pairs::ROW,
     protocols::FLOOD,

@@ -57,18 +57,10 @@ const CASES: [Case; 13] = [
 
 pub fn order(case: &Case, test_system: &TestSystem, set: &[&str]) -> Order {
     Order {
-        workload: "fan-in".to_owned(),
-        set: set.iter().map(|pair| (*pair).to_owned()).collect(),
-        address: test_system.address.to_string(),
         subscribers: test_system.subscribers.map(|address| address.to_string()),
         qos: case.qos,
         protocol: case.protocol.to_owned(),
-        client: None,
-        warmup_s: 0.5,
-        duration_s: 3.0,
-        realtime: false,
-        publish_only: false,
-        in_flight_window: None,
+        ..Order::new(&test_system.address, set)
     }
 }
 
@@ -92,7 +84,7 @@ fn measure(case: &Case, set: &[&str], repetitions: usize) -> Result<Measured, St
         if found.delivered == 0 {
             return Err(nothing(&found));
         }
-        measured.costs.push(found.cpu_s / (found.delivered as f64 / 1e6));
+        measured.costs.push(found.cpu_s_per_million());
         measured.rates.push(found.delivered as f64 / found.window_s / 1e3);
         sent += found.sent;
         delivered += found.delivered;
@@ -162,6 +154,7 @@ fn idle_sessions(repetitions: usize) -> Result<Vec<Reading>, String> {
                 address: test_system.subscribers.unwrap_or(test_system.address).to_string(),
                 sessions: 2_000,
                 authority: None,
+                idle_s: 0,
             };
             let found: idle::Finding = child::run_child("idle", &order)?;
             values.push(found.bytes_per_session / 1e3);

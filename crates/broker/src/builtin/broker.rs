@@ -17,7 +17,7 @@ use super::publish::Target;
 use super::session::Session;
 use super::subscribe::Options;
 use crate::error::BrokerError;
-use crate::net::{Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, Slab};
+use crate::net::{Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, Slab, Stream};
 use crate::settings::Settings;
 use crate::statistics::Statistics;
 use crate::topic_tree::TopicTree;
@@ -143,10 +143,11 @@ impl Broker {
                 }
                 Accepted::Stream(socket) => {
                     self.statistics.connections += 1;
-                    let Ok(connection) = Connection::new(socket, self.settings.tls.as_ref()) else {
+                    let Ok(stream) = Stream::new(socket, self.settings.tls.as_ref()) else {
                         self.statistics.protocol_errors += 1;
                         continue;
                     };
+                    let connection = Connection::new(stream);
                     let descriptor = connection.descriptor();
                     let key = self.peers.insert(Peer {
                         connection,

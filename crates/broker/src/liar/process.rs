@@ -12,8 +12,7 @@ use crate::net::ServerTls;
 use crate::process::{ProcessError, number, stop_on_signals_and_orphanhood};
 
 /// The options that [`serve_liar`] accepts.
-pub const OPTIONS: &str =
-    "--listen ADDRESS:PORT --journal FILE [--script FILE] [--tls-certificate FILE --tls-key FILE]";
+pub const OPTIONS: &str = "--listen ADDRESS:PORT --journal FILE [--script FILE] [--tls-certificate FILE --tls-key FILE | --transport websocket]";
 
 /// Why a lying broker's process failed.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +69,7 @@ pub fn serve_liar(arguments: impl IntoIterator<Item = String>, output: &mut impl
 fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<LiarSettings, LiarError> {
     let mut listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let (mut journal, mut script, mut certificate, mut key) = (None, None, None, None);
+    let mut websocket = false;
     let mut arguments = arguments.into_iter();
     while let Some(option) = arguments.next() {
         let unknown = || LiarError::Option { option: option.clone() };
@@ -80,11 +80,13 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<LiarSetti
             "--script" => script = Some(PathBuf::from(value)),
             "--tls-certificate" => certificate = Some(PathBuf::from(value)),
             "--tls-key" => key = Some(PathBuf::from(value)),
+            "--transport" if value == "websocket" => websocket = true,
             _ => return Err(unknown()),
         }
     }
     let missing = |option: &str| LiarError::Option { option: option.to_string() };
     let tls = match (certificate, key) {
+        (Some(_), Some(_)) if websocket => return Err(missing("--transport")),
         (Some(certificate), Some(key)) => Some(ServerTls::read(&certificate, &key).map_err(BrokerError::from)?),
         (None, None) => None,
         (Some(_), None) => return Err(missing("--tls-key")),
@@ -99,5 +101,5 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<LiarSetti
         }
     };
     let journal = journal.ok_or_else(|| missing("--journal"))?;
-    Ok(LiarSettings { listen, tls, script, journal })
+    Ok(LiarSettings { listen, tls, websocket, script, journal })
 }

@@ -16,7 +16,9 @@ use super::journal::{Event, Journal};
 use super::script::Script;
 use super::state::{Copy, HeldKey, Message, Peer, Phase, Session, Timed, Waiting};
 use crate::error::BrokerError;
-use crate::net::{Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, ServerTls, Slab};
+use crate::net::{
+    Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, ServerTls, Slab, Stream, WebSocket,
+};
 use crate::topic_tree::TopicTree;
 
 /// Longest delay until a stop is noticed.
@@ -31,6 +33,8 @@ pub struct LiarSettings {
     pub listen: SocketAddr,
     /// Encrypt every connection. The journal's `unwritten` lines are exact without encryption only.
     pub tls: Option<ServerTls>,
+    /// Clients connect by WebSocket, without encryption. The journal's `unwritten` lines are then not exact.
+    pub websocket: bool,
     /// The lies.
     pub script: Script,
     /// Path of the journal; an existing file is overwritten.
@@ -47,6 +51,7 @@ pub struct Liar {
     pub(super) journal: Journal,
     journal_path: PathBuf,
     tls: Option<ServerTls>,
+    websocket: bool,
     pub(super) poll: Poll,
     listener: Listener,
     pub(super) peers: Slab<Peer>,
@@ -92,6 +97,7 @@ impl Liar {
             journal,
             journal_path: settings.journal,
             tls: settings.tls,
+            websocket: settings.websocket,
             poll,
             listener,
             peers: Slab::new(),
@@ -188,7 +194,14 @@ impl Liar {
 
     fn accept(&mut self) -> io::Result<()> {
         while let Accepted::Stream(socket) = self.listener.accept()? {
-            let Ok(connection) = Connection::new(socket, self.tls.as_ref()) else { continue };
+            let stream = match self.websocket {
+                true => Stream::Framed(WebSocket::new(socket)),
+                false => match Stream::new(socket, self.tls.as_ref()) {
+                    Ok(stream) => stream,
+                    Err(_) => continue,
+                },
+            };
+            let connection = Connection::new(stream);
             let descriptor = connection.descriptor();
             self.connections += 1;
             let key = self.peers.insert(Peer {

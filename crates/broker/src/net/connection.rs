@@ -1,11 +1,9 @@
 //! One connection with its partly read packet and its output.
 
-use std::io;
-use std::net::TcpStream;
-
 use super::poll::Poll;
 use super::slab::Key;
-use super::stream::{ServerTls, Stream, TlsError};
+use super::stream::Stream;
+use std::io;
 
 /// An empty write buffer larger than this is freed, so that an idle connection needs little memory.
 const KEEP_BYTES: usize = 16 * 1024;
@@ -36,10 +34,9 @@ pub(crate) enum Received {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: TcpStream, tls: Option<&ServerTls>) -> Result<Connection, TlsError> {
-        let stream = Stream::new(socket, tls)?;
+    pub(crate) fn new(stream: Stream) -> Connection {
         let (incoming, outgoing) = (Vec::new(), Vec::new());
-        Ok(Connection { stream, incoming, outgoing, written: 0, waits_to_write: false })
+        Connection { stream, incoming, outgoing, written: 0, waits_to_write: false }
     }
 
     pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {

@@ -5,9 +5,12 @@ mod listener;
 mod poll;
 mod slab;
 mod stream;
+mod websocket;
 
 pub(crate) use connection::{Connection, Received};
 pub(crate) use listener::{Accepted, Listener};
 pub(crate) use poll::{Events, Poll, Ready};
 pub(crate) use slab::{Key, Slab};
+pub(crate) use stream::Stream;
 pub use stream::{ServerTls, TlsError};
+pub(crate) use websocket::WebSocket;

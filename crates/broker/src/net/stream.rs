@@ -1,4 +1,4 @@
-//! A connection's bytes, plain or encrypted.
+//! A connection's bytes: plain, encrypted, or in frames of a WebSocket.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -9,6 +9,8 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
+
+use super::websocket::WebSocket;
 
 /// Bytes passed to rustls at a time: it stores a copy until the socket accepts them.
 const ENCRYPT_AT_ONCE_BYTES: usize = 64 * 1024;
@@ -64,6 +66,7 @@ impl ServerTls {
 pub(crate) enum Stream {
     Plain(TcpStream),
     Encrypted(Box<Encrypted>),
+    Framed(WebSocket),
 }
 
 #[derive(Debug)]
@@ -87,21 +90,23 @@ impl Stream {
         match self {
             Stream::Plain(socket) => socket.as_raw_fd(),
             Stream::Encrypted(encrypted) => encrypted.socket.as_raw_fd(),
+            Stream::Framed(websocket) => websocket.descriptor(),
         }
     }
 
-    /// Reads as much as fits; 0 at the end, `WouldBlock` if there is nothing. With TLS, fewer bytes than the buffer's size do
+    /// Reads as much as fits; 0 at the end, `WouldBlock` if there is nothing. With TLS or frames, fewer bytes than the buffer's size do
     /// not mean that nothing is left: read until `WouldBlock` ([`Stream::holds_back`]).
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.read(buffer),
             Stream::Encrypted(encrypted) => encrypted.read(buffer),
+            Stream::Framed(websocket) => websocket.read(buffer),
         }
     }
 
     /// Can bytes be available that the socket's readiness does not report?
     pub(crate) fn holds_back(&self) -> bool {
-        matches!(self, Stream::Encrypted(_))
+        matches!(self, Stream::Encrypted(_) | Stream::Framed(_))
     }
 
     /// Accepts some of the bytes; `WouldBlock` if the socket accepts none.
@@ -109,6 +114,7 @@ impl Stream {
         match self {
             Stream::Plain(socket) => socket.write(bytes),
             Stream::Encrypted(encrypted) => encrypted.write(bytes),
+            Stream::Framed(websocket) => websocket.write(bytes),
         }
     }
 
@@ -117,6 +123,7 @@ impl Stream {
         match self {
             Stream::Plain(_) => false,
             Stream::Encrypted(encrypted) => encrypted.tls.wants_write(),
+            Stream::Framed(websocket) => websocket.wants_write(),
         }
     }
 
@@ -125,6 +132,7 @@ impl Stream {
         match self {
             Stream::Plain(_) => Ok(()),
             Stream::Encrypted(encrypted) => encrypted.push(),
+            Stream::Framed(websocket) => websocket.push(),
         }
     }
 
@@ -137,6 +145,7 @@ impl Stream {
                 encrypted.push()?;
                 encrypted.socket.shutdown(Shutdown::Write)
             }
+            Stream::Framed(websocket) => websocket.end_writing(),
         }
     }
 

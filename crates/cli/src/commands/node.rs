@@ -114,7 +114,7 @@ impl Node {
             IdleStatesDisabled::is_allowed().map_err(|error| {
                 Failure::from_error(ExitCode::Usage, &error)
                     .during("this machine's cores cannot be kept from sleeping (--awake)")
-                    .hint("as root; or without `--awake`")
+                    .hint(format!("{}; or leave out `--awake`", error.hint()))
             })?;
         }
         let mut scraped = self.metrics.bind()?;

@@ -36,7 +36,7 @@ impl Worker {
 
     fn serve(&self) -> std::io::Result<()> {
         // The setting stays in effect until this process ends.
-        let _awake = self.awake.then(IdleStatesDisabled::hold).transpose()?;
+        let _awake = self.awake.then(IdleStatesDisabled::hold).transpose().map_err(std::io::Error::other)?;
         #[cfg(feature = "cluster")]
         if let Some(process) = &self.observe {
             return pubmark_runner::observe(process);

@@ -1,7 +1,7 @@
 //! Systems that a node starts: the coordinator's machine needs no system, and the resource usage of a system is
 //! measured where it runs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
@@ -56,11 +56,14 @@ impl Four {
 
     /// Starts a run of 4 s, and waits until it measures.
     fn measuring(&self) -> Call {
-        let run = self.start(&["--duration", "4s", "--warmup", "0s", "--events", "events"]);
+        self.reaching(r#""phase":"measure","elapsed_s":1"#, &["--duration", "4s", "--warmup", "0s"])
+    }
+
+    /// Starts a run, and waits until its events contain this.
+    fn reaching(&self, event: &str, options: &[&str]) -> Call {
+        let run = self.start(&[options, &["--events", "events"]].concat());
         let events = self.bed.cluster.place.path().join("events");
-        let measures =
-            || std::fs::read_to_string(&events).is_ok_and(|text| text.contains(r#""phase":"measure","elapsed_s":1"#));
-        wait_for("the measured window", LIMIT, measures);
+        wait_for(event, LIMIT, || std::fs::read_to_string(&events).is_ok_and(|text| text.contains(event)));
         run
     }
 
@@ -105,6 +108,21 @@ fn a_node_starts_the_system_and_measures_what_it_takes() {
 }
 
 #[test]
+fn clients_trust_the_certificate_that_a_node_made_for_its_system() {
+    let Some(four) = Four::new() else { return };
+    let called = four.start(&[&TIMES[..], &["--tls"]].concat()).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert_count!(count(&record, "delivered") > 0 && count(&record, "lost") == 0);
+    assert_eq!((&record["settings"]["tls"], &record["system"]["node"]), (&true.into(), &"edge-4".into()));
+    let endpoint = record["system"]["endpoint"].as_str().unwrap();
+    assert!(endpoint.starts_with("mqtts://") && endpoint.contains(&Bridge::address(3)), "{endpoint}");
+    four.end();
+}
+
+#[test]
 fn a_fault_breaks_the_system_where_it_runs() {
     let Some(four) = Four::new() else { return };
     let fault = ["--fault", "kill:at=1s,for=1s", "--duration", "5s", "--warmup", "1s"];
@@ -132,6 +150,20 @@ fn a_system_that_dies_on_its_node_is_named() {
     let ended = &record["system"]["ended"];
     assert_eq!(ended["signal"], libc::SIGKILL, "{ended}");
     assert!((0.5..3.5).contains(&ended["at_s"].as_f64().unwrap()), "{ended}");
+    four.end();
+}
+
+#[test]
+fn a_system_that_dies_on_its_node_while_clients_connect_is_noticed_at_once() {
+    let Some(four) = Four::new() else { return };
+    // Twenty seconds for ten devices.
+    let run = four.reaching(r#""phase":"connect","elapsed_s":1"#, &["--connects", "0.5/s"]);
+    let killed = Instant::now();
+    signal(mosquitto_of(&four.host).expect("a broker"), libc::SIGKILL);
+    let called = run.wait();
+    assert_eq!(called.code(), 6, "{called:?}");
+    assert!(killed.elapsed() < Duration::from_secs(10), "{:?}: {called:?}", killed.elapsed());
+    assert!(words(&called).contains("`mosquitto` ended during the run: signal: 9"), "{called:?}");
     four.end();
 }
 
@@ -202,8 +234,7 @@ fn a_system_that_a_node_cannot_start_is_named() {
     let files = place.call(&["run", "files.yaml", "--system-node", "far", "--dry-run"]);
     assert!(files.code() == 2 && words(&files).contains("names a file or a variable"), "{files:?}");
     for (options, said) in [
-        (&["--tls", "--system", "mosquitto"][..], "`--tls` is for a system that this machine starts, not `far`"),
-        (&["--image", "x"], "`--image` is for a system that this machine starts, not `far`"),
+        (&["--image", "x"][..], "`--image` is for a system that this machine starts, not `far`"),
         (&["--system", "zenoh-peers", "--qos", "0"], "there is no broker that `far` could start"),
         (&["--system", definition], "`far` starts built-in systems, not the definition"),
         (&["--system", "mosquitto", "--link", "lte"], "links of this machine lead to a system of this machine"),

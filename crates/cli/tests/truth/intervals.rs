@@ -5,10 +5,12 @@
 //! and at least from its receipt until it was forwarded. All are stamps of one clock, so the test assumes nothing about the machine.
 
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use pubmark_testing::assert_count_eq;
+use serde_json::Value;
 
 use crate::liar::{Liar, Truth};
 
@@ -18,7 +20,7 @@ const DELAY: &str = "delay 3ms";
 const LOAD: [&str; 9] =
     ["fan-in", "--set", "publishers=20", "--set", "rate=50/s", "--duration", "2s", "--warmup", "0s"];
 const MESSAGES: u64 = 2_000;
-/// Number of runs of each kind. The bar of a thousand is run by hand (docs/explanation/latency-intervals.md).
+/// Number of runs of each kind; `make bars` has a thousand in total.
 const RUNS: u64 = 2;
 
 /// Time that each message of the run was in the system, ns, ascending: lower and upper bounds.
@@ -53,8 +55,17 @@ fn held(truth: &Truth) -> (Vec<u64>, Vec<u64>) {
 
 /// Requires that the true values are between the bounds at each percentile, and at the maximum.
 fn demand_truth_inside(truth: &Truth) {
+    demand_truth_inside_links(truth, [0, 0], 0);
+}
+
+/// As [`demand_truth_inside`] where the way to the system and back takes this long at least, and the way back this long at
+/// most, ns.
+fn demand_truth_inside_links(truth: &Truth, [there_ns, back_ns]: [u64; 2], back_at_most_ns: u64) {
     truth.demand_agreement();
-    let (least, most) = held(truth);
+    let (mut least, mut most) = held(truth);
+    least.iter_mut().for_each(|time_ns| *time_ns += there_ns + back_ns);
+    // It began at the write start, so the way to the system is part of it.
+    most.iter_mut().for_each(|time_ns| *time_ns += back_at_most_ns);
     let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
     assert_count_eq!([lower.len(), upper.len(), least.len() as u64], [MESSAGES; 3]);
     for percent in 1..=100 {
@@ -112,6 +123,13 @@ fn the_truth_lies_between_the_bounds_over_tls() {
     }
 }
 
+#[test]
+fn the_truth_lies_between_the_bounds_over_websocket() {
+    for seed in 0..RUNS {
+        demand_truth_inside(&stopped_run(Liar::start_websocket(DELAY), &[], seed));
+    }
+}
+
 fn quanta_us(truth: &Truth) -> Vec<Option<f64>> {
     let threads = truth.record["cost"]["threads"].as_array().unwrap();
     threads.iter().map(|thread| thread["quantum_us"].as_f64()).collect()
@@ -145,4 +163,95 @@ fn a_quantum_of_its_own_follows_from_the_latency_and_from_the_limits() {
         let found = quanta_us(&liar.truth(&output));
         assert_eq!(found, [expected_us; 2], "{delay}, {limits}");
     }
+}
+
+/// A kind of the thousand runs.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The generator is stopped now and then.
+    Stopped { qos: &'static str },
+    /// The same over TLS.
+    Encrypted,
+    /// The same over WebSocket.
+    Websocket,
+    /// Messages are sent in quanta.
+    Quanta { qos: &'static str },
+    /// Clients behind links of 5 ms each way, and a relay behind the links.
+    Links,
+}
+
+const KINDS: [(&str, Kind); 7] = [
+    ("stopped for 5 to 50 ms, QoS 0", Kind::Stopped { qos: "0" }),
+    ("stopped for 5 to 50 ms, QoS 1", Kind::Stopped { qos: "1" }),
+    ("stopped for 5 to 50 ms, TLS", Kind::Encrypted),
+    ("stopped for 5 to 50 ms, WebSocket", Kind::Websocket),
+    ("quanta of 2 ms, QoS 0", Kind::Quanta { qos: "0" }),
+    ("quanta of 2 ms, QoS 1", Kind::Quanta { qos: "1" }),
+    ("links of 5 ms each way", Kind::Links),
+];
+/// Delay of a link in one direction, ns.
+const LINK_NS: u64 = 5_000_000;
+
+impl Kind {
+    /// One run, whose counts and bounds are required; returns lower and upper bound of p99, ns.
+    fn judge(self, seed: u64) -> (u64, u64) {
+        let truth = match self {
+            Kind::Stopped { qos } => stopped_run(Liar::start(DELAY), &["--qos", qos], seed),
+            Kind::Encrypted => {
+                let (liar, [option, trusted]) = Liar::start_encrypted(DELAY);
+                stopped_run(liar, &[&option, &trusted], seed)
+            }
+            Kind::Websocket => stopped_run(Liar::start_websocket(DELAY), &[], seed),
+            Kind::Quanta { qos } => Liar::start(DELAY).run(&[&LOAD[..], &["--qos", qos, "--pace", "2ms"]].concat()),
+            Kind::Links => Liar::start(DELAY).run(&[&LOAD[..], &["--link", "{delay: 5ms}"]].concat()),
+        };
+        if let Kind::Links = self {
+            let links = &truth.record["conditions"]["links"];
+            let ns = |figure: &Value| (figure.as_f64().unwrap() * 1e3) as u64;
+            let late_ns = ns(&links["lateness"]["max_us"]) + ns(&links["relay"]["longest_held_us"]);
+            demand_truth_inside_links(&truth, [LINK_NS; 2], LINK_NS + late_ns);
+        } else {
+            demand_truth_inside(&truth);
+        }
+        let p99 = |name| truth.histogram(name).value_at_quantile(0.99);
+        (p99("latency_lower"), p99("latency"))
+    }
+}
+
+/// Runs at a time: they are each other's busy siblings.
+const BESIDE: usize = 6;
+
+#[test]
+#[ignore = "a thousand runs, up to half an hour: `make bars`"]
+fn the_truth_lies_between_the_bounds_in_a_thousand_runs() {
+    let runs: usize = std::env::var("PUBMARK_RUNS").map_or(1_000, |runs| runs.parse().unwrap());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = vec![];
+        loop {
+            let run = next.fetch_add(1, Ordering::Relaxed);
+            if run >= runs {
+                return done;
+            }
+            let kind = run % KINDS.len();
+            // The first one that fails says why, and fails the test; the others are still counted.
+            let judged = thread::spawn(move || KINDS[kind].1.judge(run as u64)).join();
+            done.push((kind, judged.ok()));
+        }
+    };
+    let done: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..BESIDE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    for (index, (name, _)) in KINDS.iter().enumerate() {
+        let of_kind: Vec<_> = done.iter().filter(|(kind, _)| *kind == index).map(|(_, judged)| *judged).collect();
+        let mut widths: Vec<u64> =
+            of_kind.iter().flatten().map(|(lower, upper)| upper.saturating_sub(*lower)).collect();
+        widths.sort_unstable();
+        let middle =
+            widths.get(widths.len() / 2).map_or("none".to_owned(), |width| format!("{:.2} ms", *width as f64 / 1e6));
+        println!("{name}: inside in {} of {}; median width at p99: {middle}", widths.len(), of_kind.len());
+    }
+    let inside = done.iter().filter(|(_, judged)| judged.is_some()).count();
+    assert_count_eq!((inside, done.len()), (runs, runs));
 }

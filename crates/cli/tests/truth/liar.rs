@@ -63,6 +63,12 @@ impl Liar {
         Liar::start_in(Turn::beside(), script, &[])
     }
 
+    /// As [`Liar::start`], for clients that connect by WebSocket.
+    pub fn start_websocket(script: &str) -> Liar {
+        let liar = Liar::start_in(Turn::beside(), script, &["--transport", "websocket"]);
+        Liar { scheme: "ws", ..liar }
+    }
+
     /// As [`Liar::start`], for tests that judge times, with the options of encryption.
     pub fn start_alone(script: &str, options: &[&str]) -> Liar {
         Liar::start_in(Turn::alone(), script, options)
@@ -78,13 +84,22 @@ impl Liar {
 
     /// As [`Liar::start_alone`] with encryption, and the option that makes pubmark trust the broker.
     pub fn start_encrypted_alone(script: &str) -> (Liar, [String; 2]) {
+        Liar::start_encrypted_in(Turn::alone(), script)
+    }
+
+    /// As [`Liar::start_encrypted_alone`], for tests that judge no times.
+    pub fn start_encrypted(script: &str) -> (Liar, [String; 2]) {
+        Liar::start_encrypted_in(Turn::beside(), script)
+    }
+
+    fn start_encrypted_in(turn: Turn, script: &str) -> (Liar, [String; 2]) {
         let folder = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
         std::fs::write(&certificate, made.cert.pem()).unwrap();
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         let options = ["--tls-certificate", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
-        let liar = Liar::start_alone(script, &options);
+        let liar = Liar::start_in(turn, script, &options);
         let trusted = liar.folder().join("trusted.pem");
         std::fs::copy(&certificate, &trusted).unwrap();
         (liar, ["--tls-ca".to_owned(), trusted.to_str().unwrap().to_owned()])

@@ -68,10 +68,7 @@ pub fn wake_ups() -> Finding {
     match IdleStatesDisabled::is_allowed() {
         _ if p99_us < LATE_US => Finding::good(found),
         Ok(()) => Finding::good(format!("{found}; `--awake` keeps cores from sleeping")),
-        Err(error) => Finding::limited(
-            format!("{found}, and `--awake` would have no effect: {error}"),
-            "run as root, or give your user write access to /dev/cpu_dma_latency",
-        ),
+        Err(error) => Finding::limited(format!("{found}, and `--awake` would have no effect: {error}"), error.hint()),
     }
 }
 

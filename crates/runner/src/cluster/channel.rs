@@ -1,6 +1,7 @@
 //! Messages as lines of JSON between the coordinator of a run and a process on a node that has no clients.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -25,6 +26,21 @@ impl Channel {
     /// A channel over a stream.
     pub fn new(stream: UnixStream) -> Channel {
         Channel { stream: BufReader::new(stream) }
+    }
+
+    /// The same end for another thread, which may only send, while this one does not.
+    ///
+    /// # Errors
+    /// The process has too many open files.
+    pub fn for_sending(&self) -> io::Result<Channel> {
+        self.stream.get_ref().try_clone().map(Channel::new)
+    }
+
+    /// Has the other end sent something that was not received yet, or closed the channel? Does not wait.
+    pub fn is_readable(&self) -> bool {
+        let mut look = libc::pollfd { fd: self.stream.get_ref().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: `look` lives through the call, which has one entry to look at and does not wait.
+        !self.stream.buffer().is_empty() || unsafe { libc::poll(&mut look, 1, 0) } == 1
     }
 
     /// Sends a message.
@@ -101,7 +117,9 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         let (near, mut far) = (Channel::new(one), Channel::new(other));
         let stop = AtomicBool::new(false);
+        assert!(!far.is_readable());
         near.send(&(7, "seven")).unwrap();
+        assert!(far.is_readable());
         assert_eq!(far.receive::<(u8, String)>().unwrap(), Some((7, "seven".to_owned())));
         let silent = far.receive_within::<u8>(Duration::from_millis(10), &stop).unwrap_err();
         assert_eq!(silent.to_string(), "it did not respond in time");
@@ -123,7 +141,11 @@ mod tests {
         assert_eq!(waits.receive::<u8>().unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "it broke off");
         stop.store(true, Relaxed);
         assert_eq!(far.receive_within::<u8>(LOOK * 9, &stop).unwrap_err().kind(), io::ErrorKind::Interrupted);
+        near.for_sending().unwrap().send(&8).unwrap();
+        assert_eq!(far.receive::<u8>().unwrap(), Some(8));
+        assert!(!far.is_readable());
         drop(near);
+        assert!(far.is_readable(), "it was closed");
         assert_eq!(far.receive::<u8>().unwrap(), None);
         assert_eq!(far.receive_within::<u8>(Duration::ZERO, &stop).unwrap_err().to_string(), "it has ended");
     }

@@ -1,5 +1,6 @@
 //! A system that a node starts, as the coordinator sees it.
 
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
@@ -7,9 +8,10 @@ use std::time::Duration;
 
 use pubmark_cluster::{Cluster, ClusterError};
 use pubmark_engine::endpoints::Endpoints;
-use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocols::ProtocolPair;
 use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
+use pubmark_systems::private_directory::{self, PrivateDirectory};
 
 use super::FinishedSystem;
 use super::channel::Channel;
@@ -36,6 +38,8 @@ pub struct Hosted {
     subscribe_at: Endpoints,
     info: SystemInfo,
     deviations: Vec<Deviation>,
+    /// Has the file of the authority that signed its certificate, if its connections are encrypted.
+    _authority: Option<PrivateDirectory>,
 }
 
 impl Hosted {
@@ -96,26 +100,43 @@ impl Hosted {
             _ => lost(&error),
         });
         match heard? {
-            HostMessage::Started(started) => Hosted::of(name, channel, *started, address),
+            HostMessage::Started(started) => Hosted::of(name, channel, *started, address, spec.connection.tls),
             HostMessage::Failed(refusal) => Err(RunError::from(refusal).during(format!("on `{name}`"))),
-            HostMessage::Finished(_) => Err(lost(&io::Error::other("it sent an unexpected message"))),
+            HostMessage::Ended | HostMessage::Finished(_) => {
+                Err(lost(&io::Error::other("it sent an unexpected message")))
+            }
         }
     }
 
-    fn of(name: &str, channel: Channel, started: StartedSystem, address: Ipv4Addr) -> Result<Hosted, RunError> {
-        let endpoints = |bytes: &[u8]| {
-            let wrong = |why: String| {
-                RunError::new(ErrorKind::NodeLost, format!("`{name}` named no endpoints of its own: {why}"))
-                    .hint(OWN_OUTPUT)
-            };
-            let found = Endpoints::from_bytes(bytes).map_err(wrong)?;
-            // Clients send data to the address in the reply. It must be that node alone, and settings may not name files of other machines.
-            let is_its_own =
-                |endpoint: &Endpoint| endpoint.address.ip() == IpAddr::V4(address) && endpoint.tls.is_none();
-            match found.endpoints().iter().all(is_its_own) {
-                true => Ok(found),
-                false => Err(wrong("they are elsewhere".to_owned())),
+    fn of(
+        name: &str,
+        channel: Channel,
+        started: StartedSystem,
+        address: Ipv4Addr,
+        is_encrypted: bool,
+    ) -> Result<Hosted, RunError> {
+        let wrong = |why: String| {
+            RunError::new(ErrorKind::NodeLost, format!("`{name}` named no endpoints of its own: {why}"))
+                .hint(OWN_OUTPUT)
+        };
+        let (directory, tls) = match (is_encrypted, &started.authority) {
+            (false, _) => (None, None),
+            (true, None) => return Err(wrong("they have no certificate".to_owned())),
+            (true, Some(authority)) => {
+                let (directory, tls) = trusted(authority, address)?;
+                (Some(directory), Some(tls))
             }
+        };
+        let endpoints = |bytes: &[u8]| {
+            let found = Endpoints::from_bytes(bytes).map_err(wrong)?;
+            // Clients send data to the address in the reply: it must be that node alone. Its paths are those of another machine.
+            found.replaced(|endpoint: &Endpoint| {
+                let is_its_own = endpoint.address.ip() == IpAddr::V4(address) && endpoint.tls.is_some() == is_encrypted;
+                match is_its_own {
+                    true => Ok(Endpoint { tls: tls.clone(), ..endpoint.clone() }),
+                    false => Err(wrong("they are elsewhere, or not encrypted as requested".to_owned())),
+                }
+            })
         };
         let [publish_at, subscribe_at] = &started.endpoints;
         let mut info = started.info;
@@ -127,6 +148,7 @@ impl Hosted {
             channel,
             info,
             deviations: started.deviations,
+            _authority: directory,
         })
     }
 
@@ -143,15 +165,26 @@ impl Hosted {
         let _ = self.channel.send(&Request::Begin { start_ns });
     }
 
+    /// Has the system ended by itself, or is its node lost? A node sends nothing else before the end of a run.
+    pub fn has_ended(&self) -> bool {
+        self.channel.is_readable()
+    }
+
     /// Returns the measurements of the system. They are empty if the node is lost.
     pub fn finish(&mut self, window_ns: (u64, u64), drain_ns: u64) -> FinishedSystem {
         // This waits also in a run that was stopped.
         let stop = AtomicBool::new(false);
         let asked = self.channel.send(&Request::Finish { window_ns, drain_ns });
-        let heard = asked.and_then(|()| self.channel.receive_within(FINISH_LIMIT, &stop));
+        let mut receive = || self.channel.receive_within(FINISH_LIMIT, &stop);
+        let heard = asked.and_then(|()| match receive()? {
+            HostMessage::Ended => receive(),
+            other => Ok(other),
+        });
         match heard {
             Ok(HostMessage::Finished(finished)) => *finished,
-            Ok(HostMessage::Started(_) | HostMessage::Failed(_)) => self.lost("it sent an unexpected message"),
+            Ok(HostMessage::Started(_) | HostMessage::Failed(_) | HostMessage::Ended) => {
+                self.lost("it sent an unexpected message")
+            }
             Err(error) => self.lost(&error.to_string()),
         }
     }
@@ -163,4 +196,18 @@ impl Hosted {
             ..FinishedSystem::default()
         }
     }
+}
+
+/// Trust in the authority of a system on a node, whose certificate names its address. Clients on other nodes get the
+/// content of the file.
+fn trusted(authority: &str, address: Ipv4Addr) -> Result<(PrivateDirectory, Tls), RunError> {
+    let local = |error: &(dyn std::error::Error + 'static)| {
+        RunError::from_error(ErrorKind::Input, error).during("failed to store the authority of a system on a node")
+    };
+    let folder = private_directory::folder().map_err(|error| local(&error))?;
+    let directory = PrivateDirectory::within(&folder).map_err(|error| local(&error))?;
+    let path = directory.path().join("authority.pem");
+    fs::write(&path, authority).map_err(|error| local(&error))?;
+    let tls = Tls { server_name: address.to_string(), authorities: Some(path), identity: None };
+    Ok((directory, tls))
 }

@@ -1,12 +1,12 @@
 //! The process with which a node starts a system for a run, measures its resources, and injects faults. The coordinator communicates with
 //! it before the schedule and after the drain, never in between.
 
-use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use std::{fs, io};
 
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote;
@@ -68,6 +68,8 @@ pub enum HostMessage {
     Started(Box<StartedSystem>),
     /// It could not be started.
     Failed(Refusal),
+    /// It ended by itself. [`HostMessage::Finished`] says how.
+    Ended,
     /// Its measurements.
     Finished(Box<FinishedSystem>),
 }
@@ -97,6 +99,8 @@ impl From<Refusal> for RunError {
 pub struct StartedSystem {
     /// Endpoints for devices and for subscribers ([`pubmark_engine::endpoints::Endpoints::to_bytes`]).
     pub endpoints: [Vec<u8>; 2],
+    /// The authority (PEM) that signed its certificate, if its connections are encrypted.
+    pub authority: Option<String>,
     pub info: SystemInfo,
     pub deviations: Vec<Deviation>,
 }
@@ -145,8 +149,18 @@ fn started(target: &Target) -> Result<StartedSystem, RunError> {
     };
     Ok(StartedSystem {
         endpoints: [bytes(&target.publish_at)?, bytes(&target.subscribe_at)?],
+        authority: authority(target)?,
         info: target.info.clone(),
         deviations: target.deviations.clone(),
+    })
+}
+
+/// Content of the file of the system's authority, if it has one.
+fn authority(target: &Target) -> Result<Option<String>, RunError> {
+    let tls = target.publish_at.endpoints().iter().find_map(|endpoint| endpoint.tls.as_ref());
+    let Some(path) = tls.and_then(|tls| tls.authorities.as_ref()) else { return Ok(None) };
+    fs::read_to_string(path).map(Some).map_err(|error| {
+        RunError::from_error(ErrorKind::Internal, &error).during(format!("failed to read `{}`", path.display()))
     })
 }
 
@@ -158,14 +172,19 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
     let (window_ns, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let duration_ns = run.spec.window.duration.as_nanos() as u64;
     let mut ended = None;
+    let sender = channel.for_sending()?;
     thread::scope(|scope| {
         let of_system = |fault: &Occurrence| fault.kind.scope() == Scope::System;
         let running = target.running.as_mut();
         let conductor = FaultInjector::start(scope, &run.workload, &run.faults, of_system, running, None);
         let follow = || {
-            let mut edges = 0;
+            let (mut edges, mut has_ended) = (0, false);
             while !over.load(Relaxed) {
-                life.lock().unwrap_or_else(PoisonError::into_inner).has_ended();
+                if !has_ended && life.lock().unwrap_or_else(PoisonError::into_inner).has_ended() {
+                    has_ended = true;
+                    // If the coordinator has left, the loop below ends.
+                    let _ = sender.send(&HostMessage::Ended);
+                }
                 let start_ns = window_ns.load(Relaxed);
                 let edge_ns = start_ns + edges * duration_ns;
                 if start_ns > 0 && edges < 2 && clock::monotonic_ns() >= edge_ns {

@@ -10,7 +10,7 @@ use crate::spec::{Connection, Nodes, Protocols, RunSpec, TargetSpec, WorkloadSou
 use crate::system_node;
 
 /// What a node may start: a built-in system, with those settings that only a run has. All other parts of a specification (a program of the
-/// user, an image, files and variables of this machine, certificates) are removed, whatever their origin.
+/// user, an image, files and variables of this machine, certificates of clients) are removed, whatever their origin.
 pub fn of_system(spec: &RunSpec, protocol_pair: [String; 2], login: Option<Credentials>, address: Ipv4Addr) -> RunSpec {
     let TargetSpec { system, profile, transport, back_end, topology, limit, strict_defaults, .. } = spec.target.clone();
     let target =
@@ -33,7 +33,7 @@ pub fn of_system(spec: &RunSpec, protocol_pair: [String; 2], login: Option<Crede
     order.window = spec.window.clone();
     order.target = TargetSpec { system_host: Some(address), ..target };
     (order.protocols, order.nodes) = (protocols, nodes);
-    order.connection = Connection { user, password, ..Connection::default() };
+    order.connection = Connection { user, password, tls: spec.connection.tls, ..Connection::default() };
     order.generator.pin = spec.generator.pin.iter().filter(|pin| pin.starts_with("system")).cloned().collect();
     order
 }
@@ -90,7 +90,8 @@ mod tests {
         let target = &order.target;
         assert_eq!((&target.node, &target.image, &target.endpoint), (&None, &None, &None));
         assert_eq!(target.system_host, Some(Ipv4Addr::new(10, 0, 0, 9)));
-        assert_eq!((order.protocols.client, order.connection), (None, Connection::default()));
+        let encrypted = Connection { tls: true, ..Connection::default() };
+        assert_eq!((order.protocols.client, order.connection), (None, encrypted));
         assert_eq!(order.generator.pin, ["system=0"]);
     }
 
