@@ -142,6 +142,11 @@ impl Hosted {
     }
 
     /// Never called.
+    pub fn has_ended(&self) -> bool {
+        match *self {}
+    }
+
+    /// Never called.
     pub fn finish(&mut self, _: (u64, u64), _: u64) -> FinishedSystem {
         match *self {}
     }
