@@ -56,7 +56,7 @@ pub fn cpu_s_per_million(server: SocketAddr, load: &Load) -> Result<f64, String>
     let found: Output = serde_json::from_slice(&child.finish()?).map_err(|error| format!("mqttv5: {error}"))?;
     let delivered: u64 = found.results.samples.iter().sum();
     let due = u64::from(load.rate_per_s) * u64::from(load.duration_s);
-    // It gives no reason if it sends less than it was told.
+    // It reports no error if it sends less than `--rate`.
     if delivered < due - due / 50 {
         return Err(format!("mqttv5 delivered {delivered} of {due} messages"));
     }

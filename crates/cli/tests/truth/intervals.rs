@@ -55,15 +55,15 @@ fn held(truth: &Truth) -> (Vec<u64>, Vec<u64>) {
 
 /// Requires that the true values are between the bounds at each percentile, and at the maximum.
 fn demand_truth_inside(truth: &Truth) {
-    demand_truth_inside_links(truth, [0, 0], 0);
+    demand_truth_inside_links(truth, 0, 0);
 }
 
-/// As [`demand_truth_inside`] where the way to the system and back takes this long at least, and the way back this long at
-/// most, ns.
-fn demand_truth_inside_links(truth: &Truth, [there_ns, back_ns]: [u64; 2], back_at_most_ns: u64) {
+/// As [`demand_truth_inside`] where the ways to the system and back take this long together at least, and the way back this
+/// long at most, ns.
+fn demand_truth_inside_links(truth: &Truth, both_at_least_ns: u64, back_at_most_ns: u64) {
     truth.demand_agreement();
     let (mut least, mut most) = held(truth);
-    least.iter_mut().for_each(|time_ns| *time_ns += there_ns + back_ns);
+    least.iter_mut().for_each(|time_ns| *time_ns += both_at_least_ns);
     // It began at the write start, so the way to the system is part of it.
     most.iter_mut().for_each(|time_ns| *time_ns += back_at_most_ns);
     let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
@@ -209,7 +209,7 @@ impl Kind {
             let links = &truth.record["conditions"]["links"];
             let ns = |figure: &Value| (figure.as_f64().unwrap() * 1e3) as u64;
             let late_ns = ns(&links["lateness"]["max_us"]) + ns(&links["relay"]["longest_held_us"]);
-            demand_truth_inside_links(&truth, [LINK_NS; 2], LINK_NS + late_ns);
+            demand_truth_inside_links(&truth, 2 * LINK_NS, LINK_NS + late_ns);
         } else {
             demand_truth_inside(&truth);
         }
