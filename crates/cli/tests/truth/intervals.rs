@@ -236,6 +236,9 @@ fn the_truth_lies_between_the_bounds_in_a_thousand_runs() {
             let kind = run % KINDS.len();
             // The first one that fails says why, and fails the test; the others are still counted.
             let judged = thread::spawn(move || KINDS[kind].1.judge(run as u64)).join();
+            if judged.is_err() {
+                println!("run {run}, {}: outside, or no run; the reason is above", KINDS[kind].0);
+            }
             done.push((kind, judged.ok()));
         }
     };
