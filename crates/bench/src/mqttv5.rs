@@ -3,13 +3,16 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
 /// Where `.ci/install-mqttv5` puts the program.
 const PROGRAM: &str = "target/mqttv5/bin/mqttv5";
+/// Longest wait for its connections and its warm-up.
+const START: Duration = Duration::from_secs(30);
 /// Longest wait for the end of its measurement: it drains until nothing arrives any more.
 const DRAIN: Duration = Duration::from_secs(20);
 
@@ -47,18 +50,17 @@ pub fn cpu_s_per_million(server: SocketAddr, load: &Load) -> Result<f64, String>
     }
     let mut child = Started(start(server, load)?);
     let notes = child.0.stderr.take().ok_or("mqttv5 has no standard error")?;
-    let mut notes = BufReader::new(notes);
-    wait_for(&mut notes, "measuring for")?;
+    wait_for(notes, "measuring for")?;
     let window = Duration::from_secs(load.duration_s.into());
     let before = cpu_s(child.0.id())?;
     std::thread::sleep(window);
     let cpu_s = cpu_s(child.0.id())? - before;
     let found: Output = serde_json::from_slice(&child.finish()?).map_err(|error| format!("mqttv5: {error}"))?;
     let delivered: u64 = found.results.samples.iter().sum();
-    let due = u64::from(load.rate_per_s) * u64::from(load.duration_s);
+    let offered = u64::from(load.rate_per_s) * u64::from(load.duration_s);
     // It reports no error if it sends less than `--rate`.
-    if delivered < due - due / 50 {
-        return Err(format!("mqttv5 delivered {delivered} of {due} messages"));
+    if delivered < offered - offered / 50 {
+        return Err(format!("mqttv5 delivered {delivered} of {offered} messages"));
     }
     Ok(cpu_s / (delivered as f64 / 1e6))
 }
@@ -119,18 +121,21 @@ impl Drop for Started {
     }
 }
 
-/// Reads lines until one contains these words. A program that prints nothing more has ended.
-fn wait_for(lines: &mut impl BufRead, words: &str) -> Result<(), String> {
-    let mut line = String::new();
-    let mut last = String::new();
-    while lines.read_line(&mut line).map_err(|error| error.to_string())? > 0 {
-        if line.contains(words) {
-            return Ok(());
+/// Waits until it prints a line with these words. A thread reads what it prints, to its end, so that it never blocks.
+fn wait_for(notes: ChildStderr, words: &'static str) -> Result<(), String> {
+    let (sender, found) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut last = String::new();
+        for line in BufReader::new(notes).lines().map_while(Result::ok) {
+            if line.contains(words) {
+                // Nobody waits any more after the deadline.
+                let _ = sender.send(Ok(()));
+            }
+            last = line;
         }
-        last.clone_from(&line);
-        line.clear();
-    }
-    Err(format!("mqttv5 ended before its measurement: {}", last.trim()))
+        let _ = sender.send(Err(format!("mqttv5 ended before its measurement: {}", last.trim())));
+    });
+    found.recv_timeout(START).map_err(|_| format!("mqttv5 did not begin to measure within {START:?}"))?
 }
 
 /// CPU time of all threads of another process so far, seconds.

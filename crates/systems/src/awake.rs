@@ -16,7 +16,7 @@ const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 pub enum AwakeError {
     /// The device does not exist or cannot be written: it belongs to root.
     #[error("{DEVICE}: {0}")]
-    Device(#[source] io::Error),
+    Device(io::Error),
     /// The kernel takes the request and has nothing that could follow it.
     #[error("this kernel has no driver for CPU idle states, as in virtual machines whose host decides about them")]
     NoDriver,
@@ -27,9 +27,7 @@ impl AwakeError {
     pub fn hint(&self) -> &'static str {
         match self {
             AwakeError::Device(_) => "run as root, or give your user write access to /dev/cpu_dma_latency",
-            AwakeError::NoDriver => {
-                "run on the machine itself, or with `idle=poll` among this kernel's boot parameters"
-            }
+            AwakeError::NoDriver => "run pubmark on the host itself, or boot this kernel with `idle=poll`",
         }
     }
 }

@@ -8,15 +8,17 @@ use pubmark_protocol::websocket::accept_key;
 
 /// Bytes of one read from the socket.
 const READ_BYTES: usize = 64 * 1024;
-/// Bytes in one frame of ours.
+/// Most payload bytes of a frame that the server sends.
 const FRAME_BYTES: usize = 64 * 1024;
 /// Most bytes of a request for the upgrade.
 const LONGEST_REQUEST: usize = 16 * 1024;
 /// Most bytes of a client's frame, which is decoded when it is complete.
 const LONGEST_FRAME: u64 = 1 << 20;
-/// Its first byte: the last frame of a message, binary.
+/// First byte of a frame with a whole binary message (§5.2).
 const FINAL_BINARY: u8 = 0x82;
+/// First byte of a close frame.
 const FINAL_CLOSE: u8 = 0x88;
+/// First byte of a pong.
 const FINAL_PONG: u8 = 0x8a;
 
 /// A connection whose bytes are in frames.
@@ -184,6 +186,7 @@ fn wrong(what: &str) -> io::Error {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::net::TcpListener;
+    use std::time::{Duration, Instant};
 
     use pubmark_protocol::endpoint::Upgrade;
     use pubmark_protocol::websocket;
@@ -199,16 +202,18 @@ mod tests {
         (client, WebSocket::new(socket))
     }
 
-    /// Reads until there are this many bytes: what the other end wrote may not be here yet.
-    fn read(server: &mut WebSocket, bytes: usize) -> Vec<u8> {
-        let (mut all, mut buffer) = (vec![], vec![0; 1 << 20]);
-        while all.len() < bytes {
-            match server.read(&mut buffer) {
-                Ok(length) => all.extend_from_slice(&buffer[..length]),
-                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+    /// Reads once there is something: what the other end wrote may not be here yet. With the upgrade alone it is `WouldBlock`.
+    fn read(server: &mut WebSocket, buffer: &mut [u8]) -> io::Result<usize> {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let was_opening = server.is_opening;
+        loop {
+            match server.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && was_opening == server.is_opening => {
+                    assert!(Instant::now() < deadline, "nothing arrived");
+                }
+                other => return other,
             }
         }
-        all
     }
 
     #[test]
@@ -225,9 +230,7 @@ mod tests {
         socket.write_all(client.outgoing()).unwrap();
         client.took(client.waiting_bytes());
         // The response is sent when the server reads the request.
-        while server.is_opening {
-            assert_eq!(server.read(&mut [0; 64]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        }
+        assert_eq!(read(&mut server, &mut [0; 64]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let mut piece = [0; 32 * 1024];
         let length = socket.read(&mut piece).unwrap();
         assert!(!client.read(&piece[..length], &mut vec![]) && client.is_open());
@@ -237,7 +240,12 @@ mod tests {
             from += length;
         }
         socket.write_all(client.outgoing()).unwrap();
-        assert_eq!(read(&mut server, sent.len()), sent);
+        let mut arrived = vec![];
+        while arrived.len() < sent.len() {
+            let length = read(&mut server, &mut piece).unwrap();
+            arrived.extend_from_slice(&piece[..length]);
+        }
+        assert_eq!(arrived, sent);
         let reply: Vec<u8> = sent.iter().rev().copied().collect();
         assert_eq!(server.write(&reply).unwrap(), reply.len());
         let mut found = vec![];
@@ -262,12 +270,11 @@ mod tests {
         ] {
             let (mut client, mut server) = ends();
             client.write_all(&bytes).unwrap();
-            let found = loop {
-                match server.read(&mut [0; 64]) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    other => break other,
-                }
-            };
+            let mut found = read(&mut server, &mut [0; 64]);
+            if found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                // The upgrade came before the rest.
+                found = read(&mut server, &mut [0; 64]);
+            }
             assert_eq!(found.unwrap_err().kind(), io::ErrorKind::InvalidData, "{bytes:?}");
         }
     }

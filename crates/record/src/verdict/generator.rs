@@ -25,7 +25,7 @@ pub(super) fn load_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     let hint = if input.settings.realtime {
         "spread the senders over more threads with `--shards`, lower the rate, or use a machine with free cores"
     } else {
-        "try `--awake` (virtual machines above all), `--realtime` or more `--shards`, and stop other programs on this machine (`pubmark doctor`)"
+        "try `--awake` (`pubmark doctor` says whether it has an effect), `--realtime` or more `--shards`, and stop other programs"
     };
     let replies: Own = ("responder lag", input.requests.and_then(|requests| requests.responder_lag.as_ref()));
     own_part(input, [("scheduler lag", input.scheduler_lag), replies], input.delivery.sent, hint)
