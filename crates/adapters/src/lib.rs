@@ -29,4 +29,5 @@ pub mod zeromq;
 
 mod payload;
 #[cfg(any(feature = "amqp091", feature = "amqp10"))]
+mod unread;
 mod virtual_host;

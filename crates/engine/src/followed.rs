@@ -19,6 +19,8 @@ pub struct FollowedDelivery {
     pub at_ns: u64,
     /// Upper bound of the generator's part in the time from due to the write, ns.
     pub lag_ns: u64,
+    /// Upper bound of the time that the system held it back because earlier bytes were not read, ns.
+    pub held_ns: u64,
     /// Upper bound of the time that it waited in the socket before it was read, ns.
     pub late_ns: u64,
 }

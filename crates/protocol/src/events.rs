@@ -119,8 +119,28 @@ pub struct Delivery<'a> {
     /// `None` if a library reads its sockets itself: then it is unknown.
     pub empty_at_ns: Option<u64>,
     /// The kernel's receive timestamp of the last byte of the read that completed it, converted to `CLOCK_MONOTONIC`. Only if
-    /// it is this message's own (the last one completed by that read), so that it bounds its lateness.
+    /// the read had nothing else, so that it bounds its lateness.
     pub kernel_ns: Option<u64>,
+    /// Before it arrived, bytes of its connection were not read during this time.
+    pub unread: Unread,
+}
+
+/// A time in which bytes of a connection may have waited to be read, ns of `CLOCK_MONOTONIC`. The system may have held back what
+/// it had to send next: for the acknowledgement that TCP, Nagle's algorithm or the protocol's in-flight window waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// The bytes had surely not arrived.
+    pub from_ns: u64,
+    /// They were read and acknowledged.
+    pub to_ns: u64,
+}
+
+impl Unread {
+    /// How much of it is between two times, ns.
+    #[inline]
+    pub fn between_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        self.to_ns.min(to_ns).saturating_sub(self.from_ns.max(from_ns))
+    }
 }
 
 impl Delivery<'_> {
@@ -139,11 +159,23 @@ impl Delivery<'_> {
         self.empty_at_ns.max(self.kernel_ns)
     }
 
-    /// Receive lateness: how long the message, due at `due_ns`, lay in the socket before it was read, at most, ns. The time since it was
-    /// due if unknown.
+    /// How long the message, due at `due_ns`, may have waited for the generator to read, ns: in the socket, and held back before.
+    /// The time since it was due if unknown.
     #[inline]
     pub fn late_ns(&self, due_ns: u64) -> u64 {
+        self.lay_ns(due_ns).saturating_add(self.held_ns(due_ns))
+    }
+
+    /// Receive lateness: how long it lay in the socket before it was read, at most, ns. The time since it was due if unknown.
+    #[inline]
+    pub fn lay_ns(&self, due_ns: u64) -> u64 {
         self.at_ns.saturating_sub(self.absent_at_ns().unwrap_or(0).max(due_ns))
+    }
+
+    /// How long the system may have held it back because earlier bytes were not read, ns.
+    #[inline]
+    pub fn held_ns(&self, due_ns: u64) -> u64 {
+        self.unread.between_ns(due_ns, self.absent_at_ns().unwrap_or(0))
     }
 }
 

@@ -242,6 +242,12 @@ impl TcpSocket {
         }
     }
 
+    /// Acknowledges what was read, if the kernel has not done so: it may wait for 40 ms for data to send with it (tcp(7):
+    /// TCP_QUICKACK).
+    pub fn acknowledge(&self) -> io::Result<()> {
+        set_option(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1)
+    }
+
     /// Writes once; only a part may be accepted.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self.room.load(Ordering::Relaxed) {

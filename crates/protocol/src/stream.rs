@@ -45,6 +45,8 @@ pub struct ReadBuffers {
 pub struct Received<'a> {
     /// Bytes for the protocol; may be empty although TLS or WebSocket had some.
     pub bytes: &'a [u8],
+    /// Number of bytes that were taken from the socket.
+    pub taken: usize,
     /// Time just before the read, ns of `CLOCK_MONOTONIC`.
     pub began_ns: u64,
     /// Time just after the read.
@@ -161,6 +163,7 @@ impl Stream {
                 let nothing = &buffers.raw[..0];
                 return Ok(Received {
                     bytes: nothing,
+                    taken: 0,
                     began_ns,
                     at_ns,
                     emptied: true,
@@ -193,7 +196,7 @@ impl Stream {
             }
         }
         let stamp_realtime_ns = read.stamp_realtime_ns.filter(|_| own_stamp);
-        Ok(Received { bytes, began_ns, at_ns, emptied, stamp_realtime_ns, ended })
+        Ok(Received { bytes, taken: read.bytes, began_ns, at_ns, emptied, stamp_realtime_ns, ended })
     }
 
     /// Writes until the outbox is empty or the socket would block. Every message whose last byte was accepted goes to `report`,

@@ -91,13 +91,14 @@ impl Class {
         Class { name, row: BreakdownRow::default(), parts: std::array::from_fn(|_| empty()) }
     }
 
-    /// Enters a message: its parts in order, and the total; and how much of the first and the last part may be delay of the generator.
-    fn enter(&mut self, parts: [Option<i64>; 6], whole_ns: i64, (lag_ns, late_ns): (u64, u64)) {
+    /// Enters a message: its parts in order, and the total; and how much of it may be delay of the generator: before
+    /// the write, while the system held it back, and in the socket.
+    fn enter(&mut self, parts: [Option<i64>; 6], whole_ns: i64, [lag_ns, held_ns, late_ns]: [u64; 3]) {
         self.row.complete += 1;
         let sum: i64 = parts.iter().flatten().map(|part| (*part).max(0)).sum();
         self.row.consistent += u64::from(sum.abs_diff(whole_ns) <= AGREEMENT_NS);
-        let both_ns = lag_ns.saturating_add(late_ns);
-        let widths = [lag_ns, 0, 0, 0, late_ns, both_ns, both_ns];
+        let all_ns = lag_ns.saturating_add(held_ns).saturating_add(late_ns);
+        let widths = [lag_ns, 0, held_ns, 0, late_ns, all_ns, all_ns];
         let all = self.parts.iter_mut().zip(parts.into_iter().chain([Some(whole_ns)])).zip(widths);
         for ((times, part), width_ns) in all {
             if let Some(part) = part {
@@ -168,7 +169,7 @@ pub fn figures(
         };
         if is_whole(&up) && is_whole(&down) {
             let whole_ns = arrived.at_ns as i64 - arrived.due_ns as i64;
-            let ours = (arrived.lag_ns, arrived.late_ns);
+            let ours = [arrived.lag_ns, arrived.held_ns, arrived.late_ns];
             class.enter(parts(arrived, up.flatten(), down.flatten()), whole_ns, ours);
         }
     }
@@ -197,6 +198,7 @@ mod tests {
         due_ns: 1_000,
         at_ns: 50_000,
         lag_ns: 0,
+        held_ns: 0,
         late_ns: 0,
     };
     const UP: Sighting = Sighting {
@@ -227,8 +229,8 @@ mod tests {
     #[test]
     fn stamps_out_of_order_do_not_agree() {
         let mut class = Class::new(String::new());
-        class.enter([Some(1_000), Some(2_000), None, None, None, None], 3_000, (0, 0));
-        class.enter([Some(400_000), Some(-300_000), None, None, None, None], 100_000, (0, 0));
+        class.enter([Some(1_000), Some(2_000), None, None, None, None], 3_000, [0; 3]);
+        class.enter([Some(400_000), Some(-300_000), None, None, None, None], 100_000, [0; 3]);
         assert_eq!((class.row.complete, class.row.consistent), (2, 1));
     }
 

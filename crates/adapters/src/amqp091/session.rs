@@ -185,6 +185,10 @@ impl Dialect for Amqp091 {
         self.publish_reply(link, shared, reply)
     }
 
+    fn is_within_message(&self) -> bool {
+        self.incoming.is_unfinished()
+    }
+
     fn has_room(&self) -> bool {
         !self.paused.any() && self.confirms.in_flight.has_room()
     }

@@ -133,6 +133,7 @@ impl Observing {
 
     fn request_next(&mut self, link: &mut Link, shared: &mut Shared, index: u16) -> Result<(), Cause> {
         let Some(fetch) = &mut self.observations[usize::from(index)].fetch else { return Ok(()) };
+        link.unread.note_part();
         fetch.message_id = link.message_id();
         fetch.exchange = shared.exchange(clock::monotonic_ns());
         link.wake_by(shared, fetch.exchange.due_ns());

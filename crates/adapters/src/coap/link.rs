@@ -17,6 +17,7 @@ use pubmark_protocol::wheel::Wheel;
 use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
 
 use super::recent::{RESPONDER_IDS, RecentIds};
+use crate::unread::UnreadTime;
 
 /// Requested receive buffer of a session with subscriptions, bytes: the kernel's default holds some ninety notifications of 1
 /// KB, and further ones are dropped.
@@ -106,6 +107,7 @@ pub struct Link {
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
+    pub(super) unread: UnreadTime,
     /// An error waits in the socket behind what can be read.
     pub(super) ended: bool,
     pub(super) received_at_ns: u64,
@@ -137,6 +139,7 @@ impl Link {
             free_since_ns: None,
             drained: true,
             empty_at_ns: 0,
+            unread: UnreadTime::default(),
             ended: false,
             received_at_ns: 0,
             check_at_ns: 0,
@@ -156,6 +159,7 @@ impl Link {
     pub(super) fn open(&mut self, shared: &mut Shared) -> Result<(), Cause> {
         self.empty_at_ns = clock::monotonic_ns();
         self.received_at_ns = self.empty_at_ns;
+        self.unread = UnreadTime::default();
         let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
         let address = shared.config.endpoints[usize::from(self.config.endpoint)].address;
         self.ip_header = traffic::ip_header(address);

@@ -6,12 +6,13 @@ use std::os::fd::AsFd;
 
 use pubmark_protocol::clock;
 use pubmark_protocol::datagram::{AT_A_TIME, Datagrams};
-use pubmark_protocol::events::{Cause, Delivery, Sink};
+use pubmark_protocol::events::{Cause, Delivery, Sink, Unread};
 use pubmark_wire::coap::{Code, Kind, Message, decode, peek};
 
 use super::link::{Phase, Shared};
 use super::request::Request;
 use super::session::Session;
+use crate::unread::Read;
 
 /// Reads of one session before the others have their turn.
 const READS_AT_A_TIME: usize = 8;
@@ -21,6 +22,7 @@ const READS_AT_A_TIME: usize = 8;
 struct Times {
     at_ns: u64,
     empty_at_ns: u64,
+    unread: Unread,
     kernel_ns: Option<u64>,
 }
 
@@ -34,6 +36,7 @@ impl Times {
             at_ns: self.at_ns,
             empty_at_ns: Some(self.empty_at_ns),
             kernel_ns: self.kernel_ns,
+            unread: self.unread,
         }
     }
 }
@@ -75,10 +78,13 @@ impl Session {
             Err(error) => return Err(self.link.cause_of(&error)),
         };
         let at_ns = clock::monotonic_ns();
+        let mut first_at_ns = at_ns;
         for datagram in (0..count).filter_map(|index| datagrams.get(index)) {
             self.link.note_received(datagram.bytes);
             let kernel_ns = datagram.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, at_ns));
-            let times = Times { at_ns, empty_at_ns: self.link.empty_at_ns, kernel_ns };
+            first_at_ns = first_at_ns.min(kernel_ns.unwrap_or(self.link.empty_at_ns));
+            let unread = self.link.unread.last();
+            let times = Times { at_ns, empty_at_ns: self.link.empty_at_ns, unread, kernel_ns };
             match (&mut self.serving, datagram.from) {
                 (Some(serving), Some(from)) => {
                     serving.on_datagram(&mut self.link, shared, from, times.of(datagram.bytes), sink);
@@ -87,6 +93,12 @@ impl Session {
                 (None, _) => self.on_datagram(shared, datagram.bytes, times, sink)?,
             }
             self.note_if_free(times.empty_at_ns.max(times.kernel_ns.unwrap_or(0)));
+        }
+        if count > 0 {
+            // A server that awaits an acknowledgement sends the next confirmable message after it (RFC 7252 §4.7).
+            let absent_at_ns = first_at_ns.max(self.link.empty_at_ns);
+            let read = Read { absent_at_ns, at_ns, packets: 1, bytes: 0 };
+            self.link.unread.note_read(&read, clock::monotonic_ns());
         }
         self.link.drained = count < AT_A_TIME;
         if self.link.drained {

@@ -82,6 +82,11 @@ pub trait Dialect: Sized {
         Err(Refusal::TooLarge(0))
     }
 
+    /// Does the message that the last packet belongs to go on in the next one?
+    fn is_within_message(&self) -> bool {
+        false
+    }
+
     /// Is the in-flight window not full?
     fn has_room(&self) -> bool {
         true

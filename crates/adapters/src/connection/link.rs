@@ -20,6 +20,7 @@ use pubmark_protocol::wheel::Wheel;
 
 use super::working::HeldBytes;
 use crate::payload;
+use crate::unread::UnreadTime;
 
 /// Upper half of a listener's key; connections are counted below it.
 pub(super) const LISTENING: u32 = u32::MAX;
@@ -132,6 +133,9 @@ pub struct Link {
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
+    pub(super) unread: UnreadTime,
+    /// Packets that were handled, all told; it wraps.
+    pub(super) packets: u32,
     /// For a session that was blocked and can send again: time until which the system prevented it, ns of `CLOCK_MONOTONIC`.
     pub(super) free_since_ns: Option<u64>,
     /// 0 for no keep-alive.
@@ -175,6 +179,8 @@ impl Link {
             ended: false,
             drained: true,
             empty_at_ns: 0,
+            unread: UnreadTime::default(),
+            packets: 0,
             free_since_ns: None,
             keep_alive_ns: 0,
             sent_at_ns: 0,
@@ -202,6 +208,7 @@ impl Link {
         let place = usize::from(self.config.endpoint);
         let address = shared.config.endpoints[place].address;
         let socket = shared.sockets.connect(self.config.network, address).map_err(unreachable)?;
+        self.unread = UnreadTime::new(address.ip().is_loopback());
         let mut stream = Stream::new(socket);
         if tls_first {
             self.encrypt_stream(&mut stream, shared)?;
@@ -218,6 +225,7 @@ impl Link {
     pub(super) fn note_begin(&mut self) {
         self.empty_at_ns = clock::monotonic_ns();
         self.received_at_ns = self.empty_at_ns;
+        self.unread = UnreadTime::default();
     }
 
     /// Watches a stream, which was not read so far.

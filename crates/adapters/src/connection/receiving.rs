@@ -1,19 +1,22 @@
 //! Bytes from the server: split into packets and passed to the dialect.
 //!
 //! A read goes into the shard's shared buffer and is handled there; a session stores only the front of an incomplete packet.
-//! The kernel's receive timestamp is that of the last byte of a read, so it is passed on only with a packet that ends there.
+//! The kernel's receive timestamp is that of the last byte of a read. It is passed on only with a message that is alone in its
+//! read: the system may have held back one that came with others until those were read or acknowledged.
 
 use pubmark_wire::front::Front;
 use std::ops::ControlFlow;
 
 use pubmark_protocol::client_certificate::CERTIFICATE_REQUESTED;
-use pubmark_protocol::events::{ANSWERED, Cause, Delivery, Sink};
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{ANSWERED, Cause, Delivery, Sink, Unread};
 use pubmark_protocol::stream::{ReadBuffers, Stream};
 
 use super::dialect::Dialect;
 use super::link::{Phase, Shared};
 use super::session::Session;
 use super::working::HeldBytes;
+use crate::unread::Read;
 
 /// Most reads of one session before the other sessions are served.
 const READS_AT_A_TIME: usize = 16;
@@ -25,25 +28,29 @@ const QUOTED: std::ops::RangeInclusive<usize> = 4..=40;
 pub struct Times {
     at_ns: u64,
     empty_at_ns: u64,
+    /// Before it arrived, bytes were not read during this time.
+    unread: Unread,
     /// Of the last byte of the read.
     kernel_ns: Option<u64>,
+    /// The message, or the packet, begins where the read begins.
+    begins_the_read: bool,
     /// The packet ends where the read ends.
     ends_the_read: bool,
 }
 
 impl Times {
     /// For bytes that were read earlier and are handled now, without a timestamp of the kernel's.
-    pub(super) fn unstamped(at_ns: u64, empty_at_ns: u64) -> Times {
-        Times { at_ns, empty_at_ns, kernel_ns: None, ends_the_read: false }
+    pub(super) fn unstamped(at_ns: u64, empty_at_ns: u64, unread: Unread) -> Times {
+        Times { at_ns, empty_at_ns, unread, kernel_ns: None, begins_the_read: false, ends_the_read: false }
     }
 
-    fn of(self, ends_the_read: bool) -> Times {
-        Times { ends_the_read, ..self }
+    fn of(self, begins_the_read: bool, ends_the_read: bool) -> Times {
+        Times { begins_the_read, ends_the_read, ..self }
     }
 
-    /// Times of a message with another one behind it in the same packet.
-    pub fn of_no_end(self) -> Times {
-        self.of(false)
+    /// Times of a message with others in the same packet.
+    pub fn of_one_of_many(self) -> Times {
+        self.of(false, false)
     }
 
     /// The latest time at which what was read last had surely not arrived.
@@ -51,15 +58,22 @@ impl Times {
         self.empty_at_ns.max(self.kernel_ns.unwrap_or(0))
     }
 
+    /// The latest time until which only the system can have prevented the arrival of what was read last.
+    fn awaited_until_ns(&self) -> u64 {
+        let absent_at_ns = self.absent_at_ns();
+        absent_at_ns - self.unread.between_ns(0, absent_at_ns)
+    }
+
     /// Does nothing follow the packet in its read?
     pub fn ends_the_read(&self) -> bool {
         self.ends_the_read
     }
 
-    /// A message that came with the packet. The kernel's stamp goes with it only if the packet ends where the read ends.
+    /// A message that came with the packet. The kernel's stamp goes with it only if the read had nothing else.
     pub fn delivery<'a>(&self, payload: &'a [u8], retained: bool) -> Delivery<'a> {
-        let kernel_ns = self.kernel_ns.filter(|_| self.ends_the_read);
-        Delivery { payload, header: None, retained, at_ns: self.at_ns, empty_at_ns: Some(self.empty_at_ns), kernel_ns }
+        let kernel_ns = self.kernel_ns.filter(|_| self.begins_the_read && self.ends_the_read);
+        let empty_at_ns = Some(self.empty_at_ns);
+        Delivery { payload, header: None, retained, at_ns: self.at_ns, empty_at_ns, kernel_ns, unread: self.unread }
     }
 }
 
@@ -104,6 +118,7 @@ impl<D: Dialect> Session<D> {
             Err(error) => return Err(self.link.cause_of(shared, error)),
         };
         self.link.report_secured(sink);
+        let mut may_release = false;
         if !received.bytes.is_empty() {
             self.link.received_at_ns = received.at_ns;
             let kernel_ns =
@@ -111,7 +126,9 @@ impl<D: Dialect> Session<D> {
             // The wait in the socket while its subscriber processed a message is not receive lateness.
             let kernel_ns = kernel_ns.filter(|kernel_ns| *kernel_ns >= self.link.resumed_ns);
             let empty_at_ns = self.link.empty_at_ns;
-            let times = Times { at_ns: received.at_ns, empty_at_ns, kernel_ns, ends_the_read: false };
+            let unread = self.link.unread.last();
+            let (packets, is_front) = (self.link.packets, self.link.partial.is_empty());
+            let times = Times { kernel_ns, ..Times::unstamped(received.at_ns, empty_at_ns, unread) };
             let left = self.consume(shared, received.bytes, times, sink);
             let left =
                 left.map_err(
@@ -120,7 +137,20 @@ impl<D: Dialect> Session<D> {
             if left > 0 {
                 self.link.held = HeldBytes::end_of(received.bytes, left);
             }
-            self.note_if_free(times.absent_at_ns());
+            self.note_if_free(times.awaited_until_ns());
+            let packets = self.link.packets.wrapping_sub(packets);
+            // The stamp is that of the last byte: it tells when all of it arrived only if it is one packet.
+            let is_one = packets == 1 && is_front && self.link.partial.is_empty();
+            let absent_at_ns = if is_one { times.absent_at_ns() } else { empty_at_ns };
+            let read = Read { absent_at_ns, at_ns: received.at_ns, packets, bytes: received.taken };
+            may_release = read.may_release();
+            self.note_read(&read, may_release);
+        } else if received.taken > 0 {
+            let absent_at_ns = self.link.empty_at_ns;
+            let read = Read { absent_at_ns, at_ns: received.at_ns, packets: 0, bytes: received.taken };
+            self.note_read(&read, false);
+        } else {
+            self.link.unread.note_nothing();
         }
         if self.link.at_work {
             // The end of the stream, or what else is there, is found again by the next read.
@@ -136,8 +166,19 @@ impl<D: Dialect> Session<D> {
             // could be later than an arrival, if this thread was delayed in between.
             self.link.empty_at_ns = received.began_ns;
         }
-        let done = received.emptied && !self.link.ended;
+        let done = received.emptied && !self.link.ended && !may_release;
         Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Notes what was read from the socket; sends TCP's acknowledgement at once if that may release something.
+    fn note_read(&mut self, read: &Read, may_release: bool) {
+        let mut acknowledged_ns = read.at_ns;
+        if may_release && let Some(stream) = &self.link.stream {
+            // It fails only on a connection that has ended, which the next read reports.
+            let _ = stream.socket().acknowledge();
+            acknowledged_ns = clock::monotonic_ns();
+        }
+        self.link.unread.note_read(read, acknowledged_ns);
     }
 
     fn cause_of_end(&self, shared: &Shared, handshaking: bool) -> Cause {
@@ -169,14 +210,18 @@ impl<D: Dialect> Session<D> {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<usize, Cause> {
-        if !self.link.partial.is_empty() {
+        let mut begins = self.link.partial.is_empty();
+        if !begins {
             bytes = self.complete_partial(shared, bytes, times, sink)?;
         }
         while !bytes.is_empty() && !self.link.at_work {
             match D::next_packet(bytes, shared.config.connections.maximum_packet_bytes)? {
                 Front::Whole { packet, bytes: total } => {
                     bytes = &bytes[total..];
-                    self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
+                    self.link.packets = self.link.packets.wrapping_add(1);
+                    let times = times.of(begins, bytes.is_empty());
+                    self.dialect.handle(&mut self.link, shared, &packet, times, sink)?;
+                    begins &= self.dialect.is_within_message();
                     self.link.at_work = sink.is_at_work(self.link.id);
                 }
                 Front::Partial(total) => {
@@ -204,7 +249,8 @@ impl<D: Dialect> Session<D> {
                 Front::Partial(total) => Some(total),
                 Front::Whole { packet, bytes: total } => {
                     debug_assert_eq!(total, whole.len(), "no more than what was missing was added");
-                    self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
+                    self.link.packets = self.link.packets.wrapping_add(1);
+                    self.dialect.handle(&mut self.link, shared, &packet, times.of(false, bytes.is_empty()), sink)?;
                     self.link.at_work = sink.is_at_work(self.link.id);
                     None
                 }

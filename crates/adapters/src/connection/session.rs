@@ -53,9 +53,20 @@ impl<D: Dialect> Session<D> {
         // A socket not read empty last time is among the unread ones already, and has its turn there.
         if ready.readable && link.drained {
             link.empty_at_ns = link.empty_at_ns.max(shared.reactor.quiet_at_ns());
-            self.receive(shared, sink)?;
+            return self.receive_and_write(shared, sink);
         }
         self.write(shared, sink)
+    }
+
+    /// Reads, and writes the responses.
+    fn receive_and_write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        let sent_at_ns = self.link.sent_at_ns;
+        self.receive(shared, sink)?;
+        self.write(shared, sink)?;
+        if self.link.sent_at_ns != sent_at_ns {
+            self.link.unread.note_written(self.link.sent_at_ns);
+        }
+        Ok(())
     }
 
     /// TCP is connected, or failed to be.
@@ -69,7 +80,7 @@ impl<D: Dialect> Session<D> {
 
     /// Goes on reading a socket that was not read empty last time.
     pub(super) fn read_on(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
-        if let Err(cause) = self.receive(shared, sink).and_then(|()| self.write(shared, sink)) {
+        if let Err(cause) = self.receive_and_write(shared, sink) {
             self.end(shared, cause, sink);
         }
         self.report_writable(sink);

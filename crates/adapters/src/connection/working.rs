@@ -40,6 +40,7 @@ impl<D: Dialect> Session<D> {
         self.link.at_work = false;
         self.link.resumed_ns = due_ns;
         self.link.empty_at_ns = self.link.empty_at_ns.max(due_ns);
+        self.link.unread.note_resumed();
         let gone_on = self.handle_held(shared, sink).and_then(|()| match self.link.at_work || self.link.drained {
             true => Ok(()),
             false => self.receive(shared, sink),
@@ -57,7 +58,7 @@ impl<D: Dialect> Session<D> {
         }
         // A sign of life: it lay here, unread.
         self.link.received_at_ns = clock::monotonic_ns();
-        let times = Times::unstamped(self.link.received_at_ns, self.link.empty_at_ns);
+        let times = Times::unstamped(self.link.received_at_ns, self.link.empty_at_ns, self.link.unread.last());
         let left = self.consume(shared, &held.bytes[held.from..], times, sink)?;
         self.note_if_free(self.link.empty_at_ns);
         held.from = held.bytes.len() - left;

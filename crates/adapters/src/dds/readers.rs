@@ -7,7 +7,7 @@ use pubmark_cyclone::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::clients::{SessionId, Subscription};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Delivery, Event, Sink};
+use pubmark_protocol::events::{Delivery, Event, Sink, Unread};
 
 use super::binding::{Binding, Reading};
 use super::network::Network;
@@ -166,6 +166,7 @@ impl<R: Reading> Listening<R> {
                         at_ns,
                         empty_at_ns: Some(empty_at_ns),
                         kernel_ns: None,
+                        unread: Unread::default(),
                     }),
                 );
             }

@@ -84,10 +84,8 @@ impl RedisStreams {
                 self.awaited.push_back(Awaited::Acknowledged);
             }
         }
-        let last = chosen.len();
-        for (nth, payload) in (1..).zip(chosen) {
-            // Only the last of them ends where the read ends.
-            let times = if nth == last { times } else { times.of_no_end() };
+        let times = if chosen.len() == 1 { times } else { times.of_one_of_many() };
+        for payload in chosen {
             sink.event(link.id, Event::Delivered(times.delivery(payload, false)));
         }
         Ok(count)

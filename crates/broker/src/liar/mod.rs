@@ -5,6 +5,7 @@
 //! but no code that decides about a message. It has no wills, forwards no properties, and drops nothing by itself: it waits for
 //! a slow subscriber.
 
+mod arrival;
 mod close;
 mod connect;
 mod forward;

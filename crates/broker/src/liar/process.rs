@@ -12,7 +12,7 @@ use crate::net::ServerTls;
 use crate::process::{ProcessError, number, stop_on_signals_and_orphanhood};
 
 /// The options that [`serve_liar`] accepts.
-pub const OPTIONS: &str = "--listen ADDRESS:PORT --journal FILE [--script FILE] [--tls-certificate FILE --tls-key FILE | --transport websocket]";
+pub const OPTIONS: &str = "--listen ADDRESS:PORT --journal FILE [--script FILE] [--tls-certificate FILE --tls-key FILE | --transport websocket] [--nagle on]";
 
 /// Why a lying broker's process failed.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub fn serve_liar(arguments: impl IntoIterator<Item = String>, output: &mut impl
 fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<LiarSettings, LiarError> {
     let mut listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let (mut journal, mut script, mut certificate, mut key) = (None, None, None, None);
-    let mut websocket = false;
+    let (mut websocket, mut nagle) = (false, false);
     let mut arguments = arguments.into_iter();
     while let Some(option) = arguments.next() {
         let unknown = || LiarError::Option { option: option.clone() };
@@ -81,6 +81,7 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<LiarSetti
             "--tls-certificate" => certificate = Some(PathBuf::from(value)),
             "--tls-key" => key = Some(PathBuf::from(value)),
             "--transport" if value == "websocket" => websocket = true,
+            "--nagle" if value == "on" => nagle = true,
             _ => return Err(unknown()),
         }
     }
@@ -101,5 +102,5 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<LiarSetti
         }
     };
     let journal = journal.ok_or_else(|| missing("--journal"))?;
-    Ok(LiarSettings { listen, tls, websocket, script, journal })
+    Ok(LiarSettings { listen, tls, websocket, nagle, script, journal })
 }

@@ -12,6 +12,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clock::monotonic_ns;
 use pubmark_wire::mqtt::{Frame, Version, frame};
 
+use super::arrival::{ArrivalCheck, processor};
 use super::journal::{Event, Journal};
 use super::script::Script;
 use super::state::{Copy, HeldKey, Message, Peer, Phase, Session, Timed, Waiting};
@@ -35,6 +36,8 @@ pub struct LiarSettings {
     pub tls: Option<ServerTls>,
     /// Clients connect by WebSocket, without encryption. The journal's `unwritten` lines are then not exact.
     pub websocket: bool,
+    /// Send small packets only when those before them are acknowledged, as Mosquitto does by default (RFC 9293 §3.7.4).
+    pub nagle: bool,
     /// The lies.
     pub script: Script,
     /// Path of the journal; an existing file is overwritten.
@@ -52,6 +55,7 @@ pub struct Liar {
     journal_path: PathBuf,
     tls: Option<ServerTls>,
     websocket: bool,
+    nagle: bool,
     pub(super) poll: Poll,
     listener: Listener,
     pub(super) peers: Slab<Peer>,
@@ -73,6 +77,7 @@ pub struct Liar {
     /// The next stall is the last element.
     stalls: Vec<(Duration, Duration)>,
     pub(super) dirty: Vec<Key>,
+    arrivals: ArrivalCheck,
     /// Until then a slow broker is busy.
     pub(super) busy_until_ns: u64,
     pub(super) connections: u64,
@@ -98,6 +103,8 @@ impl Liar {
             journal_path: settings.journal,
             tls: settings.tls,
             websocket: settings.websocket,
+            nagle: settings.nagle,
+            arrivals: ArrivalCheck::open().map_err(failed)?,
             poll,
             listener,
             peers: Slab::new(),
@@ -156,6 +163,7 @@ impl Liar {
             }
             self.end_overdue();
             self.flush_dirty();
+            self.arrivals.check().map_err(failed)?;
             self.journal.check().map_err(|error| journal_failed(&self.journal_path, error))?;
         }
         self.end_all();
@@ -194,6 +202,9 @@ impl Liar {
 
     fn accept(&mut self) -> io::Result<()> {
         while let Accepted::Stream(socket) = self.listener.accept()? {
+            if self.nagle {
+                socket.set_nodelay(false)?;
+            }
             let stream = match self.websocket {
                 true => Stream::Framed(WebSocket::new(socket)),
                 false => match Stream::new(socket, self.tls.as_ref()) {
@@ -285,6 +296,7 @@ impl Liar {
 
     pub(super) fn flush(&mut self, key: Key) {
         let Some(peer) = self.peers.get_mut(key) else { return };
+        let processor_before = processor();
         let result = peer.connection.flush(&self.poll, key);
         let written = peer.appended_bytes - peer.connection.pending_bytes() as u64;
         while peer.marks.front().is_some_and(|(end, _)| *end <= written) {
@@ -295,6 +307,7 @@ impl Liar {
             && !peer.connection.is_blocked()
             && let Some(line) = peer.accepted.take()
         {
+            self.arrivals.wait(processor_before);
             self.journal.line(Event::Written).text(&peer.client).number(line).end();
         }
         if result.is_err() {

@@ -43,7 +43,9 @@ impl Stage {
         let (tell, told) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-            let mut liar = Liar::bind(LiarSettings { listen, tls: None, websocket: false, script, journal }).unwrap();
+            let mut liar =
+                Liar::bind(LiarSettings { listen, tls: None, websocket: false, nagle: false, script, journal })
+                    .unwrap();
             tell.send(liar.local_address().unwrap()).unwrap();
             liar.run(&stopped).unwrap();
         });

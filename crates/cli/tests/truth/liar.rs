@@ -77,7 +77,7 @@ impl Liar {
     fn start_in(turn: Turn, script: &str, options: &[&str]) -> Liar {
         let folder = tempfile::tempdir().unwrap();
         let process = LiarProcess::start(&pubmark(), folder.path(), script, options);
-        let scheme = if options.is_empty() { "mqtt" } else { "mqtts" };
+        let scheme = if options.contains(&"--tls-key") { "mqtts" } else { "mqtt" };
         let (address, journal) = (process.address.clone(), process.journal.clone());
         Liar { process, address, journal, scheme, folder, _turn: turn }
     }

@@ -7,6 +7,7 @@ mod chains;
 mod content;
 mod fields;
 mod granted;
+mod held_back;
 mod intervals;
 mod known_losses;
 mod liar;

@@ -39,7 +39,8 @@ impl Following {
             due_ns: header.due_ns,
             at_ns: delivery.at_ns,
             lag_ns: header.lag_ns,
-            late_ns: delivery.late_ns(header.due_ns),
+            held_ns: delivery.held_ns(header.due_ns),
+            late_ns: delivery.lay_ns(header.due_ns),
         });
     }
 

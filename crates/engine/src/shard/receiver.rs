@@ -412,6 +412,7 @@ fn first_copy_kind(order: Arrival) -> RowKind {
 mod tests {
     use super::*;
     use crate::shard_outcome::Counters;
+    use pubmark_protocol::events::Unread;
 
     const RUN: u32 = 7;
     const SMALLEST: u32 = 16;
@@ -426,7 +427,15 @@ mod tests {
     }
 
     fn delivery(payload: &[u8]) -> Delivery<'_> {
-        Delivery { payload, header: None, retained: false, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None }
+        Delivery {
+            payload,
+            header: None,
+            retained: false,
+            at_ns: 2_000,
+            empty_at_ns: Some(1_500),
+            kernel_ns: None,
+            unread: Unread::default(),
+        }
     }
 
     /// Counts messages of publisher 0 and returns the counters.
@@ -532,6 +541,7 @@ mod tests {
                 at_ns: 2_000,
                 empty_at_ns: Some(1_500),
                 kernel_ns: None,
+                unread: Unread::default(),
             };
             assert_eq!(receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000), &mut figures), None);
         }

@@ -9,7 +9,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
-use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token, Unread};
 use pubmark_protocol::{clock, header};
 
 /// Messages in transit.
@@ -44,6 +44,7 @@ impl InMemory {
                 at_ns,
                 empty_at_ns: Some(at_ns),
                 kernel_ns: None,
+                unread: Unread::default(),
             };
             (0..self.sessions.len() as u32)
                 .for_each(|session| sink.event(SessionId(session), Event::Delivered(delivery)));

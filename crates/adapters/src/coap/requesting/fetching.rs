@@ -77,6 +77,7 @@ impl Requesting {
 }
 
 fn request_next(link: &mut Link, shared: &mut Shared, request: Token, fetch: &mut Fetch) -> Result<(), Cause> {
+    link.unread.note_part();
     fetch.message_id = link.message_id();
     fetch.exchange = shared.exchange(clock::monotonic_ns());
     link.wake_by(shared, fetch.exchange.due_ns());
