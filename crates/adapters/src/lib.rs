@@ -28,6 +28,6 @@ pub mod zenoh;
 pub mod zeromq;
 
 mod payload;
-#[cfg(any(feature = "amqp091", feature = "amqp10"))]
 mod unread;
+#[cfg(any(feature = "amqp091", feature = "amqp10"))]
 mod virtual_host;

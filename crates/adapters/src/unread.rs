@@ -70,6 +70,7 @@ impl UnreadTime {
     }
 
     /// What is being read is a part of a message, and the next part waits for our answer.
+    #[cfg(feature = "coap")]
     pub(crate) fn note_part(&mut self) {
         self.is_part = true;
     }
@@ -126,6 +127,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "coap")]
     #[test]
     fn the_reads_of_a_message_in_parts_count_together() {
         let mut time = UnreadTime::default();
