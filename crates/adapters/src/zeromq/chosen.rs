@@ -54,6 +54,11 @@ impl Chosen {
         self.filters.iter().map(|filter| prefix(&filter.0)).collect()
     }
 
+    /// Are further frames of the message to come?
+    pub fn is_within_message(&self) -> bool {
+        self.frames > 0
+    }
+
     /// A frame of the peer's.
     pub fn on_frame<'a>(&mut self, more: bool, body: &'a [u8]) -> Arrival<'a> {
         if self.frames == 0 {

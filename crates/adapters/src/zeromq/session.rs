@@ -167,6 +167,13 @@ impl Dialect for ZeroMq {
         Ok(())
     }
 
+    fn is_within_message(&self) -> bool {
+        match &self.side {
+            Side::Publisher(_) => false,
+            Side::Subscriber { chosen, .. } => chosen.is_within_message(),
+        }
+    }
+
     fn ping(out: &mut Vec<u8>) {
         encode_ping(b"", out);
     }
