@@ -9,7 +9,7 @@ use pubmark_protocol::events::Unread;
 /// A read with fewer packets and fewer bytes than these leaves every window open: TCP's first window is ten segments (RFC
 /// 6928), half of its first receive window is 32 KiB, and no server known to us has an in-flight window below ten.
 const WINDOW_PACKETS: u32 = 8;
-const WINDOW_BYTES: usize = 32 * 1024;
+pub(crate) const WINDOW_BYTES: usize = 32 * 1024;
 /// What waited longer than this in the socket is acknowledged at once, as it would have been if it had been read at once.
 const LATE_NS: u64 = 100_000;
 
@@ -19,6 +19,7 @@ pub(crate) struct UnreadTime {
     last: Unread,
     /// The last read may not have released all that was held back: its time is added to that of the next one.
     goes_on: bool,
+    /// The read that is being handled has a part of a message, and the next part waits for our answer.
     is_part: bool,
     /// The peer is on this machine: what an acknowledgement releases is in our socket before the call that sent it returns.
     is_loopback: bool,
@@ -31,7 +32,7 @@ pub(crate) struct Read {
     pub absent_at_ns: u64,
     /// Time after it.
     pub at_ns: u64,
-    /// Packets of the protocol that ended in it.
+    /// Packets of the protocol that ended in it, those of one message counted as one.
     pub packets: u32,
     /// Bytes taken from the socket.
     pub bytes: usize,
@@ -66,10 +67,10 @@ impl UnreadTime {
         let since_ns = acknowledged_ns.saturating_sub(read.absent_at_ns.max(before.to_ns));
         let from_ns = acknowledged_ns.saturating_sub(since_ns + (before.to_ns - before.from_ns));
         self.last = Unread { from_ns, to_ns: acknowledged_ns };
-        self.goes_on = read.may_have_filled_a_window() || std::mem::take(&mut self.is_part);
+        self.goes_on = std::mem::take(&mut self.is_part) | read.may_have_filled_a_window();
     }
 
-    /// What is being read is a part of a message, and the next part waits for our answer.
+    /// The read that is being handled has a part of a message, and the next part is requested.
     #[cfg(feature = "coap")]
     pub(crate) fn note_part(&mut self) {
         self.is_part = true;

@@ -16,7 +16,7 @@ use pubmark_engine::window_latency::WindowWatch;
 use pubmark_model::fleet::StreamSource;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
-use pubmark_protocol::events::{Delivery, Unread};
+use pubmark_protocol::events::Delivery;
 use pubmark_protocol::timing::Timing;
 use pubmark_protocol::{clock, header};
 use pubmark_wire::mqtt;
@@ -67,12 +67,10 @@ impl Books {
     pub fn enter(&mut self, payload: &[u8], at_ns: u64) -> bool {
         let delivery = Delivery {
             payload,
-            header: None,
-            retained: false,
             at_ns,
             empty_at_ns: Some(at_ns - 2_000),
             kernel_ns: Some(at_ns - 1_000),
-            unread: Unread::default(),
+            ..Delivery::default()
         };
         self.receiver.enter(0, &delivery, &self.window, &mut self.figures).is_some()
     }

@@ -105,7 +105,7 @@ pub enum Cause {
 }
 
 /// A message that arrived.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Delivery<'a> {
     /// The payload, whole.
     pub payload: &'a [u8],
@@ -163,12 +163,12 @@ impl Delivery<'_> {
     /// The time since it was due if unknown.
     #[inline]
     pub fn late_ns(&self, due_ns: u64) -> u64 {
-        self.lay_ns(due_ns).saturating_add(self.held_ns(due_ns))
+        self.receive_lateness_ns(due_ns).saturating_add(self.held_ns(due_ns))
     }
 
     /// Receive lateness: how long it lay in the socket before it was read, at most, ns. The time since it was due if unknown.
     #[inline]
-    pub fn lay_ns(&self, due_ns: u64) -> u64 {
+    pub fn receive_lateness_ns(&self, due_ns: u64) -> u64 {
         self.at_ns.saturating_sub(self.absent_at_ns().unwrap_or(0).max(due_ns))
     }
 
@@ -263,5 +263,24 @@ pub trait Sink {
     fn is_at_work(&self, session: SessionId) -> bool {
         let _ = session;
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_waited_for_its_read_and_while_earlier_bytes_were_unread() {
+        let unread = Unread { from_ns: 100, to_ns: 400 };
+        let delivery =
+            Delivery { at_ns: 1_000, empty_at_ns: Some(300), kernel_ns: Some(900), unread, ..Delivery::default() };
+        for (due_ns, held_ns) in [(50, 300), (250, 150), (500, 0)] {
+            assert_eq!((delivery.receive_lateness_ns(due_ns), delivery.held_ns(due_ns)), (100, held_ns));
+            assert_eq!(delivery.late_ns(due_ns), 100 + held_ns);
+        }
+        let overlapping = Delivery { kernel_ns: None, ..delivery };
+        assert_eq!(overlapping.late_ns(50), 700 + 200, "not counted twice after the socket was empty");
+        assert_eq!(Delivery { empty_at_ns: None, ..overlapping }.late_ns(50), 950, "all of it, if nothing is known");
     }
 }

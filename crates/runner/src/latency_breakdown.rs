@@ -188,6 +188,8 @@ pub fn figures(
 
 #[cfg(test)]
 mod tests {
+    use pubmark_metrics::distribution::Distribution;
+
     use super::*;
 
     const DELIVERY: FollowedDelivery = FollowedDelivery {
@@ -232,6 +234,17 @@ mod tests {
         class.enter([Some(1_000), Some(2_000), None, None, None, None], 3_000, [0; 3]);
         class.enter([Some(400_000), Some(-300_000), None, None, None, None], 100_000, [0; 3]);
         assert_eq!((class.row.complete, class.row.consistent), (2, 1));
+    }
+
+    #[test]
+    fn what_the_system_held_back_widens_its_part_and_the_whole() {
+        let mut class = Class::new(String::new());
+        let parts = [Some(10_000), Some(20_000), Some(30_000), Some(20_000), Some(10_000), None];
+        class.enter(parts, 90_000, [1_000, 5_000, 2_000]);
+        // The means are exact; the buckets of a histogram are not.
+        let mean_us = |times: &Distribution| times.mean_ns().map(|mean_ns| (mean_ns / 1e3).round() as i64);
+        let widths = class.parts.each_ref().map(|times| Some(mean_us(&times.upper)? - mean_us(&times.lower)?));
+        assert_eq!(widths, [Some(1), Some(0), Some(5), Some(0), Some(2), None, Some(8)]);
     }
 
     #[test]

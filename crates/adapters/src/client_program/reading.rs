@@ -4,7 +4,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::secret;
 use pubmark_protocol::client_program::{End, FromProgram, Misreport, next_frame};
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Reason, Sink, Token, Unread};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Reason, Sink, Token};
 use pubmark_protocol::{clock, header};
 
 use super::clients::ProgramClients;
@@ -330,15 +330,7 @@ impl ProgramClients {
         let stamp = at.stamp(stamp_ns, floor_ns.saturating_sub(at.tolerance_ns));
         let at_ns = stamp.ok().flatten().unwrap_or(at.now_ns);
         // The library reads its sockets itself: when they were empty is not known.
-        let delivery = Delivery {
-            payload,
-            header: None,
-            retained,
-            at_ns,
-            empty_at_ns: None,
-            kernel_ns: None,
-            unread: Unread::default(),
-        };
+        let delivery = Delivery { payload, retained, at_ns, ..Delivery::default() };
         sink.event(self.sessions[index].id, Event::Delivered(delivery));
         stamp.map(|_| ())
     }

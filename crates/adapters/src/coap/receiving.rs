@@ -31,12 +31,11 @@ impl Times {
     fn of(self, payload: &[u8]) -> Delivery<'_> {
         Delivery {
             payload,
-            header: None,
-            retained: false,
             at_ns: self.at_ns,
             empty_at_ns: Some(self.empty_at_ns),
             kernel_ns: self.kernel_ns,
             unread: self.unread,
+            ..Delivery::default()
         }
     }
 }
@@ -97,6 +96,7 @@ impl Session {
         if count > 0 {
             // A server that awaits an acknowledgement sends the next confirmable message after it (RFC 7252 §4.7).
             let absent_at_ns = first_at_ns.max(self.link.empty_at_ns);
+            // Datagrams have no window: they count as one packet.
             let read = Read { absent_at_ns, at_ns, packets: 1, bytes: 0 };
             self.link.unread.note_read(&read, clock::monotonic_ns());
         }

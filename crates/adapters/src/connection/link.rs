@@ -134,7 +134,7 @@ pub struct Link {
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
     pub(super) unread: UnreadTime,
-    /// Number of packets that were handled; it wraps.
+    /// Number of packets that were handled, those of one message counted as one; it wraps.
     pub(super) packets: u32,
     /// For a session that was blocked and can send again: time until which the system prevented it, ns of `CLOCK_MONOTONIC`.
     pub(super) free_since_ns: Option<u64>,

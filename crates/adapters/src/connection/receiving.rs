@@ -10,13 +10,13 @@ use std::ops::ControlFlow;
 use pubmark_protocol::client_certificate::CERTIFICATE_REQUESTED;
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{ANSWERED, Cause, Delivery, Sink, Unread};
-use pubmark_protocol::stream::{ReadBuffers, Stream};
+use pubmark_protocol::stream::{ReadBuffers, Received, Stream};
 
 use super::dialect::Dialect;
 use super::link::{Phase, Shared};
 use super::session::Session;
 use super::working::HeldBytes;
-use crate::unread::Read;
+use crate::unread::{Read, WINDOW_BYTES};
 
 /// Most reads of one session before the other sessions are served.
 const READS_AT_A_TIME: usize = 16;
@@ -32,7 +32,7 @@ pub struct Times {
     unread: Unread,
     /// Of the last byte of the read.
     kernel_ns: Option<u64>,
-    /// The message, or the packet, begins where the read begins.
+    /// Nothing but earlier parts of the message precedes the packet in its read.
     begins_the_read: bool,
     /// The packet ends where the read ends.
     ends_the_read: bool,
@@ -53,12 +53,17 @@ impl Times {
         self.of(false, false)
     }
 
-    /// The latest time at which what was read last had surely not arrived.
-    fn absent_at_ns(&self) -> u64 {
-        self.empty_at_ns.max(self.kernel_ns.unwrap_or(0))
+    /// The kernel's stamp, if it is that of the message: the read had nothing else.
+    fn own_stamp_ns(&self) -> Option<u64> {
+        self.kernel_ns.filter(|_| self.begins_the_read && self.ends_the_read)
     }
 
-    /// The latest time until which only the system can have prevented the arrival of what was read last.
+    /// The latest time at which the message, or the packet, had surely not arrived.
+    fn absent_at_ns(&self) -> u64 {
+        self.empty_at_ns.max(self.own_stamp_ns().unwrap_or(0))
+    }
+
+    /// The latest time until which only the system can have prevented its arrival.
     fn awaited_until_ns(&self) -> u64 {
         let absent_at_ns = self.absent_at_ns();
         absent_at_ns - self.unread.between_ns(0, absent_at_ns)
@@ -71,8 +76,7 @@ impl Times {
 
     /// A message that came with the packet. The kernel's stamp goes with it only if the read had nothing else.
     pub fn delivery<'a>(&self, payload: &'a [u8], retained: bool) -> Delivery<'a> {
-        let kernel_ns = self.kernel_ns.filter(|_| self.begins_the_read && self.ends_the_read);
-        let empty_at_ns = Some(self.empty_at_ns);
+        let (empty_at_ns, kernel_ns) = (Some(self.empty_at_ns), self.own_stamp_ns());
         Delivery { payload, header: None, retained, at_ns: self.at_ns, empty_at_ns, kernel_ns, unread: self.unread }
     }
 }
@@ -119,36 +123,10 @@ impl<D: Dialect> Session<D> {
         };
         self.link.report_secured(sink);
         let mut may_release = false;
-        if !received.bytes.is_empty() {
-            self.link.received_at_ns = received.at_ns;
-            let kernel_ns =
-                received.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, received.at_ns));
-            // The wait in the socket while its subscriber processed a message is not receive lateness.
-            let kernel_ns = kernel_ns.filter(|kernel_ns| *kernel_ns >= self.link.resumed_ns);
-            let empty_at_ns = self.link.empty_at_ns;
-            let unread = self.link.unread.last();
-            let (packets, is_front) = (self.link.packets, self.link.partial.is_empty());
-            let times = Times { kernel_ns, ..Times::unstamped(received.at_ns, empty_at_ns, unread) };
-            let left = self.consume(shared, received.bytes, times, sink);
-            let left =
-                left.map_err(
-                    |cause| if self.link.phase == Phase::Open { cause } else { answered(cause, received.bytes) },
-                )?;
-            if left > 0 {
-                self.link.held = HeldBytes::end_of(received.bytes, left);
-            }
-            self.note_if_free(times.awaited_until_ns());
-            let packets = self.link.packets.wrapping_sub(packets);
-            // The stamp is that of the last byte: it tells when all of it arrived only if it is one packet.
-            let is_one = packets == 1 && is_front && self.link.partial.is_empty();
-            let absent_at_ns = if is_one { times.absent_at_ns() } else { empty_at_ns };
-            let read = Read { absent_at_ns, at_ns: received.at_ns, packets, bytes: received.taken };
+        if received.taken > 0 {
+            let read = self.handle_read(shared, &received, sink)?;
             may_release = read.may_release();
-            self.note_read(&read, may_release);
-        } else if received.taken > 0 {
-            let absent_at_ns = self.link.empty_at_ns;
-            let read = Read { absent_at_ns, at_ns: received.at_ns, packets: 0, bytes: received.taken };
-            self.note_read(&read, false);
+            self.note_read(&read);
         } else {
             self.link.unread.note_nothing();
         }
@@ -170,10 +148,43 @@ impl<D: Dialect> Session<D> {
         Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
+    /// Handles the packets of a read.
+    fn handle_read(
+        &mut self,
+        shared: &mut Shared,
+        received: &Received<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<Read, Cause> {
+        let (at_ns, bytes, empty_at_ns) = (received.at_ns, received.taken, self.link.empty_at_ns);
+        if received.bytes.is_empty() {
+            return Ok(Read { absent_at_ns: empty_at_ns, at_ns, packets: 0, bytes });
+        }
+        self.link.received_at_ns = at_ns;
+        // The wait in the socket while its subscriber processed a message is not receive lateness. Of a read that may have
+        // filled TCP's window, what came last may have waited for what came first to be read.
+        let kernel_ns = received.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, at_ns));
+        let kernel_ns = kernel_ns.filter(|kernel_ns| *kernel_ns >= self.link.resumed_ns && bytes < WINDOW_BYTES);
+        let times = Times { kernel_ns, ..Times::unstamped(at_ns, empty_at_ns, self.link.unread.last()) };
+        let packets = self.link.packets;
+        let left = self.consume(shared, received.bytes, times, sink);
+        let left =
+            left.map_err(|cause| if self.link.phase == Phase::Open { cause } else { answered(cause, received.bytes) })?;
+        if left > 0 {
+            self.link.held = HeldBytes::end_of(received.bytes, left);
+        }
+        let packets = self.link.packets.wrapping_sub(packets);
+        let is_one = packets == 1 && left == 0 && self.link.partial.is_empty() && !self.dialect.is_within_message();
+        let times = times.of(is_one, is_one);
+        self.note_if_free(times.awaited_until_ns());
+        Ok(Read { absent_at_ns: times.absent_at_ns(), at_ns, packets, bytes })
+    }
+
     /// Notes what was read from the socket; sends TCP's acknowledgement at once if that may release something.
-    fn note_read(&mut self, read: &Read, may_release: bool) {
+    fn note_read(&mut self, read: &Read) {
         let mut acknowledged_ns = read.at_ns;
-        if may_release && let Some(stream) = &self.link.stream {
+        if read.may_release()
+            && let Some(stream) = &self.link.stream
+        {
             // It fails only on a connection that has ended, which the next read reports.
             let _ = stream.socket().acknowledge();
             acknowledged_ns = clock::monotonic_ns();
@@ -210,19 +221,16 @@ impl<D: Dialect> Session<D> {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<usize, Cause> {
-        let mut begins = self.link.partial.is_empty();
-        if !begins {
+        let packets = self.link.packets;
+        if !self.link.partial.is_empty() {
             bytes = self.complete_partial(shared, bytes, times, sink)?;
         }
         while !bytes.is_empty() && !self.link.at_work {
             match D::next_packet(bytes, shared.config.connections.maximum_packet_bytes)? {
                 Front::Whole { packet, bytes: total } => {
                     bytes = &bytes[total..];
-                    self.link.packets = self.link.packets.wrapping_add(1);
-                    let times = times.of(begins, bytes.is_empty());
-                    self.dialect.handle(&mut self.link, shared, &packet, times, sink)?;
-                    begins &= self.dialect.is_within_message();
-                    self.link.at_work = sink.is_at_work(self.link.id);
+                    let times = times.of(self.link.packets == packets, bytes.is_empty());
+                    self.handle_packet(shared, &packet, times, sink)?;
                 }
                 Front::Partial(total) => {
                     self.link.partial = std::mem::take(&mut shared.spare);
@@ -232,6 +240,21 @@ impl<D: Dialect> Session<D> {
             }
         }
         Ok(bytes.len())
+    }
+
+    fn handle_packet(
+        &mut self,
+        shared: &mut Shared,
+        packet: &D::Packet<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        self.dialect.handle(&mut self.link, shared, packet, times, sink)?;
+        if !self.dialect.is_within_message() {
+            self.link.packets = self.link.packets.wrapping_add(1);
+        }
+        self.link.at_work = sink.is_at_work(self.link.id);
+        Ok(())
     }
 
     /// Adds to the packet begun earlier; returns the bytes behind it.
@@ -249,9 +272,7 @@ impl<D: Dialect> Session<D> {
                 Front::Partial(total) => Some(total),
                 Front::Whole { packet, bytes: total } => {
                     debug_assert_eq!(total, whole.len(), "no more than what was missing was added");
-                    self.link.packets = self.link.packets.wrapping_add(1);
-                    self.dialect.handle(&mut self.link, shared, &packet, times.of(false, bytes.is_empty()), sink)?;
-                    self.link.at_work = sink.is_at_work(self.link.id);
+                    self.handle_packet(shared, &packet, times.of(true, bytes.is_empty()), sink)?;
                     None
                 }
             };

@@ -59,7 +59,7 @@ impl<D: Dialect> Session<D> {
     }
 
     /// Reads, and writes the responses.
-    fn receive_and_write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+    pub(super) fn receive_and_write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
         let sent_at_ns = self.link.sent_at_ns;
         self.receive(shared, sink)?;
         self.write(shared, sink)?;

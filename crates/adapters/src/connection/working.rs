@@ -42,10 +42,10 @@ impl<D: Dialect> Session<D> {
         self.link.empty_at_ns = self.link.empty_at_ns.max(due_ns);
         self.link.unread.note_resumed();
         let gone_on = self.handle_held(shared, sink).and_then(|()| match self.link.at_work || self.link.drained {
-            true => Ok(()),
-            false => self.receive(shared, sink),
+            true => self.write(shared, sink),
+            false => self.receive_and_write(shared, sink),
         });
-        if let Err(cause) = gone_on.and_then(|()| self.write(shared, sink)) {
+        if let Err(cause) = gone_on {
             self.end(shared, cause, sink);
         }
         self.report_writable(sink);

@@ -7,7 +7,7 @@ use pubmark_cyclone::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::clients::{SessionId, Subscription};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Delivery, Event, Sink, Unread};
+use pubmark_protocol::events::{Delivery, Event, Sink};
 
 use super::binding::{Binding, Reading};
 use super::network::Network;
@@ -161,12 +161,10 @@ impl<R: Reading> Listening<R> {
                     session,
                     Event::Delivered(Delivery {
                         payload: sample.payload,
-                        header: None,
                         retained,
                         at_ns,
                         empty_at_ns: Some(empty_at_ns),
-                        kernel_ns: None,
-                        unread: Unread::default(),
+                        ..Delivery::default()
                     }),
                 );
             }

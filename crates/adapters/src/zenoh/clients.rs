@@ -13,7 +13,7 @@ use pubmark_protocol::clients::{
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token, Unread};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 
@@ -250,15 +250,7 @@ impl<V: Variant> ZenohClients<V> {
             begin = end;
             let session = &mut self.sessions[key.session as usize];
             // The library reads its sockets itself: when they were empty is not known.
-            let delivery = Delivery {
-                payload,
-                header: None,
-                retained: false,
-                at_ns,
-                empty_at_ns: None,
-                kernel_ns: None,
-                unread: Unread::default(),
-            };
+            let delivery = Delivery { payload, at_ns, ..Delivery::default() };
             match kind {
                 Kind::Request(request) if session.key() != key => forgotten.push((key, *request)),
                 _ if session.key() != key => {}

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::intervals::{DELAY, LOAD, demand_truth_inside};
+use crate::intervals::{DELAY, LOAD, MESSAGES, demand_truth_inside};
 use crate::liar::{Liar, Truth};
 
 /// As [`LOAD`], twice as many messages: 100 in 50 ms do not fit into TCP's window of ten small packets.
@@ -66,7 +66,7 @@ fn run_with_stops(liar: Liar, qos: &str) -> Truth {
 #[test]
 fn what_waits_for_a_subscriber_that_stands_still_is_not_the_systems_time() {
     for qos in ["0", "1"] {
-        demand_truth_inside(&run_with_stops(Liar::start_alone(DELAY, &[]), qos));
+        demand_truth_inside(&run_with_stops(Liar::start_alone(DELAY, &[]), qos), 2 * MESSAGES);
     }
 }
 
@@ -75,7 +75,7 @@ fn what_waits_for_a_reader_of_quanta_is_not_the_systems_time_with_nagles_algorit
     for qos in ["0", "1"] {
         let arguments = [&LOAD[..], &["--qos", qos, "--pace", "2ms"]].concat();
         let truth = Liar::start_alone(DELAY, &["--nagle", "on"]).run(&arguments);
-        demand_truth_inside(&truth);
+        demand_truth_inside(&truth, MESSAGES);
         // A message waits for two quanta at most: in the socket of the system, and in that of the subscriber. The kernel
         // does not delay its acknowledgements by another 40 ms.
         let p99 = truth.histogram("latency").value_at_quantile(0.99);

@@ -1,5 +1,5 @@
-//! Bounds of latencies: the truth, which the lying broker's journal has, lies between them message by message and at every quantile, however late
-//! the generator is.
+//! Bounds of latencies: the truth, which the lying broker's journal has, lies between them for each message and at every
+//! quantile, however late the generator is.
 //!
 //! The broker had a message at most from its write start, which its header says, until all its bytes were in the subscriber's socket,
 //! and at least from its receipt until it was forwarded. All are stamps of one clock, so the test assumes nothing about the machine.
@@ -17,7 +17,7 @@ use crate::liar::{Liar, Truth};
 
 /// Additional delay of each message in the broker.
 pub const DELAY: &str = "delay 3ms";
-/// 20 devices, 50 msg/s each, for 2 s.
+/// 20 devices, 50 msg/s each, for 2 s: [`MESSAGES`].
 pub const LOAD: [&str; 10] = [
     "fan-in",
     "--set",
@@ -30,6 +30,7 @@ pub const LOAD: [&str; 10] = [
     "0s",
     "--message-log=csv",
 ];
+pub const MESSAGES: u64 = 2_000;
 /// Number of runs of each kind; `make bars` has a thousand in total.
 const RUNS: u64 = 2;
 
@@ -81,8 +82,8 @@ fn bounds(truth: &Truth) -> HashMap<(u64, u64), [u64; 2]> {
 }
 
 /// Requires that the true time of each message is between its bounds, and that of each percentile between those of the record.
-pub fn demand_truth_inside(truth: &Truth) {
-    let held = demand_percentiles_inside(truth, 0, 0);
+pub fn demand_truth_inside(truth: &Truth, messages: u64) {
+    let held = demand_percentiles_inside(truth, messages, 0, 0);
     let bounds = bounds(truth);
     assert_count_eq!(bounds.len(), held.len());
     for (message, held) in &held {
@@ -95,7 +96,12 @@ pub fn demand_truth_inside(truth: &Truth) {
 /// Requires it of the percentiles and of the maximum, where the ways to the system and back take this long together at least,
 /// and the way back this long at most, ns. Of a single message behind links that is not known: the relay's TCP waits for its
 /// window, too. Returns the messages.
-fn demand_percentiles_inside(truth: &Truth, both_at_least_ns: u64, back_at_most_ns: u64) -> HashMap<(u64, u64), Held> {
+fn demand_percentiles_inside(
+    truth: &Truth,
+    messages: u64,
+    both_at_least_ns: u64,
+    back_at_most_ns: u64,
+) -> HashMap<(u64, u64), Held> {
     truth.demand_agreement();
     let mut held = held(truth);
     for held in held.values_mut() {
@@ -104,7 +110,6 @@ fn demand_percentiles_inside(truth: &Truth, both_at_least_ns: u64, back_at_most_
         held.at_most_ns += back_at_most_ns;
     }
     let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
-    let messages = truth.count("offered");
     assert_count_eq!([lower.len(), upper.len(), held.len() as u64], [messages; 3]);
     let ascending = |of: fn(&Held) -> u64| {
         let mut times_ns: Vec<u64> = held.values().map(of).collect();
@@ -152,7 +157,7 @@ fn the_truth_lies_between_the_bounds_of_a_generator_that_stands_still_now_and_th
         [("0", 1), ("1", 2)].into_iter().flat_map(|(qos, seed)| (0..RUNS).map(move |run| (qos, 10 * run + seed)))
     {
         let truth = stopped_run(Liar::start_alone(DELAY, &[]), &["--qos", qos], seed);
-        demand_truth_inside(&truth);
+        demand_truth_inside(&truth, MESSAGES);
         // The test can tell the bounds apart: the stops are in the upper bound and not in the lower one.
         let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
         assert!(upper.value_at_quantile(0.99) > 20_000_000, "{} ns", upper.value_at_quantile(0.99));
@@ -164,14 +169,14 @@ fn the_truth_lies_between_the_bounds_of_a_generator_that_stands_still_now_and_th
 fn the_truth_lies_between_the_bounds_over_tls() {
     for seed in 0..RUNS {
         let (liar, [option, trusted]) = Liar::start_encrypted_alone(DELAY);
-        demand_truth_inside(&stopped_run(liar, &[&option, &trusted], seed));
+        demand_truth_inside(&stopped_run(liar, &[&option, &trusted], seed), MESSAGES);
     }
 }
 
 #[test]
 fn the_truth_lies_between_the_bounds_over_websocket() {
     for seed in 0..RUNS {
-        demand_truth_inside(&stopped_run(Liar::start_websocket(DELAY), &[], seed));
+        demand_truth_inside(&stopped_run(Liar::start_websocket(DELAY), &[], seed), MESSAGES);
     }
 }
 
@@ -185,7 +190,7 @@ fn the_truth_lies_between_the_bounds_of_messages_that_are_sent_together() {
     for qos in ["0", "1"] {
         let arguments = [&LOAD[..], &["--qos", qos, "--pace", "2ms"]].concat();
         let truth = Liar::start_alone(DELAY, &[]).run(&arguments);
-        demand_truth_inside(&truth);
+        demand_truth_inside(&truth, MESSAGES);
         assert_eq!(quanta_us(&truth), [Some(2_000.0); 2]);
         // 1,000 messages a second: each waits for 1 ms in the middle, and not in the lower bound.
         let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
@@ -254,9 +259,9 @@ impl Kind {
             let links = &truth.record["conditions"]["links"];
             let ns = |figure: &Value| (figure.as_f64().unwrap() * 1e3) as u64;
             let late_ns = ns(&links["lateness"]["max_us"]) + ns(&links["relay"]["longest_held_us"]);
-            demand_percentiles_inside(&truth, 2 * LINK_NS, LINK_NS + late_ns);
+            demand_percentiles_inside(&truth, MESSAGES, 2 * LINK_NS, LINK_NS + late_ns);
         } else {
-            demand_truth_inside(&truth);
+            demand_truth_inside(&truth, MESSAGES);
         }
         let p99 = |name| truth.histogram(name).value_at_quantile(0.99);
         (p99("latency_lower"), p99("latency"))

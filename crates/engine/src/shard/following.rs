@@ -40,7 +40,7 @@ impl Following {
             at_ns: delivery.at_ns,
             lag_ns: header.lag_ns,
             held_ns: delivery.held_ns(header.due_ns),
-            late_ns: delivery.lay_ns(header.due_ns),
+            late_ns: delivery.receive_lateness_ns(header.due_ns),
         });
     }
 

@@ -412,7 +412,6 @@ fn first_copy_kind(order: Arrival) -> RowKind {
 mod tests {
     use super::*;
     use crate::shard_outcome::Counters;
-    use pubmark_protocol::events::Unread;
 
     const RUN: u32 = 7;
     const SMALLEST: u32 = 16;
@@ -427,15 +426,7 @@ mod tests {
     }
 
     fn delivery(payload: &[u8]) -> Delivery<'_> {
-        Delivery {
-            payload,
-            header: None,
-            retained: false,
-            at_ns: 2_000,
-            empty_at_ns: Some(1_500),
-            kernel_ns: None,
-            unread: Unread::default(),
-        }
+        Delivery { payload, at_ns: 2_000, empty_at_ns: Some(1_500), ..Delivery::default() }
     }
 
     /// Counts messages of publisher 0 and returns the counters.
@@ -534,15 +525,7 @@ mod tests {
             let mut payload = Vec::new();
             header::write_will(&mut payload, run, 0);
             payload.resize(30, 0);
-            let delivery = Delivery {
-                payload: &payload,
-                header: None,
-                retained,
-                at_ns: 2_000,
-                empty_at_ns: Some(1_500),
-                kernel_ns: None,
-                unread: Unread::default(),
-            };
+            let delivery = Delivery { retained, ..delivery(&payload) };
             assert_eq!(receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000), &mut figures), None);
         }
         let counters = figures.counters;

@@ -9,7 +9,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
-use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token, Unread};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::header;
 
 use super::broker::{Broker, Client, ClientEvent};
@@ -230,13 +230,5 @@ impl Clients for ScriptedClients {
 }
 
 fn delivery(payload: &[u8], at_ns: u64) -> Delivery<'_> {
-    Delivery {
-        payload,
-        header: None,
-        retained: false,
-        at_ns,
-        empty_at_ns: Some(at_ns),
-        kernel_ns: None,
-        unread: Unread::default(),
-    }
+    Delivery { payload, at_ns, empty_at_ns: Some(at_ns), ..Delivery::default() }
 }

@@ -9,7 +9,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
-use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token, Unread};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::{clock, header};
 
 /// Messages in transit.
@@ -37,15 +37,7 @@ impl InMemory {
     fn deliver(&self, sink: &mut impl Sink) {
         for payload in std::mem::take(&mut *BUS.lock().unwrap()) {
             let at_ns = clock::monotonic_ns();
-            let delivery = Delivery {
-                payload: &payload,
-                header: None,
-                retained: false,
-                at_ns,
-                empty_at_ns: Some(at_ns),
-                kernel_ns: None,
-                unread: Unread::default(),
-            };
+            let delivery = Delivery { payload: &payload, at_ns, empty_at_ns: Some(at_ns), ..Delivery::default() };
             (0..self.sessions.len() as u32)
                 .for_each(|session| sink.event(SessionId(session), Event::Delivered(delivery)));
         }
