@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         ["logged-loop", messages] => count_loop(messages, memory_loop::run_logged),
         // Used by systems that are started from here: see `pubmark_systems::supervisor`.
         ["supervisor"] => pubmark_systems::supervisor::serve().map_err(|error| error.to_string()),
+        [pubmark_systems::awake::VERB] => pubmark_systems::awake::serve().map_err(|error| error.to_string()),
         // The command line of the system `coap`, which is this program.
         ["broker", "--protocol", "coap", options @ ..] => serve_coap(options),
         ["page", data, page] => page::insert(data, page),

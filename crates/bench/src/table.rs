@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use pubmark_systems::awake::IdleStatesDisabled;
+use pubmark_systems::awake::{Awake, Means};
 
 use crate::data::{self, LOAD, Line, MACHINE, TIME_OF};
 use crate::row::Row;
@@ -35,9 +35,12 @@ pub fn print(words: &[&str]) -> Result<(), String> {
         return Err(format!("there is no measure `{name}`; there are: {}", known.join(", ")));
     }
     // Held until the table is printed, because programs are compared and not the wake-up times of cores.
-    let awake = if asleep { None } else { Some(IdleStatesDisabled::hold()) };
+    let awake = if asleep { None } else { Some(Awake::hold(None)) };
     let cores = match &awake {
-        Some(Ok(_)) => "CPU idle states disabled".to_owned(),
+        Some(Ok(held)) => match held.means() {
+            Means::IdleStates => "CPU idle states disabled".to_owned(),
+            Means::Loops => "cores kept from sleeping by loops at idle priority".to_owned(),
+        },
         Some(Err(error)) => format!("CPU idle states enabled ({error})"),
         None => "CPU idle states enabled (--asleep)".to_owned(),
     };

@@ -52,6 +52,8 @@ pub enum Verb {
     #[command(hide = true)]
     Supervisor(commands::supervisor::Supervisor),
     #[command(hide = true)]
+    IdleLoops(commands::idle_loops::IdleLoops),
+    #[command(hide = true)]
     Worker(commands::worker::Worker),
     #[command(hide = true)]
     Relay(commands::relay::Relay),
@@ -98,6 +100,7 @@ impl Verb {
             Verb::Manual(manual) => manual.perform(&Arguments::command(), printer),
             Verb::Broker(broker) => broker.perform(),
             Verb::Supervisor(supervisor) => supervisor.perform(),
+            Verb::IdleLoops(loops) => loops.perform(),
             Verb::Worker(worker) => worker.perform(),
             Verb::Relay(relay) => relay.perform(),
             #[cfg(feature = "cluster")]

@@ -2,9 +2,10 @@
 //!
 //! The kernel may send several signals for one reason: a process that requested a signal for its parent's death
 //! (`PR_SET_PDEATHSIG`) gets one for each thread of the parent that ends before the last one. Signals within a short
-//! time count as one.
+//! time count as one: how short depends on the signal.
 
 use std::io::Read as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,9 @@ use crate::failure::Failure;
 const WATCHED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 /// Signals within this time of the first are the same request: no person repeats a request that fast.
 const TOGETHER: Duration = Duration::from_millis(150);
+/// The same for SIGTERM after SIGTERM, the signal of a parent's death: on a busy machine, seconds pass between the ends of
+/// its threads.
+const OF_A_PARENT: Duration = Duration::from_secs(5);
 
 /// Starts to watch. The first signal sets the flag. The second ends the process at once; a system that was started ends
 /// with it, because the kernel kills the children of the process that started them.
@@ -83,17 +87,27 @@ pub fn watch_preparation() -> Result<Preparation, Failure> {
     let held = BlockedSignals::new(&WATCHED);
     for signal in WATCHED {
         let handler = handler.try_clone().map_err(failed)?;
-        signal_hook::low_level::pipe::register(signal, handler).map_err(failed)?;
+        let write = move || {
+            let byte = signal as u8;
+            // SAFETY: write(2) is async-signal-safe, and the action owns the socket. If the socket is full, enough signals
+            // wait to be read.
+            unsafe { libc::write(handler.as_raw_fd(), (&raw const byte).cast(), 1) };
+        };
+        // SAFETY: the action makes one call, which is async-signal-safe.
+        unsafe { signal_hook::low_level::register(signal, write) }.map_err(failed)?;
     }
+    handler.set_nonblocking(true).map_err(failed)?;
     drop(held);
     let stop = Arc::new(AtomicBool::new(false));
     let is_over = Arc::new(AtomicBool::new(false));
     let (set, orderly) = (Arc::clone(&stop), Arc::clone(&is_over));
     let watch = move || {
         let mut byte = [0];
-        let mut first: Option<Instant> = None;
+        let mut first: Option<(libc::c_int, Instant)> = None;
         while arrived.read_exact(&mut byte).is_ok() {
-            let is_second = first.get_or_insert_with(Instant::now).elapsed() > TOGETHER;
+            let signal = libc::c_int::from(byte[0]);
+            let (before, at) = *first.get_or_insert_with(|| (signal, Instant::now()));
+            let is_second = at.elapsed() > same_request(before, signal);
             set.store(true, Ordering::Relaxed);
             if is_second || !orderly.load(Ordering::Relaxed) {
                 end_at_once();
@@ -102,6 +116,11 @@ pub fn watch_preparation() -> Result<Preparation, Failure> {
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(failed)?;
     Ok(Preparation { stop, is_over })
+}
+
+/// Longest time after the first signal in which this one is the same request.
+fn same_request(first: libc::c_int, signal: libc::c_int) -> Duration {
+    if (first, signal) == (libc::SIGTERM, libc::SIGTERM) { OF_A_PARENT } else { TOGETHER }
 }
 
 #[allow(clippy::disallowed_methods, reason = "asked for twice: what was started is ended by the kernel")]
@@ -113,6 +132,16 @@ fn end_at_once() -> ! {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ends_of_a_parents_threads_are_one_request_and_a_second_ctrl_c_is_another() {
+        assert_eq!(same_request(libc::SIGTERM, libc::SIGTERM), OF_A_PARENT);
+        for (first, signal) in
+            [(libc::SIGINT, libc::SIGINT), (libc::SIGINT, libc::SIGTERM), (libc::SIGTERM, libc::SIGINT)]
+        {
+            assert_eq!(same_request(first, signal), TOGETHER);
+        }
+    }
 
     #[test]
     fn a_signal_that_is_held_arrives_later_and_is_not_lost() {

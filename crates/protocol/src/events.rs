@@ -159,23 +159,23 @@ impl Delivery<'_> {
         self.empty_at_ns.max(self.kernel_ns)
     }
 
-    /// How long the message, due at `due_ns`, may have waited for the generator to read, ns: in the socket, and held back before.
-    /// The time since it was due if unknown.
+    /// How long the message may have waited for the generator to read, ns: in the socket, and held back before. Its write began
+    /// at `sent_ns` at the earliest ([`Header::earliest_write_start_ns`]); all the time since then if nothing is known.
     #[inline]
-    pub fn late_ns(&self, due_ns: u64) -> u64 {
-        self.receive_lateness_ns(due_ns).saturating_add(self.held_ns(due_ns))
+    pub fn late_ns(&self, sent_ns: u64) -> u64 {
+        self.receive_lateness_ns(sent_ns).saturating_add(self.held_ns(sent_ns))
     }
 
-    /// Receive lateness: how long it lay in the socket before it was read, at most, ns. The time since it was due if unknown.
+    /// Receive lateness: how long it lay in the socket before it was read, at most, ns.
     #[inline]
-    pub fn receive_lateness_ns(&self, due_ns: u64) -> u64 {
-        self.at_ns.saturating_sub(self.absent_at_ns().unwrap_or(0).max(due_ns))
+    pub fn receive_lateness_ns(&self, sent_ns: u64) -> u64 {
+        self.at_ns.saturating_sub(self.absent_at_ns().unwrap_or(0).max(sent_ns))
     }
 
     /// How long the system may have held it back because earlier bytes were not read, ns.
     #[inline]
-    pub fn held_ns(&self, due_ns: u64) -> u64 {
-        self.unread.between_ns(due_ns, self.absent_at_ns().unwrap_or(0))
+    pub fn held_ns(&self, sent_ns: u64) -> u64 {
+        self.unread.between_ns(sent_ns, self.absent_at_ns().unwrap_or(0))
     }
 }
 
@@ -275,9 +275,9 @@ mod tests {
         let unread = Unread { from_ns: 100, to_ns: 400 };
         let delivery =
             Delivery { at_ns: 1_000, empty_at_ns: Some(300), kernel_ns: Some(900), unread, ..Delivery::default() };
-        for (due_ns, held_ns) in [(50, 300), (250, 150), (500, 0)] {
-            assert_eq!((delivery.receive_lateness_ns(due_ns), delivery.held_ns(due_ns)), (100, held_ns));
-            assert_eq!(delivery.late_ns(due_ns), 100 + held_ns);
+        for (sent_ns, held_ns) in [(50, 300), (250, 150), (500, 0)] {
+            assert_eq!((delivery.receive_lateness_ns(sent_ns), delivery.held_ns(sent_ns)), (100, held_ns));
+            assert_eq!(delivery.late_ns(sent_ns), 100 + held_ns);
         }
         let overlapping = Delivery { kernel_ns: None, ..delivery };
         assert_eq!(overlapping.late_ns(50), 700 + 200, "not counted twice after the socket was empty");

@@ -113,7 +113,8 @@ pub struct NodeMachine {
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// CPU idle states were disabled during the measurement.
+    /// The cores were kept from sleeping during the measurement: CPU idle states were disabled, or a loop at idle priority
+    /// ran on each.
     #[serde(default)]
     pub cpu_idle_disabled: bool,
     /// Version of pubmark on the node.

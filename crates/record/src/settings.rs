@@ -24,7 +24,8 @@ pub struct Settings {
     /// thread is `cost.threads[].quantum_us`.
     #[serde(default = "exact")]
     pub pace: String,
-    /// CPU idle states of the machine were disabled (`--awake`).
+    /// The machine's cores were kept from sleeping (`--awake`): CPU idle states were disabled, or, with the deviation
+    /// `idle-loops`, a loop at idle priority ran on each.
     #[serde(default)]
     pub cpu_idle_disabled: bool,
     /// TLS was used.

@@ -25,7 +25,7 @@ use pubmark_record::record::{Environment, Record};
 use pubmark_record::threshold::Objectives;
 use pubmark_systems::RunningSystem;
 use pubmark_systems::affinity::Pins;
-use pubmark_systems::awake::IdleStatesDisabled;
+use pubmark_systems::awake::Awake;
 use pubmark_systems::environment;
 use pubmark_systems::meter::Workers;
 use pubmark_systems::sampler::LiveUsage;
@@ -221,7 +221,7 @@ impl PreparedRun {
         }
         pins::pin_generator(&self.pins)?;
         // Stays in effect until the repetition is over.
-        let awake = self.spec.generator.awake.then(IdleStatesDisabled::hold).transpose();
+        let awake = self.spec.generator.awake.then(|| Awake::hold(self.host.program.as_deref())).transpose();
         let mut outcome = self.repeat_on_links(number, name, observer)?;
         recording::add_awake(&mut outcome.record, &awake);
         recording::judge(&mut outcome.record);

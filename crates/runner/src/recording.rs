@@ -27,7 +27,7 @@ use pubmark_record::record::{
 use pubmark_record::tables::Tables;
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict;
-use pubmark_systems::awake::{AwakeError, IdleStatesDisabled};
+use pubmark_systems::awake::{Awake, AwakeError, Means};
 
 use crate::command_line;
 use crate::identities;
@@ -372,16 +372,27 @@ fn leftovers(plan: &RunPlan, protocol_pair: ProtocolPair) -> Vec<Deviation> {
     left
 }
 
-/// Adds whether the CPU idle states were disabled, if that was requested.
-pub fn add_awake(record: &mut Record, awake: &Result<Option<IdleStatesDisabled>, AwakeError>) {
+/// Adds whether and how the machine's cores were kept from sleeping, if that was requested.
+pub fn add_awake(record: &mut Record, awake: &Result<Option<Awake>, AwakeError>) {
+    let deviation = |name: &str, detail: String| Deviation { name: name.to_owned(), detail };
+    let settings = &mut record.settings;
     match awake {
-        Ok(held) => record.settings.cpu_idle_disabled = held.is_some(),
-        Err(error) => record.settings.deviations.push(Deviation {
-            name: "awake-refused".to_owned(),
-            detail: format!("the machine's cores were to be kept from sleeping (--awake) and could not be: {error}"),
-        }),
+        Ok(held) => {
+            settings.cpu_idle_disabled = held.is_some();
+            if held.as_ref().is_some_and(|held| held.means() == Means::Loops) {
+                settings.deviations.push(deviation("idle-loops", IDLE_LOOPS.to_owned()));
+            }
+        }
+        Err(error) => settings.deviations.push(deviation(
+            "awake-refused",
+            format!("the machine's cores were to be kept from sleeping (--awake) and could not be: {error}"),
+        )),
     }
 }
+
+/// What loops at idle priority change in a run.
+const IDLE_LOOPS: &str = "a loop at idle priority on each core kept it from sleeping (--awake), as this kernel has no driver \
+     for CPU idle states; the machine's CPU pressure and its load average would count the loops, and are unknown";
 
 /// Requested features of pubmark itself that were not available.
 fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {

@@ -4,7 +4,10 @@ use std::fs;
 
 use pubmark_record::record::Environment;
 
-use crate::descriptors;
+use crate::{awake, descriptors};
+
+/// Length of a clock tick, ns. The kernel uses USER_HZ = 100 for its users on all architectures that pubmark runs on.
+const TICK_NS: u64 = 10_000_000;
 
 /// Properties of this machine now. `load_after` and `steal` are known only after a run.
 pub fn read() -> Environment {
@@ -34,8 +37,11 @@ pub fn host_name() -> String {
     word("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// Load average over the last minute.
+/// Load average over the last minute; `None` if the loops of `--awake` are counted in it.
 pub fn load() -> Option<f64> {
+    if awake::are_in_load_average() {
+        return None;
+    }
     word("/proc/loadavg")?.split(' ').next()?.parse().ok()
 }
 
@@ -46,7 +52,7 @@ pub struct CpuTimes {
     pub total: u64,
     /// Time in which this machine had work, but the hypervisor ran other guests.
     pub stolen: u64,
-    /// Time without work.
+    /// Time without work, and that of the loops of `--awake`, which take no other.
     pub idle: u64,
     /// Number of CPUs that these times cover.
     pub processors: u32,
@@ -64,7 +70,7 @@ impl CpuTimes {
         Some(CpuTimes {
             total: times.iter().sum(),
             stolen: *times.get(7)?,
-            idle: times.get(3)? + times.get(4)?,
+            idle: times.get(3)? + times.get(4)? + awake::cpu_ns() / TICK_NS,
             processors: text.lines().filter(of_one).count() as u32,
         })
     }
@@ -84,8 +90,11 @@ impl CpuTimes {
 }
 
 /// Time since the machine's start in which some thread was ready to run and had no CPU, µs (pressure stall
-/// information); `None` if the kernel does not support it.
+/// information); `None` if the kernel does not support it, or counts the loops of `--awake`, which always wait.
 pub fn cpu_pressure_us() -> Option<u64> {
+    if awake::cpu_ns() > 0 {
+        return None;
+    }
     some_total_us(&fs::read_to_string("/proc/pressure/cpu").ok()?)
 }
 

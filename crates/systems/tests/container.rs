@@ -159,15 +159,6 @@ fn mosquitto_in_a_container_responds_and_leaves_nothing() {
 }
 
 #[test]
-fn its_version_is_what_the_program_in_the_image_says() {
-    let Some((engine, image)) = engine() else { return };
-    let version = engine.read_version(&back_end(image), image, "pubmark-test-version").unwrap().unwrap();
-    // The image's tag is the version and the number of the image's recipe.
-    assert!(image.ends_with(&format!(":{version}-1")), "{image} {version}");
-    assert!(!containers(engine).contains("pubmark-test-version"));
-}
-
-#[test]
 fn limits_hold_and_show_in_the_counters() {
     let Some((engine, image)) = engine() else { return };
     let limits = ResourceLimits {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::{becomes_true, is_alive, mqtt_connect, options};
 use contained::{containers, definition, engine};
 use pubmark_systems::cgroup::usage::CgroupUsage;
-use pubmark_systems::container::EngineKind;
+use pubmark_systems::container::{Engine, EngineKind};
 use pubmark_systems::limits::ResourceLimits;
 use pubmark_systems::{BackEndChoice, Endpoint, RunningSystem, StartOptions, start};
 
@@ -181,60 +181,95 @@ fn id_of(pid: u32) -> String {
 }
 
 /// Does the engine have a container with this id?
-fn is_there(engine: &pubmark_systems::container::Engine, id: &str) -> bool {
+fn is_there(engine: &Engine, id: &str) -> bool {
     let mut inspect = Command::new(&engine.program);
     inspect.args(["inspect", "--type", "container", id]);
     pubmark_systems::process::run_to_end(inspect, Duration::from_secs(20)).unwrap().0.success()
 }
 
-/// Runs this test in a separate process, which starts a container and is killed with SIGKILL.
+/// Environment variable of the process that kills an owner: the moment, `MILESTONE+MS`.
+const KILL_AT: &str = "PUBMARK_TEST_KILL_AT";
+/// Name of this test, which runs itself twice more: as the owner, and as the parent of the owner.
+const OWNER_KILLED: &str = "nothing_is_left_of_a_container_whose_owner_is_killed";
+/// Longest time until nothing is left.
+const GONE_WITHIN: Duration = Duration::from_secs(30);
+
+/// An engine that creates the file MARK when a container is about to print its version.
+const MARKING: &str = r#"#!/bin/sh
+case "$*" in *"run --rm --name "*-version*) : >MARK ;; esac
+exec ENGINE "$@"
+"#;
+
+/// Runs itself in a process that starts a container and is killed with SIGKILL: when the container is ready, and at
+/// moments while another container prints the version.
 #[test]
 fn nothing_is_left_of_a_container_whose_owner_is_killed() {
     let Some((engine, image)) = engine() else { return };
-    if let Ok(note) = std::env::var(NOTE) {
-        let running = begin(image, |_| {});
-        std::fs::write(format!("{note}-early"), running.cost_sources()[0].pid.to_string()).unwrap();
-        std::fs::rename(format!("{note}-early"), note).unwrap();
-        // The process is killed here.
-        std::thread::sleep(Duration::from_secs(60));
-        return;
-    }
-    for delay in [None, Some(300), Some(900)] {
-        let folder = tempfile::tempdir().unwrap();
-        let note = folder.path().join("pid");
-        let mut owner = Command::new(std::env::current_exe().unwrap())
-            .args(["nothing_is_left_of_a_container_whose_owner_is_killed", "--exact"])
-            .env(NOTE, &note)
-            .env("TMPDIR", folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        match delay {
-            // At a random moment of the start.
-            Some(ms) => std::thread::sleep(Duration::from_millis(ms)),
-            None => assert!((0..6).any(|_| becomes_true(|| note.exists())), "the owner never started its container"),
-        }
-        owner.kill().unwrap();
-        owner.wait().unwrap();
-        // The kernel has closed the pipes of the owner; its supervisor removes everything now.
-        let owner = owner.id();
-        assert!(
-            (0..3).any(|_| becomes_true(|| nothing_is_left(engine, folder.path(), owner))),
-            "{}",
-            containers(engine)
-        );
-        if let Ok(pid) = std::fs::read_to_string(&note) {
-            assert!(!is_alive(pid.parse().unwrap()));
+    match (std::env::var(KILL_AT), std::env::var(NOTE)) {
+        (Ok(moment), Ok(note)) => kill_owner(engine, &moment, Path::new(&note)),
+        (Err(_), Ok(note)) => own(image, &note),
+        _ => {
+            for moment in ["ready+0", "version+50", "version+150", "version+250", "version+400", "version+900"] {
+                leaves_nothing(engine, moment);
+            }
         }
     }
 }
 
-/// Is there no container of that owner, and no directory?
-fn nothing_is_left(engine: &pubmark_systems::container::Engine, folder: &Path, owner: u32) -> bool {
+/// The owner: starts a container and waits to be killed.
+fn own(image: &str, note: &str) {
+    let running = begin(image, |_| {});
+    std::fs::write(format!("{note}-early"), running.cost_sources()[0].pid.to_string()).unwrap();
+    std::fs::rename(format!("{note}-early"), note).unwrap();
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+/// The parent of the owner: kills it at the moment, and waits until no descendant is left. Every orphan among the
+/// owner's descendants becomes a child of this process, so none can hide.
+fn kill_owner(engine: &Engine, moment: &str, note: &Path) {
+    // SAFETY: a plain call that changes only this process.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }, 0);
+    let (milestone, ms) = moment.split_once('+').unwrap();
+    let mark = note.with_file_name(milestone);
+    let mut owner = Command::new(std::env::current_exe().unwrap());
+    owner.args([OWNER_KILLED, "--exact"]).env(NOTE, note.with_file_name("ready")).env_remove(KILL_AT);
+    let mut owner = owner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    assert!((0..6).any(|_| becomes_true(|| mark.exists())), "the owner did not come as far as {milestone}");
+    std::thread::sleep(Duration::from_millis(ms.parse().unwrap()));
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    // The kernel has closed the pipes of the owner; its supervisor removes everything now.
+    let deadline = std::time::Instant::now() + GONE_WITHIN;
+    // SAFETY: all children of this process, and no other thread of it waits for one.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } != -1 {
+        assert!(std::time::Instant::now() < deadline, "killed at {moment}: {:?} are left", descendants());
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let mut list = Command::new(&engine.program);
-    list.args(["ps", "--all", "--format", "{{.Labels}}"]);
+    list.args(["ps", "--all", "--format", "{{.Labels}} {{.Names}} {{.Status}}"]);
     let (_, said) = pubmark_systems::process::run_to_end(list, Duration::from_secs(20)).unwrap();
-    let directories = std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
-    !said.contains(&format!("/{owner}/")) && directories == 0
+    assert!(!said.contains(&format!("/{}/", owner.id())), "killed at {moment}: {said}");
+    println!("nothing is left");
+}
+
+/// Command lines of the descendants of this process.
+fn descendants() -> Vec<String> {
+    let line = |pid| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let readable = |pid| format!("{pid}: {}", String::from_utf8_lossy(&line(pid)).replace('\0', " "));
+    pubmark_systems::tree::below(std::process::id()).into_iter().map(readable).collect()
+}
+
+fn leaves_nothing(engine: &Engine, moment: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, note) = (folder.path().join("podman"), folder.path().join("note"));
+    let script = MARKING.replace("MARK", folder.path().join("version").to_str().unwrap());
+    std::fs::write(&program, script.replace("ENGINE", engine.program.to_str().unwrap())).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut parent = Command::new(std::env::current_exe().unwrap());
+    parent.args([OWNER_KILLED, "--exact", "--nocapture"]).env(NOTE, &note).env(KILL_AT, moment);
+    parent.env("PUBMARK_CONTAINER_ENGINE", &program).env("TMPDIR", folder.path());
+    let (status, output) = pubmark_systems::process::run_to_end(parent, Duration::from_secs(120)).unwrap();
+    assert!(status.success() && output.contains("nothing is left"), "{output}");
+    let directories: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(!directories.iter().any(|path| path.is_dir()), "killed at {moment}: {directories:?}");
 }

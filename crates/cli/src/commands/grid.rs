@@ -161,7 +161,7 @@ pub struct Grid {
     #[arg(long, requires = "compared", help_heading = LOAD)]
     pub realtime: bool,
 
-    /// Disable the CPU idle states of this machine, where that is allowed
+    /// Keep the cores of this machine from sleeping, where that is allowed
     #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub awake: bool,
 

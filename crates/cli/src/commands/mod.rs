@@ -20,6 +20,7 @@ pub mod explain;
 pub mod grid;
 #[cfg(feature = "cluster")]
 pub mod hosted_node;
+pub mod idle_loops;
 pub mod install;
 pub mod lengths;
 pub mod list;

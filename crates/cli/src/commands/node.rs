@@ -11,7 +11,7 @@ use pubmark_model::placement;
 use pubmark_runner as runner;
 use pubmark_runner::node_machine::{own_address, read_machine, unable};
 use pubmark_runner::workers;
-use pubmark_systems::awake::IdleStatesDisabled;
+use pubmark_systems::awake::Awake;
 use pubmark_systems::{descriptors, environment};
 
 use crate::exit_code::ExitCode;
@@ -64,7 +64,7 @@ pub struct Node {
     #[arg(long, conflicts_with = "observe")]
     pub start_systems: bool,
 
-    /// Disable the CPU idle states of this machine while a run uses it: messages are sent several times closer to their
+    /// Keep the cores of this machine from sleeping while a run uses it: messages are sent several times closer to their
     /// due times, above all in virtual machines
     #[arg(long)]
     pub awake: bool,
@@ -111,7 +111,7 @@ impl Node {
     /// Serves until it is stopped by a signal.
     pub fn perform(self, printer: &Printer) -> Outcome {
         if self.awake {
-            IdleStatesDisabled::is_allowed().map_err(|error| {
+            Awake::is_allowed().map_err(|error| {
                 Failure::from_error(ExitCode::Usage, &error)
                     .during("this machine's cores cannot be kept from sleeping (--awake)")
                     .hint(format!("{}; or leave out `--awake`", error.hint()))

@@ -243,8 +243,8 @@ pub struct Setup {
     #[arg(long, help_heading = "Generator")]
     pub realtime: bool,
 
-    /// Disable the CPU idle states of this machine, where that is allowed and the kernel has a driver for them: messages
-    /// are sent several times closer to their due times; a system on this machine wakes up faster, too
+    /// Keep the cores of this machine from sleeping, where that is allowed: messages are sent several times closer to
+    /// their due times; a system on this machine wakes up faster, too
     #[arg(long, help_heading = "Generator", hide_short_help = true)]
     pub awake: bool,
 

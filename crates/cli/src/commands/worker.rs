@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pubmark_runner::workers;
-use pubmark_systems::awake::IdleStatesDisabled;
+use pubmark_systems::awake::Awake;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
@@ -20,7 +20,7 @@ pub struct Worker {
     #[arg(long)]
     pub start_system: bool,
 
-    /// Disable the CPU idle states of this machine meanwhile
+    /// Keep the cores of this machine from sleeping meanwhile
     #[arg(long)]
     pub awake: bool,
 }
@@ -36,7 +36,7 @@ impl Worker {
 
     fn serve(&self) -> std::io::Result<()> {
         // The setting stays in effect until this process ends.
-        let _awake = self.awake.then(IdleStatesDisabled::hold).transpose().map_err(std::io::Error::other)?;
+        let _awake = self.awake.then(|| Awake::hold(None)).transpose().map_err(std::io::Error::other)?;
         #[cfg(feature = "cluster")]
         if let Some(process) = &self.observe {
             return pubmark_runner::observe(process);

@@ -94,6 +94,17 @@ impl Server {
         wait_for("the server's end", || self.child.try_wait().unwrap()).code()
     }
 
+    /// CPU time that it has taken; its runs are other processes.
+    pub fn cpu(&self) -> Duration {
+        // SAFETY: both arguments are valid, and the process has not been waited for.
+        unsafe {
+            let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+            assert_eq!(libc::clock_getcpuclockid(self.child.id() as libc::pid_t, &mut clock), 0);
+            assert_eq!(libc::clock_gettime(clock, &mut time), 0);
+            Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        }
+    }
+
     /// The folder of results.
     pub fn runs(&self) -> &Path {
         &self.runs

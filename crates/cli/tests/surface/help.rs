@@ -29,6 +29,7 @@ const VERBS: &[&str] = &[
     "manual",
     "broker",
     "supervisor",
+    "idle-loops",
     "reference",
 ];
 

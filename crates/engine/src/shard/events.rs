@@ -114,7 +114,7 @@ impl Shard {
         let Some(header) = self.receive(session, delivery) else { return };
         let request = (&header, self.timetable.window.measures(header.due_ns));
         let (sessions, timers) = (&mut self.sessions, &mut self.timetable.timers);
-        let received = (delivery.at_ns, delivery.late_ns(header.due_ns));
+        let received = (delivery.at_ns, delivery.late_ns(header.earliest_write_start_ns()));
         self.requests.record_request(session, request, reply_to, received, sessions, timers);
     }
 

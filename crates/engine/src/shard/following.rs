@@ -39,8 +39,8 @@ impl Following {
             due_ns: header.due_ns,
             at_ns: delivery.at_ns,
             lag_ns: header.lag_ns,
-            held_ns: delivery.held_ns(header.due_ns),
-            late_ns: delivery.receive_lateness_ns(header.due_ns),
+            held_ns: delivery.held_ns(header.earliest_write_start_ns()),
+            late_ns: delivery.receive_lateness_ns(header.earliest_write_start_ns()),
         });
     }
 

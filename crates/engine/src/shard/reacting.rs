@@ -28,7 +28,8 @@ impl Publishing {
         let root_ns = header.chain_due_ns();
         // The chain's lag so far: that of the messages before, plus the lateness in reading this one.
         let before_ns = header.root.map_or(0, |root| root.lag_ns);
-        let lag_ns = before_ns.saturating_add(header.lag_ns).saturating_add(delivery.late_ns(header.due_ns));
+        let lag_ns =
+            before_ns.saturating_add(header.lag_ns).saturating_add(delivery.late_ns(header.earliest_write_start_ns()));
         let twin = u32::from(!timetable.window.measures(root_ns));
         for link in links {
             let link = self.reactions.link(link);

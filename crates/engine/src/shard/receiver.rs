@@ -298,7 +298,7 @@ impl Receiver {
                         payload: delivery.payload,
                         reversed: self.reversal.as_ref().and_then(|reversal| reversal.document(group)),
                         latency_ns: window.relative(delivery.at_ns) - window.relative(header.due_ns),
-                        width_ns: header.lag_ns.saturating_add(delivery.late_ns(header.due_ns)),
+                        width_ns: header.lag_ns.saturating_add(delivery.late_ns(header.earliest_write_start_ns())),
                     };
                     content.enter(&copy, &mut figures.content);
                 }
@@ -325,7 +325,7 @@ impl Receiver {
         let at_ns = window.relative(delivery.at_ns);
         let latency_ns = at_ns - due_ns;
         // The generator's possible part in the latency: before the write, and after the arrival.
-        let late_ns = delivery.late_ns(header.due_ns);
+        let late_ns = delivery.late_ns(header.earliest_write_start_ns());
         let width_ns = header.lag_ns.saturating_add(late_ns);
         if window.is_plausible(header.due_ns, delivery.at_ns) {
             figures.series.record_latency(due_ns, latency_ns, width_ns);
@@ -368,7 +368,7 @@ impl Receiver {
         }
         // Nothing is recorded if nothing is known: a client library that reads by itself provides neither value.
         if let Some(absent_at_ns) = delivery.absent_at_ns() {
-            let absent_at_ns = absent_at_ns.max(header.due_ns);
+            let absent_at_ns = absent_at_ns.max(header.earliest_write_start_ns());
             figures.times.receive_lateness.record(delivery.at_ns as i64 - absent_at_ns as i64);
         }
         if let Some(kernel_ns) = delivery.kernel_ns {
@@ -396,7 +396,7 @@ impl Receiver {
             due_ns: header.due_ns,
             at_ns: delivery.at_ns,
             lag_ns: header.lag_ns,
-            late_ns: delivery.late_ns(header.due_ns),
+            late_ns: delivery.late_ns(header.earliest_write_start_ns()),
             write_start_us: header.write_start_us,
         });
     }

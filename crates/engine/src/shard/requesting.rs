@@ -203,7 +203,7 @@ impl Requests {
         let round_trip_ns = since(header.due_ns);
         // The header's lag is that of request and reply. The parts of the round trip have no wider intervals than the
         // whole.
-        let width_ns = header.lag_ns.saturating_add(delivery.late_ns(header.due_ns));
+        let width_ns = header.lag_ns.saturating_add(delivery.late_ns(header.earliest_write_start_ns()));
         self.figures.record_round_trip(group, round_trip_ns, width_ns);
         let times = &mut self.figures.times;
         match open.write_start_ns {
@@ -218,7 +218,7 @@ impl Requests {
         }
         // Nothing is recorded if nothing is known, as in `super::receiver`.
         if let Some(absent_at_ns) = delivery.absent_at_ns() {
-            times.receive_lateness.record(since(absent_at_ns.max(header.due_ns)));
+            times.receive_lateness.record(since(absent_at_ns.max(header.earliest_write_start_ns())));
         }
     }
 

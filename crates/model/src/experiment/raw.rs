@@ -138,7 +138,7 @@ pub(crate) struct RawGenerator {
     /// Run them under SCHED_FIFO, where the machine allows it; `false` by default.
     #[serde(default)]
     pub realtime: bool,
-    /// Disable the machine's CPU idle states, where this is possible; `false` by default.
+    /// Keep the machine's cores from sleeping, where this is possible; `false` by default.
     #[serde(default)]
     pub awake: bool,
     /// Emulator of links: `user` (pubmark itself, the default), or `kernel`, if the kernel has netem.

@@ -1,4 +1,4 @@
-//! Images: checks for presence, fetches, and reads the version of the program in an image.
+//! Images: checks for presence, fetches, and the command that prints the version of the program in an image.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,17 +8,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ContainerError;
-use super::engine::{Engine, QUERY_LIMIT, output_of};
+use super::engine::{Engine, QUERY_LIMIT};
 use super::owner::{OURS, OWNER, Owner};
-use crate::definition::ContainerBackEnd;
+use crate::definition::{ContainerBackEnd, VersionCommand};
 use crate::error::SystemError;
 use crate::process::{Process, run_to_end};
 use crate::running::log_tail;
 
 /// Longest time to fetch an image: some hundred MB over a slow line.
 const FETCH: Duration = Duration::from_secs(900);
-/// Longest run of a container that prints a version.
-const VERSION: Duration = Duration::from_secs(30);
 /// Time between two checks of whether an image has been fetched.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -36,35 +34,32 @@ impl Engine {
         Ok(run_to_end(self.command(&["image", "inspect", "--format", "{{.Id}}", image]), QUERY_LIMIT)?.0.success())
     }
 
-    /// The version that the program in an image prints: runs the definition's version command in a container without a
-    /// network. `None` if the definition has no such command, or the output has another format than expected.
-    pub fn read_version(
+    /// Arguments of the engine's command that prints the version of the program in an image: it runs the definition's
+    /// version command in a container of that name without a network, and removes the container.
+    ///
+    /// A supervisor runs it: if an owner without one is killed while the engine creates the container, the engine's
+    /// monitor of the container remains.
+    pub fn version_arguments(
         &self,
+        version: &VersionCommand,
         back_end: &ContainerBackEnd,
         image: &str,
         name: &str,
-    ) -> Result<Option<String>, SystemError> {
-        let Some(version) = &back_end.version else { return Ok(None) };
-        let mut command = self.command(&["run", "--rm", "--name", name, "--label", OURS]);
+    ) -> Vec<String> {
+        let mut arguments = self.global_arguments();
+        let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+        add(&["run", "--rm", "--name", name, "--label", OURS]);
         if let Some(owner) = Owner::this() {
-            command.arg("--label").arg(format!("{OWNER}={owner}"));
+            add(&["--label", &format!("{OWNER}={owner}")]);
         }
-        command.args(["--pull", "never", "--network", "none"]).args(&self.ulimits);
+        add(&["--pull", "never", "--network", "none"]);
+        add(&self.ulimits.iter().map(String::as_str).collect::<Vec<_>>());
         if let Some(entry_point) = version.program.as_ref().or(back_end.entrypoint.as_ref()) {
-            command.args(["--entrypoint", entry_point]);
+            add(&["--entrypoint", entry_point]);
         }
-        command.arg(image).args(&version.arguments);
-        let said = run_to_end(command, VERSION);
-        if said.is_err() {
-            // The command was ended at its deadline, and the container may still run. That failure is the one to
-            // report.
-            let _ = output_of(self.removal(name), QUERY_LIMIT);
-        }
-        self.wait_for_monitor(name);
-        // Some programs exit with a failure after they print their help, so the status is ignored.
-        let (_, output) = said?;
-        let word = output.split_once(&version.after).and_then(|(_, rest)| rest.split_whitespace().next());
-        Ok(word.map(str::to_owned))
+        add(&[image]);
+        add(&version.arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        arguments
     }
 
     fn fetch(&self, system: &str, image: &str, log: &Path, stop: Option<&AtomicBool>) -> Result<(), SystemError> {

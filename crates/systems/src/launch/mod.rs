@@ -47,7 +47,6 @@ const PLACE_WITHIN: Duration = Duration::from_secs(10);
 /// # Errors
 /// The system does not offer a requested feature, a program or an engine is missing, a limit cannot be set, or the
 /// system did not become ready: see [`SystemError`].
-/// not become ready: see [`SystemError`].
 pub fn start(
     definition: &Definition,
     options: &StartOptions,
@@ -144,10 +143,13 @@ fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemErro
         BackEnd::Container { found, image, engine } => {
             engine.prepare(&plan.definition.name, image, &first.log, plan.options.stop.as_deref())?;
             let name = format!("{}-version", broker::name_for_container(first));
-            if found.version.is_some() {
-                first.hold_container(&engine.removal_command(&name))?;
-            }
-            engine.read_version(found, image, &name)
+            let Some(version) = &found.version else { return Ok(None) };
+            first.hold_container(&engine.removal_command(&name))?;
+            let arguments = engine.version_arguments(version, found, image, &name);
+            let work = Work { program: engine.program.clone(), arguments, ..Work::default() };
+            // As above, the status is ignored.
+            let (_, output) = first.run_work(work, crate::programs::VERSION_WITHIN)?;
+            Ok(version_in(&output, &version.after))
         }
     }
 }
