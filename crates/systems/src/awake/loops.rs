@@ -165,7 +165,10 @@ fn keep_awake(core: u32) {
         libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameters) != 0
             || libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) != 0
     };
-    while !refused {
+    if refused {
+        return;
+    }
+    loop {
         std::hint::spin_loop();
     }
 }
