@@ -154,7 +154,8 @@ metrics:
     std::fs::set_permissions(place.path().join("broken"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let called =
         place.call(&[&["run", "wrong.yaml", "--json", "--quiet", "--slo", "custom.fails<1"][..], &TIMES].concat());
-    assert_eq!(called.code(), 3, "{called:?}");
+    // 5 on a machine so busy that the run is invalid.
+    assert!(matches!(called.code(), 3 | 5), "{called:?}");
     let record = called.json();
     assert_closed(&record);
     let of = |name: &str| {

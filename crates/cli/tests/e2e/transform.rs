@@ -78,9 +78,12 @@ subscribers:
     assert_closed(&record);
     let row = &record["cost"]["transform"][0];
     let each_us = row["publishing"]["cpu_s"].as_f64().unwrap() * 1e6 / 10.0;
-    let lower_us = record["latency"]["total"]["lower"]["mean_us"].as_f64().unwrap();
+    let [lower_us, upper_us] =
+        ["lower", "upper"].map(|bound| record["latency"]["total"][bound]["mean_us"].as_f64().unwrap());
     assert!(each_us > 5_000.0, "150 KB at level 19 take a while: {row}");
-    assert!(lower_us > each_us * 0.9, "{lower_us} µs, of them {each_us} µs of compression");
+    // The header rounds the lag up by at most an eighth, and beside other tests the lag is most of the time.
+    let least_us = each_us * 0.9 - (upper_us - each_us) / 8.0;
+    assert!(lower_us > least_us, "{lower_us} to {upper_us} µs, of them {each_us} µs of compression");
 }
 
 #[test]

@@ -270,9 +270,11 @@ fn a_program_may_transform_bodies_on_their_way() {
         assert_count_eq!(content["unreadable"], 0, "{program}: {content}");
         assert_count_eq!(content["differing_subscribers"], 0, "{program}: {content}");
         assert!(content["matched"].as_u64().unwrap() > 20, "{content}");
-        record["cost"]["system"]["received_bytes"].as_u64().unwrap()
+        // Both are of the window, in which a busy machine has fewer of the messages.
+        let bytes = record["cost"]["system"]["received_bytes"].as_f64().unwrap();
+        bytes / record["cost"]["efficiency"]["total"]["delivered"].as_f64().unwrap()
     });
-    assert!(carried[1] * 3 < carried[0] * 2, "with and without: {carried:?}");
+    assert!(carried[1] * 1.5 < carried[0], "bytes a message without and with: {carried:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Bodies that are compressed, encrypted and signed, over each protocol: subscribers reverse the publishers' steps,
 //! whatever an adapter does before the socket.
 
-use pubmark_testing::assert_count_eq;
+use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::fast_systems::{ELSEWHERE, FAST, SPOKEN, here};
@@ -62,7 +62,13 @@ fn what_was_done_with_bodies_is_undone_over_each_protocol() {
         }
         let last = |row: &Value| number(row, "publishing", "bytes_after") + number(row, "publishing", "messages") * 24;
         let bytes: u64 = [&rows[2], &rows[5]].map(last).iter().sum();
-        let published = &record["cost"]["efficiency"]["total"]["published_bytes"];
-        assert_count_eq!(published.as_u64().unwrap(), bytes, "{protocol}: {}", record["cost"]["efficiency"]);
+        let efficiency = &record["cost"]["efficiency"];
+        let [published, published_bytes] =
+            ["published", "published_bytes"].map(|name| efficiency["total"][name].as_u64().unwrap());
+        // Those of the window: on a busy machine the last ones may be written after it.
+        match sent - published {
+            0 => assert_count_eq!(published_bytes, bytes, "{protocol}: {efficiency}"),
+            late => assert_count!(late <= 2 && published_bytes < bytes, "{protocol}: {efficiency}"),
+        }
     }
 }

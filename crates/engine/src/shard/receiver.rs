@@ -410,6 +410,8 @@ fn first_copy_kind(order: Arrival) -> RowKind {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_protocol::timing::Timing;
+
     use super::*;
     use crate::shard_outcome::Counters;
 
@@ -503,6 +505,24 @@ mod tests {
         receiver.smallest = [SMALLEST].into();
         let counters = counted(&mut receiver, &[1, 2]);
         assert_eq!((counters.truncated, counters.delivered_in_window), (0, 2));
+    }
+
+    #[test]
+    fn a_message_waited_for_its_read_no_longer_than_since_its_write() {
+        let mut receiver = receiver(false);
+        let mut figures = Figures::new(1, 0);
+        let mut payload = Vec::new();
+        header::write(&mut payload, 30, RUN, 0, 1, 1_000);
+        payload.resize(30, 0);
+        // 5 ms of back-pressure, then the write at once. The socket was last known to be empty when the message was due.
+        let timing = Timing { due_ns: 1_000, submitted_ns: 5_001_000, lag_ns: 0 };
+        header::patch_write_start(&mut payload, &timing, 5_001_000);
+        let delivery = Delivery { at_ns: 7_001_000, empty_at_ns: Some(1_000), ..delivery(&payload) };
+        receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000_000), &mut figures).unwrap();
+        let times = &figures.times;
+        let milliseconds = [&times.latency.lower, &times.latency.upper, &times.receive_lateness]
+            .map(|times| (times.max_ns() as f64 / 1e6).round());
+        assert_eq!(milliseconds, [5.0, 7.0, 2.0]);
     }
 
     #[test]

@@ -68,12 +68,12 @@ pub const RULES: &[Rule] = &[
         code: "V02",
         name: "messages read in time",
         meaning: "Receive lateness is an upper bound of the time that a message lay in the socket of pubmark before it was \
-                  read: the time of the read minus the latest of the previous read that emptied the socket, the due time, and \
-                  the kernel's receive time stamp if it belongs to this message. The lower bound of the latency excludes it. \
+                  read: the time of the read minus the latest of the previous read that emptied the socket, the beginning of its \
+                  write, and the kernel's receive time stamp if it belongs to this message. The lower bound of the latency excludes it. \
                   But a message that is read late is counted in a later part of the window, and a full socket makes the system \
                   wait or drop messages. The limits are those of V01: 10 ms for 99 % of the messages; above 1 % of the window \
                   or 100 ms the run is invalid. If a client library reads the sockets, receive lateness is unknown, and lower \
-                  bounds are 0. Until 0.1 this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's \
+                  bounds end with the write: they are 0 unless the device or the system delayed it. Until 0.1 this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's \
                   p99 made a run invalid.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
         blames: Blame::Generator,
