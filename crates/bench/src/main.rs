@@ -1,6 +1,6 @@
 //! The figures that the README quotes, measured on this machine: `make bench`.
 //!
-//! `pubmark-bench [--repeat N] [NAME…]` prints the table, measured with cores kept from sleeping where that is allowed
+//! `pubmark-bench [--repeat N] [NAME…]` prints the table, measured with CPU idle states prevented where that is allowed
 //! (`--asleep`: unchanged), and writes the data to a file with `--csv FILE`; `page DATA PAGE` generates the tables of a
 //! page from such a file. Each measurement runs in child processes (`pubmark-bench child KIND ORDER`), so that CPU time
 //! and memory belong to that measurement alone.

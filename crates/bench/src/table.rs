@@ -4,11 +4,12 @@ use std::fs;
 use std::time::Instant;
 
 use pubmark_systems::awake::{Awake, Means};
+use pubmark_systems::environment;
 
 use crate::data::{self, LOAD, Line, MACHINE, TIME_OF};
 use crate::row::Row;
 use crate::rows::ROWS;
-use crate::{large_record, out, page, usage};
+use crate::{large_record, out, page};
 
 /// Highest load at which CPU figures count.
 const QUIET_LOAD: f64 = 2.0;
@@ -34,17 +35,19 @@ pub fn print(words: &[&str]) -> Result<(), String> {
         let known: Vec<_> = ROWS.iter().map(|row| row.name).collect();
         return Err(format!("there is no measure `{name}`; there are: {}", known.join(", ")));
     }
+    // Before loops at idle priority would be a part of the load.
+    let machine = machine();
     // Held until the table is printed, because programs are compared and not the wake-up times of cores.
     let awake = if asleep { None } else { Some(Awake::hold(None)) };
     let cores = match &awake {
         Some(Ok(held)) => match held.means() {
             Means::IdleStates => "CPU idle states disabled".to_owned(),
-            Means::Loops => "cores kept from sleeping by loops at idle priority".to_owned(),
+            Means::Loops => "CPU idle states prevented by loops at idle priority".to_owned(),
         },
         Some(Err(error)) => format!("CPU idle states enabled ({error})"),
         None => "CPU idle states enabled (--asleep)".to_owned(),
     };
-    let about = format!("{}; {cores}", machine());
+    let about = format!("{machine}; {cores}");
     out::line(&about);
     let mut lines = vec![Line { note: about, ..Line::about_bench(MACHINE, "", None) }];
     // Written after each row, too, so that an unusable file name fails at once and an interruption loses only one row.
@@ -59,7 +62,7 @@ pub fn print(words: &[&str]) -> Result<(), String> {
         lines.extend(measure(row, repetitions));
         write(&lines)?;
     }
-    lines.push(Line::about_bench(LOAD, "", usage::load()));
+    lines.push(Line::about_bench(LOAD, "", environment::load()));
     out::line(&format!("\n{}", page::end(&lines)));
     write(&lines)
 }
@@ -68,9 +71,10 @@ fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown processor");
-    let load = usage::load().unwrap_or(0.0);
-    let doubt = if load > QUIET_LOAD { ", too high for CPU figures" } else { "" };
-    format!("{}, {cores} cores, load at the start {load:.2}{doubt}", cpu.trim_start_matches(['\t', ' ', ':']))
+    let load = environment::load();
+    let doubt = if load.is_some_and(|load| load > QUIET_LOAD) { ", too high for CPU figures" } else { "" };
+    let load = load.map_or("—".to_owned(), |load| format!("{load:.2}"));
+    format!("{}, {cores} cores, load at the start {load}{doubt}", cpu.trim_start_matches(['\t', ' ', ':']))
 }
 
 /// Measures and prints one row.

@@ -28,8 +28,3 @@ pub fn resident_bytes(field: &str) -> Option<u64> {
     let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kilobytes * 1024)
 }
-
-/// Load average over one minute.
-pub fn load() -> Option<f64> {
-    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
-}

@@ -124,7 +124,7 @@ pub struct Join {
     /// The node neither sends nor receives: it measures what a system uses on its machine.
     #[prost(bool, tag = "11")]
     pub observes: bool,
-    /// The machine's cores are kept from sleeping while a worker runs.
+    /// CPU idle states of the machine are prevented while a worker runs.
     #[prost(bool, tag = "12")]
     pub awake: bool,
     /// Address at which clients on other machines reach the node's clients; empty: the address from which the node

@@ -255,7 +255,7 @@ fn differences(records: &[Record]) -> Vec<Difference> {
         }),
         ("real-time", |record| yes_no(record.settings.realtime)),
         ("pace", |record| record.settings.pace.clone()),
-        ("cores kept from sleeping", |record| yes_no(record.settings.cpu_idle_disabled)),
+        ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),
         ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
         ("`sent` means", |record| record.protocol.sent_means.to_string()),
         ("pubmark", |record| record.run.pubmark_version.clone()),

@@ -113,7 +113,7 @@ pub struct NodeMachine {
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// The cores were kept from sleeping during the measurement: CPU idle states were disabled, or a loop at idle priority
+    /// CPU idle states were prevented during the measurement: they were disabled, or a loop at idle priority
     /// ran on each.
     #[serde(default)]
     pub cpu_idle_disabled: bool,

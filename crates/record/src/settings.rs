@@ -24,7 +24,7 @@ pub struct Settings {
     /// thread is `cost.threads[].quantum_us`.
     #[serde(default = "exact")]
     pub pace: String,
-    /// The machine's cores were kept from sleeping (`--awake`): CPU idle states were disabled, or, with the deviation
+    /// CPU idle states of the machine were prevented (`--awake`): they were disabled, or, with the deviation
     /// `idle-loops`, a loop at idle priority ran on each.
     #[serde(default)]
     pub cpu_idle_disabled: bool,

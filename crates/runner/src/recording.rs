@@ -372,7 +372,7 @@ fn leftovers(plan: &RunPlan, protocol_pair: ProtocolPair) -> Vec<Deviation> {
     left
 }
 
-/// Adds whether and how the machine's cores were kept from sleeping, if that was requested.
+/// Adds whether and how CPU idle states were prevented, if that was requested.
 pub fn add_awake(record: &mut Record, awake: &Result<Option<Awake>, AwakeError>) {
     let deviation = |name: &str, detail: String| Deviation { name: name.to_owned(), detail };
     let settings = &mut record.settings;
@@ -385,13 +385,13 @@ pub fn add_awake(record: &mut Record, awake: &Result<Option<Awake>, AwakeError>)
         }
         Err(error) => settings.deviations.push(deviation(
             "awake-refused",
-            format!("the machine's cores were to be kept from sleeping (--awake) and could not be: {error}"),
+            format!("CPU idle states of the machine were to be prevented (--awake) and could not be: {error}"),
         )),
     }
 }
 
 /// What loops at idle priority change in a run.
-const IDLE_LOOPS: &str = "a loop at idle priority on each core kept it from sleeping (--awake), as this kernel has no driver \
+const IDLE_LOOPS: &str = "a loop at idle priority on each core prevented its idle states (--awake), as this kernel has no driver \
      for CPU idle states; the machine's CPU pressure and its load average would count the loops, and are unknown";
 
 /// Requested features of pubmark itself that were not available.

@@ -1,4 +1,4 @@
-//! Cores kept from sleeping by loops, until nothing of them remains.
+//! Loops that prevent CPU idle states, until nothing of them remains.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;

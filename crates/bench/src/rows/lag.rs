@@ -1,9 +1,10 @@
 //! How well due times are met.
 
+use pubmark_systems::environment;
+
 use crate::child::{self, Server};
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
-use crate::usage;
 
 pub const ROW: Row = Row {
     name: "lag",
@@ -37,7 +38,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             (true, false) => "SCHED_FIFO refused",
             (false, _) => "plain",
         };
-        let note = usage::load().map_or(String::new(), |load| format!("load {load:.1}"));
+        let note = environment::load().map_or(String::new(), |load| format!("load {load:.1}"));
         for (name, values, bar) in [("p50", p50, bars.0), ("p99", p99, bars.1)] {
             readings
                 .push(Reading { note: note.clone(), ..Reading::new(&format!("{class}, {name}"), values, "µs", bar) });

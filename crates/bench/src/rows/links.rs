@@ -1,9 +1,10 @@
 //! Cost of emulated links without impairment.
 
+use pubmark_systems::environment;
+
 use crate::child;
 use crate::links_loop::LinkCost;
 use crate::row::{Reading, Row};
-use crate::usage;
 
 pub const ROW: Row = Row {
     name: "links",
@@ -15,7 +16,7 @@ pub const ROW: Row = Row {
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let found: Vec<LinkCost> = (0..repetitions).map(|_| child::run_child("links", &())).collect::<Result<_, _>>()?;
     let values = |of: fn(&LinkCost) -> f64| found.iter().map(of).collect::<Vec<f64>>();
-    let note = match (found.iter().all(|cost| cost.realtime), usage::load()) {
+    let note = match (found.iter().all(|cost| cost.realtime), environment::load()) {
         (false, _) => "SCHED_FIFO refused".to_owned(),
         (true, load) => load.map_or(String::new(), |load| format!("load {load:.1}")),
     };

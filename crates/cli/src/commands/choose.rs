@@ -143,7 +143,7 @@ pub struct Choose {
     #[arg(long, help_heading = RUNS, hide_short_help = true)]
     pub realtime: bool,
 
-    /// Keep the cores of this machine from sleeping, where that is allowed
+    /// Prevent CPU idle states on this machine, where that is allowed
     #[arg(long, help_heading = RUNS, hide_short_help = true)]
     pub awake: bool,
 

@@ -50,7 +50,7 @@ pub struct Experiment {
     #[arg(long)]
     pub realtime: bool,
 
-    /// Keep the cores of this machine from sleeping, whatever the file says; needs root (`pubmark doctor` says whether
+    /// Prevent CPU idle states on this machine, whatever the file says; needs root (`pubmark doctor` says whether
     /// it is worth it)
     #[arg(long)]
     pub awake: bool,

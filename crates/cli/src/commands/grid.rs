@@ -161,7 +161,7 @@ pub struct Grid {
     #[arg(long, requires = "compared", help_heading = LOAD)]
     pub realtime: bool,
 
-    /// Keep the cores of this machine from sleeping, where that is allowed
+    /// Prevent CPU idle states on this machine, where that is allowed
     #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub awake: bool,
 

@@ -1,4 +1,4 @@
-//! `pubmark idle-loops`: keeps cores from sleeping for the pubmark process that started it.
+//! `pubmark idle-loops`: prevents CPU idle states for the pubmark process that started it.
 
 use clap::Args;
 use pubmark_systems::awake;
@@ -14,7 +14,7 @@ impl IdleLoops {
     /// Runs until it is killed.
     pub fn perform(self) -> Outcome {
         awake::serve().map(|()| ExitCode::Ok).map_err(|error| {
-            Failure::from_error(ExitCode::Internal, &error).during("failed to keep cores from sleeping".to_owned())
+            Failure::from_error(ExitCode::Internal, &error).during("failed to prevent CPU idle states".to_owned())
         })
     }
 }

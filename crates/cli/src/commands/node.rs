@@ -64,7 +64,7 @@ pub struct Node {
     #[arg(long, conflicts_with = "observe")]
     pub start_systems: bool,
 
-    /// Keep the cores of this machine from sleeping while a run uses it: messages are sent several times closer to their
+    /// Prevent CPU idle states on this machine while a run uses it: messages are sent several times closer to their
     /// due times, above all in virtual machines
     #[arg(long)]
     pub awake: bool,
@@ -113,7 +113,7 @@ impl Node {
         if self.awake {
             Awake::is_allowed().map_err(|error| {
                 Failure::from_error(ExitCode::Usage, &error)
-                    .during("this machine's cores cannot be kept from sleeping (--awake)")
+                    .during("CPU idle states of this machine cannot be prevented (--awake)")
                     .hint(format!("{}; or leave out `--awake`", error.hint()))
             })?;
         }

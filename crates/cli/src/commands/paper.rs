@@ -37,7 +37,7 @@ pub struct Paper {
     #[command(flatten)]
     pub lengths: Lengths,
 
-    /// Keep the cores of this machine from sleeping; needs root (`pubmark doctor` says whether it is worth it)
+    /// Prevent CPU idle states on this machine; needs root (`pubmark doctor` says whether it is worth it)
     #[arg(long)]
     pub awake: bool,
 

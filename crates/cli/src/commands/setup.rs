@@ -243,7 +243,7 @@ pub struct Setup {
     #[arg(long, help_heading = "Generator")]
     pub realtime: bool,
 
-    /// Keep the cores of this machine from sleeping, where that is allowed: messages are sent several times closer to
+    /// Prevent CPU idle states on this machine, where that is allowed: messages are sent several times closer to
     /// their due times; a system on this machine wakes up faster, too
     #[arg(long, help_heading = "Generator", hide_short_help = true)]
     pub awake: bool,

@@ -20,7 +20,7 @@ pub struct Worker {
     #[arg(long)]
     pub start_system: bool,
 
-    /// Keep the cores of this machine from sleeping meanwhile
+    /// Prevent CPU idle states on this machine meanwhile
     #[arg(long)]
     pub awake: bool,
 }

@@ -51,7 +51,11 @@ fn count(row: &Value, what: &str) -> u64 {
 }
 
 fn ms(row: &Value, part: &str, which: &str) -> f64 {
-    row["parts"][part]["upper"][which].as_f64().unwrap_or_else(|| panic!("no {which} of {part} in {row}")) / 1e3
+    bounded_ms(row, part, "upper", which)
+}
+
+fn bounded_ms(row: &Value, part: &str, bound: &str, which: &str) -> f64 {
+    row["parts"][part][bound][which].as_f64().unwrap_or_else(|| panic!("no {which} of {part} in {row}")) / 1e3
 }
 
 /// Nearly all messages were seen, and their parts add up to their latencies.
@@ -61,12 +65,14 @@ fn assert_seen(row: &Value) {
     assert!(complete * 100 >= followed * 99 && consistent * 1_000 >= complete * 999, "{row}");
 }
 
-/// Medians are the added delay of each part, or up to `NOTHING_MS` more.
+/// Medians are the added delay of each part, or up to `NOTHING_MS` more. The upper bound contains what a busy machine adds, so
+/// the limit is one of the lower bound.
 fn assert_put(row: &Value, put: Put) {
     for part in PARTS {
         let expected = put.iter().find(|(name, _)| *name == part).map_or(0.0, |(_, time)| *time);
-        let median = ms(row, part, "p50_us");
-        assert!((expected..expected + NOTHING_MS).contains(&median), "{part}: {median} ms, {expected} expected: {row}");
+        let [lower, upper] = ["lower", "upper"].map(|bound| bounded_ms(row, part, bound, "p50_us"));
+        let is_put = lower < expected + NOTHING_MS && upper >= expected;
+        assert!(is_put, "{part}: {lower} to {upper} ms, {expected} expected: {row}");
     }
 }
 

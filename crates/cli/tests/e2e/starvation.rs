@@ -154,7 +154,8 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
     // Missing messages may be in the broker; if it had read everything that was sent, the rest is unsent and not
     // missing.
     let expected = if count(&record, "lost") > 0 { "suspect" } else { "valid" };
-    assert_eq!(check(&record, "V19"), expected, "{}", record["delivery"]);
+    let found = (&record["delivery"], &record["settings"]["drain_s"], &record["cost"]["system"]);
+    assert_eq!(check(&record, "V19"), expected, "{found:?}");
 }
 
 #[test]

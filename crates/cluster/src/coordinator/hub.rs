@@ -39,7 +39,7 @@ pub struct NodeInfo {
     pub memory_bytes: u64,
     /// State of the machine's time service, as the kernel reports it.
     pub discipline: String,
-    /// The machine's cores are kept from sleeping while a worker runs.
+    /// CPU idle states of the machine are prevented while a worker runs.
     pub awake: bool,
     /// The node's role in the run.
     pub kind: NodeKind,

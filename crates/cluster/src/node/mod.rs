@@ -120,7 +120,7 @@ pub struct NodeSettings {
     pub cores: u32,
     /// Memory of the machine, bytes.
     pub memory_bytes: u64,
-    /// The machine's cores are kept from sleeping while a worker runs.
+    /// CPU idle states of the machine are prevented while a worker runs.
     pub awake: bool,
     /// The node's role.
     pub kind: NodeKind,

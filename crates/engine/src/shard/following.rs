@@ -31,6 +31,7 @@ impl Following {
             self.followed.dropped += 1;
             return;
         }
+        let sent_ns = header.earliest_write_start_ns();
         self.followed.arrived.push(FollowedDelivery {
             publisher: header.publisher,
             sequence: header.sequence,
@@ -39,8 +40,8 @@ impl Following {
             due_ns: header.due_ns,
             at_ns: delivery.at_ns,
             lag_ns: header.lag_ns,
-            held_ns: delivery.held_ns(header.earliest_write_start_ns()),
-            late_ns: delivery.receive_lateness_ns(header.earliest_write_start_ns()),
+            held_ns: delivery.held_ns(sent_ns),
+            late_ns: delivery.receive_lateness_ns(sent_ns),
         });
     }
 

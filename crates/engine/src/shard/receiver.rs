@@ -325,7 +325,8 @@ impl Receiver {
         let at_ns = window.relative(delivery.at_ns);
         let latency_ns = at_ns - due_ns;
         // The generator's possible part in the latency: before the write, and after the arrival.
-        let late_ns = delivery.late_ns(header.earliest_write_start_ns());
+        let sent_ns = header.earliest_write_start_ns();
+        let late_ns = delivery.late_ns(sent_ns);
         let width_ns = header.lag_ns.saturating_add(late_ns);
         if window.is_plausible(header.due_ns, delivery.at_ns) {
             figures.series.record_latency(due_ns, latency_ns, width_ns);
@@ -367,9 +368,8 @@ impl Receiver {
             None => figures.counters.without_write_start += 1,
         }
         // Nothing is recorded if nothing is known: a client library that reads by itself provides neither value.
-        if let Some(absent_at_ns) = delivery.absent_at_ns() {
-            let absent_at_ns = absent_at_ns.max(header.earliest_write_start_ns());
-            figures.times.receive_lateness.record(delivery.at_ns as i64 - absent_at_ns as i64);
+        if delivery.absent_at_ns().is_some() {
+            figures.times.receive_lateness.record(delivery.receive_lateness_ns(sent_ns) as i64);
         }
         if let Some(kernel_ns) = delivery.kernel_ns {
             figures.times.kernel_lateness.record(delivery.at_ns as i64 - kernel_ns as i64);

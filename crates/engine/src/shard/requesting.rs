@@ -203,7 +203,8 @@ impl Requests {
         let round_trip_ns = since(header.due_ns);
         // The header's lag is that of request and reply. The parts of the round trip have no wider intervals than the
         // whole.
-        let width_ns = header.lag_ns.saturating_add(delivery.late_ns(header.earliest_write_start_ns()));
+        let sent_ns = header.earliest_write_start_ns();
+        let width_ns = header.lag_ns.saturating_add(delivery.late_ns(sent_ns));
         self.figures.record_round_trip(group, round_trip_ns, width_ns);
         let times = &mut self.figures.times;
         match open.write_start_ns {
@@ -217,8 +218,8 @@ impl Requests {
             _ => times.travel.record_clipped(),
         }
         // Nothing is recorded if nothing is known, as in `super::receiver`.
-        if let Some(absent_at_ns) = delivery.absent_at_ns() {
-            times.receive_lateness.record(since(absent_at_ns.max(header.earliest_write_start_ns())));
+        if delivery.absent_at_ns().is_some() {
+            times.receive_lateness.record(delivery.receive_lateness_ns(sent_ns) as i64);
         }
     }
 

@@ -19,7 +19,7 @@ pub struct Changes {
     pub wait: Option<Duration>,
     /// Real-time priority of the generator's threads, whatever the definition says.
     pub realtime: bool,
-    /// Keep the machine's cores from sleeping, whatever the definition says.
+    /// Prevent CPU idle states on the machine, whatever the definition says.
     pub awake: bool,
 }
 

@@ -91,7 +91,7 @@ pub struct Generator {
     pub shards: u16,
     /// Whether SCHED_FIFO is requested.
     pub realtime: bool,
-    /// Whether the machine's cores are kept from sleeping.
+    /// Whether CPU idle states are prevented.
     pub awake: bool,
     /// Whether the kernel's netem emulates links instead of pubmark.
     pub kernel_netem: bool,

@@ -138,7 +138,7 @@ pub(crate) struct RawGenerator {
     /// Run them under SCHED_FIFO, where the machine allows it; `false` by default.
     #[serde(default)]
     pub realtime: bool,
-    /// Keep the machine's cores from sleeping, where this is possible; `false` by default.
+    /// Prevent CPU idle states on the machine, where this is possible; `false` by default.
     #[serde(default)]
     pub awake: bool,
     /// Emulator of links: `user` (pubmark itself, the default), or `kernel`, if the kernel has netem.

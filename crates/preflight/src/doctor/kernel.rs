@@ -61,13 +61,13 @@ pub fn realtime() -> Finding {
     }
 }
 
-/// The wake-up latency of threads shows whether `--awake`, which keeps cores from sleeping, is worth it.
+/// The wake-up latency of threads shows whether `--awake`, which prevents CPU idle states, is worth it.
 pub fn wake_ups() -> Finding {
     let (p50_us, p99_us) = wake_up_us();
     let found = format!("a thread that is due wakes up {p50_us:.0} µs late (p50), {p99_us:.0} µs (p99)");
     match Awake::is_allowed() {
         _ if p99_us < LATE_US => Finding::good(found),
-        Ok(_) => Finding::good(format!("{found}; `--awake` keeps cores from sleeping")),
+        Ok(_) => Finding::good(format!("{found}; `--awake` prevents CPU idle states")),
         Err(error) => Finding::limited(format!("{found}, and `--awake` would have no effect: {error}"), error.hint()),
     }
 }

@@ -82,7 +82,7 @@ fn table(nodes: &[NodeRow]) -> Markup {
 
 fn row(node: &NodeRow, columns: &[&Column], has_labels: bool) -> Markup {
     let machine = node.machine.as_ref().map_or("this one".to_owned(), |machine| {
-        let awake = if machine.cpu_idle_disabled { ", kept from sleeping" } else { "" };
+        let awake = if machine.cpu_idle_disabled { ", CPU idle states prevented" } else { "" };
         format!("{}, {} cores{awake}, Linux {}", machine.host, machine.cores, machine.kernel)
     });
     html! {

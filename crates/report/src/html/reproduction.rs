@@ -74,7 +74,7 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
         (
             "threads",
             format!(
-                "{} publishing, {} subscribing; pace: {}; real-time: {}; cores kept from sleeping: {}",
+                "{} publishing, {} subscribing; pace: {}; real-time: {}; CPU idle states prevented: {}",
                 settings.publisher_shards,
                 settings.subscriber_shards,
                 settings.pace,

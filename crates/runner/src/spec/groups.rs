@@ -261,7 +261,7 @@ pub struct Generator {
     pub isolate: Vec<String>,
     /// Run the generator's threads under SCHED_FIFO, where the machine allows it.
     pub realtime: bool,
-    /// Keep the cores of this machine from sleeping, where the machine allows it.
+    /// Prevent CPU idle states on this machine, where the machine allows it.
     pub awake: bool,
     /// Cores for one side: `system=0`, `generator=1-3`.
     #[serde(skip_serializing_if = "Vec::is_empty")]

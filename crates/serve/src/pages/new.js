@@ -100,11 +100,13 @@
     form().elements.system.disabled = form().elements.endpoint.value.trim() !== '';
     at('run').disabled = true;
     at('measure').disabled = true;
+    // The response to an earlier request is about another text.
+    turn += 1;
     clearTimeout(timer);
     timer = setTimeout(judge, 300);
   }
 
-  // A response counts only while there is no newer request.
+  // A response counts only while there is no newer request or change.
   function judge() {
     var mine = ++turn, body = submission();
     post('/validate', body).then(function (found) {

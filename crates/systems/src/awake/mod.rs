@@ -1,5 +1,5 @@
-//! Keeps the cores of this machine from sleeping: a sleeping core takes time to wake up, in a virtual machine hundreds of
-//! µs, and messages that are due meanwhile are late.
+//! Prevents CPU idle states: a core in one takes time to wake up, in a virtual machine hundreds of µs, and messages that are
+//! due meanwhile are late.
 
 mod idle_states;
 mod loops;
@@ -12,7 +12,7 @@ use thiserror::Error;
 pub use loops::{VERB, serve};
 pub(crate) use loops::{are_in_load_average, cpu_ns};
 
-/// The reason why cores are not kept from sleeping.
+/// The reason why idle states are not prevented.
 #[derive(Debug, Error)]
 pub enum AwakeError {
     /// The kernel has a driver for idle states, and its device does not exist or cannot be written: it belongs to root.
@@ -36,7 +36,7 @@ impl AwakeError {
     }
 }
 
-/// How cores are kept from sleeping.
+/// How CPU idle states are prevented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
     /// The kernel's idle states are disabled.
@@ -45,7 +45,7 @@ pub enum Means {
     Loops,
 }
 
-/// The machine's cores do not sleep until this is dropped, or the process ends for any reason.
+/// CPU idle states are prevented until this is dropped, or the process ends for any reason.
 #[derive(Debug)]
 pub struct Awake {
     means: Means,
@@ -76,7 +76,7 @@ impl Awake {
         Ok(Awake { means: Means::Loops, _idle_states: None, _loops: Some(loops) })
     }
 
-    /// How it does it.
+    /// How idle states are prevented.
     pub fn means(&self) -> Means {
         self.means
     }
