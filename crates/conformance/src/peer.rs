@@ -273,7 +273,11 @@ impl<C: AnyClients + ?Sized> Peer<C> {
             }
             // A slow machine does not explain so long a time without a message: it is lost.
             let last = &self.record.events[self.record.events.len().saturating_sub(20)..];
-            assert_count!(now < deadline, "gave up waiting for: {what}; {arrived} arrived; last events: {last:#?}");
+            let refused = self.record.refused();
+            assert_count!(
+                now < deadline,
+                "gave up waiting for: {what}; {arrived} arrived; refused: {refused:?}; last events: {last:#?}"
+            );
             self.clients.poll(Some(now + STEP_NS), &mut self.record).unwrap();
         }
     }

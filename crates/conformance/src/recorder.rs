@@ -144,6 +144,14 @@ impl Recorder {
         self.count(|event| matches!(event, Event::Acknowledged(_, _, Ok(()))))
     }
 
+    /// Messages refused, each with the reason.
+    pub fn refused(&self) -> Vec<(SessionId, Reason)> {
+        self.all(|event| match event {
+            Event::Acknowledged(session, _, Err(reason)) => Some((*session, reason.clone())),
+            _ => None,
+        })
+    }
+
     /// Messages written.
     pub fn written(&self) -> usize {
         self.count(|event| matches!(event, Event::Written(..)))

@@ -85,9 +85,9 @@ pub trait Observer {
     fn system_has_ended(&mut self) -> bool {
         false
     }
-    /// Do threads of the system wait for a processor? Called when no more messages arrive: the missing messages may be
-    /// in those threads. The call may take a tenth of a second.
-    fn system_waits(&mut self) -> bool {
+    /// Has the system work that it could not do yet: do its threads wait for a processor, or has it not read what was sent
+    /// to it? Called when no more messages arrive: the missing messages may be there. The call may take a tenth of a second.
+    fn system_is_behind(&mut self) -> bool {
         false
     }
     /// The wait for late messages is over; connections are still open.
@@ -365,8 +365,8 @@ impl RunDriver<'_> {
             let quiet_since_ns = totals.last_event_ns.max(waited_until_ns);
             let mut quiet =
                 is_fresh && has_closed && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
-            if quiet && !settled && self.observer.system_waits() {
-                // A system whose threads wait for a processor is silent, but has not lost anything.
+            if quiet && !settled && self.observer.system_is_behind() {
+                // A system that is behind is silent, but has not lost anything.
                 waited_until_ns = clock::monotonic_ns();
                 quiet = false;
             }

@@ -107,6 +107,10 @@ pub struct LeftAtEnd {
     /// the former); `null` where this run did not start the system, or the system has no broker.
     #[serde(default)]
     pub system_unsent_bytes: Option<u64>,
+    /// Bytes that the system's kernel had received from clients and the system had not read; `null` where this run did
+    /// not start the system, or the system has no broker.
+    #[serde(default)]
+    pub system_unread_bytes: Option<u64>,
     /// Time during the drain in which threads of the system were ready to run and had no CPU, ns; `null` where it is
     /// not known.
     #[serde(default)]

@@ -134,7 +134,12 @@ pub fn record() -> Record {
         },
         delivery: DeliveryFigures {
             messages: all_delivered(10_000),
-            at_end: LeftAtEnd { system_unsent_bytes: Some(0), system_drain_wait_ns: Some(0), ..LeftAtEnd::default() },
+            at_end: LeftAtEnd {
+                system_unsent_bytes: Some(0),
+                system_unread_bytes: Some(0),
+                system_drain_wait_ns: Some(0),
+                ..LeftAtEnd::default()
+            },
             ..DeliveryFigures::default()
         },
         latency: LatencyFigures {

@@ -347,7 +347,7 @@ impl PreparedRun {
         let ports = ports_started(&target);
         let life = Life::new(&target, &self.workload, &self.faults);
         let is_hosted = hosted.is_some();
-        let (outcome, mut done, carried, held, mut life, pressure) = thread::scope(|scope| {
+        let (outcome, mut done, carried, in_transit, mut life, pressure) = thread::scope(|scope| {
             let is_here = |fault: &Occurrence| match fault.kind.scope() {
                 Scope::Links => on_nodes.is_none(),
                 Scope::System => !is_hosted,
@@ -368,7 +368,7 @@ impl PreparedRun {
                 carried: [None, None],
                 relay_held_ns: 0,
                 ports,
-                held: None,
+                in_transit: None,
                 fault_start: conductor.begin(),
                 joined: self.driven().map(Arc::as_ref),
                 faults: FaultProgress::new(&self.workload, &self.faults),
@@ -382,8 +382,8 @@ impl PreparedRun {
             (environment.steal, environment.busy_cores) = (watch.steal, watch.busy_cores);
             // The fault injector ends when its last sender is dropped: the remaining parts of the watch are dropped
             // first.
-            let (carried, held, life) = watch.end();
-            (outcome, conductor.finish(), carried, held, life, pressure)
+            let (carried, in_transit, life) = watch.end();
+            (outcome, conductor.finish(), carried, in_transit, life, pressure)
         });
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| self.engine_failure(error))?;
@@ -415,7 +415,7 @@ impl PreparedRun {
             sampling.measured_elsewhere(finished);
         }
         let mut record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
-        recording::add_held(&mut record, held);
+        recording::add_in_transit(&mut record, in_transit);
         recording::add_contention(&mut record, pressure, plan.on_nodes);
         recording::add_end(&mut record, end);
         if let Some(reported) = &reported {

@@ -28,6 +28,7 @@ use pubmark_record::tables::Tables;
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict;
 use pubmark_systems::awake::{Awake, AwakeError, Means};
+use pubmark_systems::sockets::InTransit;
 
 use crate::command_line;
 use crate::identities;
@@ -151,6 +152,7 @@ fn delivery(
             socket_unsent_bytes: outcome.unsent_bytes,
             held_bytes: outcome.held_bytes,
             system_unsent_bytes: None,
+            system_unread_bytes: None,
             system_drain_wait_ns: drain_wait_ns,
         },
         reactions: outcome.reactions.map(|counted| ReactionCounts {
@@ -234,9 +236,11 @@ pub fn add_links(record: &mut Record, reports: &[LinkReport]) {
     record.conditions.links = Some(links);
 }
 
-/// Adds the bytes that the system's kernel still held for clients at the end of the drain.
-pub fn add_held(record: &mut Record, bytes: Option<u64>) {
-    record.delivery.at_end.system_unsent_bytes = bytes;
+/// Adds what was in transit from and to the system at the end of the drain.
+pub fn add_in_transit(record: &mut Record, in_transit: Option<InTransit>) {
+    let at_end = &mut record.delivery.at_end;
+    at_end.system_unsent_bytes = in_transit.map(|bytes| bytes.to_clients);
+    at_end.system_unread_bytes = in_transit.map(|bytes| bytes.to_system);
 }
 
 /// Adds how the system ended, if it ended.

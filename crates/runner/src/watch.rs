@@ -12,6 +12,7 @@ use pubmark_engine::run::{Observer, Phase};
 use pubmark_engine::window_latency::WindowLatency;
 use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::sampler::LiveUsage;
+use pubmark_systems::sockets::{self, InTransit};
 
 use crate::cluster::{Hosted, JoinedNodes};
 use crate::faults::FaultProgress;
@@ -41,9 +42,9 @@ pub struct Watch<'a> {
     pub carried: [Option<CarriedNow>; 2],
     /// Longest time that a relay held a byte since the window began, ns.
     pub relay_held_ns: u64,
-    /// Ports of a system that was started here, and the bytes that its kernel held for clients at the end of the drain.
+    /// Ports of a system that was started here, and what was in transit from and to it at the end of the drain.
     pub ports: BTreeSet<u16>,
-    pub held: Option<u64>,
+    pub in_transit: Option<InTransit>,
     /// Sends the start of the window to the fault injector.
     pub fault_start: Sender<u64>,
     pub joined: Option<&'a JoinedNodes>,
@@ -63,10 +64,16 @@ impl Watch<'_> {
         Some((after_us.saturating_sub(before_us) as f64 / passed_us).min(1.0))
     }
 
-    /// The observations: what links had carried at both edges with the longest hold of a relay, bytes held for clients,
+    /// The observations: what links had carried at both edges with the longest hold of a relay, bytes in transit,
     /// and the state of the system.
-    pub fn end(self) -> (CarriedAtEdges, Option<u64>, Life) {
-        ((self.carried, self.relay_held_ns), self.held, self.life)
+    pub fn end(self) -> (CarriedAtEdges, Option<InTransit>, Life) {
+        ((self.carried, self.relay_held_ns), self.in_transit, self.life)
+    }
+
+    /// `None` if this run did not start the system on this machine. The calling thread is in the system's network, also behind
+    /// links.
+    fn in_transit_now(&self) -> Option<InTransit> {
+        (!self.ports.is_empty()).then(|| sockets::in_transit(&self.ports)).flatten()
     }
 }
 
@@ -144,16 +151,14 @@ impl Observer for Watch<'_> {
         self.life.has_ended() || self.hosted.is_some_and(Hosted::has_ended)
     }
 
-    fn system_waits(&mut self) -> bool {
-        self.sampling.system_waits()
+    fn system_is_behind(&mut self) -> bool {
+        self.in_transit_now().is_some_and(|bytes| bytes.to_system > 0) || self.sampling.system_waits()
     }
 
     fn drained(&mut self) {
         self.sampling.drained();
         let held_ns = self.linked.filter(|linked| linked.relayed().is_some()).map(|linked| linked.carried().held_ns());
         self.relay_held_ns = self.relay_held_ns.max(held_ns.unwrap_or(0));
-        // This thread is in the system's network, also behind links.
-        self.held =
-            (!self.ports.is_empty()).then(|| pubmark_systems::sockets::bytes_on_their_way(&self.ports)).flatten();
+        self.in_transit = self.in_transit_now();
     }
 }

@@ -1,34 +1,48 @@
-//! Bytes of a system's TCP connections that the kernel still buffers: not acknowledged by the other end, or not read
-//! there.
+//! Bytes in a system's sockets that the kernel still buffers: not acknowledged by the other end, or not read there or here.
 
 use std::collections::BTreeSet;
 
 use procfs::FromReadSI as _;
-use procfs::net::TcpNetEntries;
+use procfs::net::{TcpNetEntries, TcpState, UdpNetEntries};
 
 /// Tables of the calling thread's network namespace: IPv4, IPv6. A kernel may lack the second.
-const TABLES: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+const TCP: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+const UDP: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
 
-/// Bytes that are in transit from a system that listens at these ports: unacknowledged at the system's ends of
-/// connections, and unread at the other ends if these are in the network namespace of the calling thread. `None` if the
-/// kernel does not report them.
-pub fn bytes_on_their_way(ports: &BTreeSet<u16>) -> Option<u64> {
-    let read = |table| TcpNetEntries::from_file(table, procfs::current_system_info()).ok();
-    let [first, second] = TABLES.map(read);
-    let entries = first?.0.into_iter().chain(second.map_or_else(Vec::new, |entries| entries.0));
-    let held = entries.map(|entry| {
-        let sent = if ports.contains(&entry.local_address.port()) { entry.tx_queue } else { 0 };
-        let unread = if ports.contains(&entry.remote_address.port()) { entry.rx_queue } else { 0 };
-        u64::from(sent) + u64::from(unread)
-    });
-    Some(held.sum())
+/// Bytes between a system and its clients that their reader has not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InTransit {
+    /// Unacknowledged at the system's ends of TCP connections, and unread at the other ends if these are in the network
+    /// namespace of the calling thread.
+    pub to_clients: u64,
+    /// Received by the kernel and not read by the system, with what the kernel adds to each datagram.
+    pub to_system: u64,
+}
+
+/// Bytes in transit of a system that listens at these ports. `None` if the kernel does not report them.
+pub fn in_transit(ports: &BTreeSet<u16>) -> Option<InTransit> {
+    let info = procfs::current_system_info();
+    let [first, second] = TCP.map(|table| TcpNetEntries::from_file(table, info).ok());
+    let mut sum = InTransit::default();
+    for entry in first?.0.into_iter().chain(second.map_or_else(Vec::new, |entries| entries.0)) {
+        let [is_own, is_peers] = [&entry.local_address, &entry.remote_address].map(|end| ports.contains(&end.port()));
+        sum.to_clients += if is_own { u64::from(entry.tx_queue) } else { 0 };
+        sum.to_clients += if is_peers { u64::from(entry.rx_queue) } else { 0 };
+        // At a listening socket the number is that of connections that are not accepted.
+        sum.to_system += if is_own && entry.state != TcpState::Listen { u64::from(entry.rx_queue) } else { 0 };
+    }
+    let [first, second] = UDP.map(|table| UdpNetEntries::from_file(table, info).ok());
+    for entry in first?.0.into_iter().chain(second.map_or_else(Vec::new, |entries| entries.0)) {
+        sum.to_system += if ports.contains(&entry.local_address.port()) { u64::from(entry.rx_queue) } else { 0 };
+    }
+    Some(sum)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
 
@@ -38,20 +52,45 @@ mod tests {
         let ports = BTreeSet::from([listener.local_addr().unwrap().port()]);
         let mut reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut writer, _) = listener.accept().unwrap();
-        assert_eq!(bytes_on_their_way(&ports), Some(0));
+        assert_eq!(in_transit(&ports), Some(InTransit::default()));
         writer.set_nonblocking(true).unwrap();
         let mut written = 0;
         while let Ok(bytes) = writer.write(&[0; 65_536]) {
             written += bytes;
         }
-        let held = bytes_on_their_way(&ports).unwrap();
+        let InTransit { to_clients, to_system } = in_transit(&ports).unwrap();
         // Bytes that have arrived and are not acknowledged yet are counted on both sides.
-        assert!((written as u64..=2 * written as u64).contains(&held), "{held} of {written}");
+        assert!((written as u64..=2 * written as u64).contains(&to_clients), "{to_clients} of {written}");
+        assert_eq!(to_system, 0);
         let mut rest = vec![0; written];
         reader.read_exact(&mut rest).unwrap();
+        wait_for(&ports, InTransit::default());
+    }
+
+    #[test]
+    fn what_a_system_has_not_read_is_in_transit_to_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let ports = BTreeSet::from([listener.local_addr().unwrap().port(), server.local_addr().unwrap().port()]);
+        // One connection is not accepted.
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut accepted, _) = listener.accept().unwrap();
+        let _waiting = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(&[0; 1_000]).unwrap();
+        wait_for(&ports, InTransit { to_clients: 0, to_system: 1_000 });
+        accepted.read_exact(&mut [0; 1_000]).unwrap();
+        wait_for(&ports, InTransit::default());
+
+        server.send_to(&[0; 100], server.local_addr().unwrap()).unwrap();
+        assert!(in_transit(&ports).unwrap().to_system >= 100);
+        server.recv(&mut [0; 100]).unwrap();
+        wait_for(&ports, InTransit::default());
+    }
+
+    fn wait_for(ports: &BTreeSet<u16>, expected: InTransit) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while bytes_on_their_way(&ports) != Some(0) {
-            assert!(std::time::Instant::now() < deadline, "{:?} are held", bytes_on_their_way(&ports));
+        while in_transit(ports) != Some(expected) {
+            assert!(std::time::Instant::now() < deadline, "{:?}", in_transit(ports));
             std::thread::yield_now();
         }
     }

@@ -16,6 +16,7 @@ use pubmark_protocol::traffic::{self, Traffic};
 use pubmark_protocol::wheel::Wheel;
 use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
 
+use super::message_ids::MessageIds;
 use super::recent::{RESPONDER_IDS, RecentIds};
 use crate::unread::UnreadTime;
 
@@ -43,7 +44,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A number for a time or an identifier to begin with; nothing that is measured depends on it.
+    /// A number for a time; nothing that is measured depends on it.
     pub(super) fn random(&mut self) -> u64 {
         self.drawn += 1;
         mix(self.drawn ^ u64::from(self.config.run) << 32)
@@ -118,7 +119,7 @@ pub struct Link {
     pub(super) traffic: Traffic,
     /// Of its packets, bytes.
     ip_header: u64,
-    next_message_id: u16,
+    message_ids: MessageIds,
 }
 
 impl Link {
@@ -146,7 +147,7 @@ impl Link {
             traffic: Traffic::default(),
             ip_header: traffic::IPV4,
             recent: if targets { RecentIds::with_capacity(RESPONDER_IDS) } else { RecentIds::new() },
-            next_message_id: 0,
+            message_ids: MessageIds::default(),
         }
     }
 
@@ -168,10 +169,9 @@ impl Link {
             socket.enlarge_receive_buffer(RECEIVE_BUFFER_BYTES).map_err(unreachable)?;
         }
         shared.reactor.add(socket.as_fd(), self.key()).map_err(unreachable)?;
+        self.begin_message_ids(&socket, shared).map_err(unreachable)?;
         self.socket = Some(socket);
         self.phase = Phase::Opening;
-        // RFC 7252 §4.4: the first one is best random.
-        self.next_message_id = shared.random() as u16;
         Ok(())
     }
 
@@ -184,13 +184,21 @@ impl Link {
         let socket = shared.sockets.listen_datagrams(address).map_err(failed)?;
         socket.enlarge_receive_buffer(RECEIVE_BUFFER_BYTES).map_err(failed)?;
         shared.reactor.add(socket.as_fd(), self.key()).map_err(failed)?;
+        self.begin_message_ids(&socket, shared).map_err(failed)?;
         self.socket = Some(socket);
         self.phase = Phase::Open;
         Ok(())
     }
 
+    fn begin_message_ids(&mut self, socket: &DatagramSocket, shared: &Shared) -> std::io::Result<()> {
+        let port = socket.local_address()?.port();
+        self.message_ids = MessageIds::begin(port, clock::monotonic_ns(), shared.times.exchange_lifetime_ns());
+        Ok(())
+    }
+
     /// The socket is gone.
     pub(super) fn close(&mut self) {
+        self.message_ids = MessageIds::default();
         self.socket = None;
         self.phase = Phase::Closed;
         self.generation = self.generation.wrapping_add(1);
@@ -203,11 +211,9 @@ impl Link {
         self.traffic.received.add(traffic::of_datagram(datagram.len(), self.ip_header));
     }
 
-    /// An identifier for a message. They come round after 65,536, which at more than 265 messages a second is sooner than
-    /// RFC 7252 §4.4 wants.
+    /// An identifier for a message.
     pub(super) fn message_id(&mut self) -> u16 {
-        self.next_message_id = self.next_message_id.wrapping_add(1);
-        self.next_message_id
+        self.message_ids.draw()
     }
 
     /// Sends a datagram; false if the socket is full, which the reactor ends.

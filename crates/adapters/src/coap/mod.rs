@@ -9,6 +9,7 @@ mod clients;
 mod fetch;
 mod in_flight;
 mod link;
+mod message_ids;
 mod observing;
 mod publishing;
 mod receiving;

@@ -158,6 +158,38 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
     assert_eq!(check(&record, "V19"), expected, "{found:?}");
 }
 
+/// Bytes that a process has read so far.
+fn read_bytes(pid: u32) -> u64 {
+    let counts = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+    counts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn messages_that_a_stopped_broker_has_not_read_are_late_and_not_lost() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    place.write("busy.yaml", WORKLOAD);
+    // Longer than the silence that otherwise ends a drain.
+    let run = place.start(&[&RUN[..], &["--drain", "5s"]].concat());
+    wait_for("a broker with all connections", LIMIT, || broker_of(&place).is_some_and(|pid| descriptors(pid) > 15));
+    let broker = broker_of(&place).unwrap();
+    let before = read_bytes(broker);
+    wait_for("a broker that reads messages", LIMIT, || read_bytes(broker) > before + 20_000);
+    call("kill", &["-STOP", &broker.to_string()]);
+    wait_for("a broker with SIGTERM", LIMIT, || is_told_to_end(broker));
+    call("kill", &["-CONT", &broker.to_string()]);
+    let called = run.wait();
+    assert_eq!(called.code(), 0, "{called:?}");
+    let record = place.only_record();
+    assert_closed(&record);
+    assert_count!(count(&record, "lost") > 0, "{}", record["delivery"]);
+    assert!(record["delivery"]["at_end"]["system_unread_bytes"].as_u64() > Some(0), "{}", record["delivery"]);
+    assert_eq!(check(&record, "V19"), "suspect", "{}", record["delivery"]);
+    assert!(record["settings"]["drain_s"].as_f64() > Some(4.0), "{}", record["settings"]["drain_s"]);
+}
+
 #[test]
 fn the_drain_does_not_end_for_the_silence_of_a_broker_that_cannot_run() {
     if !mosquitto::is_installed() {

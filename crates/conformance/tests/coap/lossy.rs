@@ -32,20 +32,20 @@ impl Timing for FastTiming {
 }
 
 /// A broker in a thread.
-struct Running {
-    address: std::net::SocketAddr,
+pub struct Running {
+    pub address: std::net::SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<CoapStatistics>>,
 }
 
 impl Running {
-    fn start() -> Running {
+    pub fn start(times: Times) -> Running {
         let listen = "127.0.0.1:0".parse().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let (tell, grants) = std::sync::mpsc::channel();
         let thread = Some(std::thread::spawn(move || {
-            let mut broker = CoapBroker::bind(CoapSettings { times: QUICK, ..CoapSettings::new(listen) }).unwrap();
+            let mut broker = CoapBroker::bind(CoapSettings { times, ..CoapSettings::new(listen) }).unwrap();
             tell.send(broker.local_address().unwrap()).unwrap();
             broker.run(&seen).unwrap();
             broker.statistics()
@@ -53,7 +53,7 @@ impl Running {
         Running { address: grants.recv().unwrap(), stop, thread }
     }
 
-    fn end(mut self) -> CoapStatistics {
+    pub fn end(mut self) -> CoapStatistics {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()
     }
@@ -65,7 +65,7 @@ fn open(relay: &Relay) -> Peer<CoapClients<FastTiming>> {
 
 /// Sends messages of these sizes as fast as the window allows.
 fn exchange(conditions: NetworkConditions, sizes: &[u32]) -> (Peer<CoapClients<FastTiming>>, CoapStatistics) {
-    let broker = Running::start();
+    let broker = Running::start(QUICK);
     let relay = Relay::start(broker.address, conditions, 7);
     let mut peer = open(&relay);
     let receiver = peer.join(subscriber("lossy-in", "lossy/+", Qos::AtLeastOnce));
@@ -129,7 +129,7 @@ fn datagrams_that_come_twice_or_late_are_not_delivered_twice() {
 
 #[test]
 fn at_best_effort_nothing_is_repeated() {
-    let broker = Running::start();
+    let broker = Running::start(QUICK);
     let relay = Relay::start(broker.address, NetworkConditions { lost: 0.1, ..NetworkConditions::default() }, 11);
     let mut peer = open(&relay);
     let receiver = peer.join(subscriber("once-in", "once", Qos::BestEffort));

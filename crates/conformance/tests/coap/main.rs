@@ -10,5 +10,6 @@ mod notified;
 mod published;
 mod relay;
 mod requests;
+mod reused_ports;
 mod script;
 mod suite;

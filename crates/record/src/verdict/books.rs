@@ -121,7 +121,6 @@ pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
 pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     let lost = input.delivery.lost;
     let at_end = input.at_end;
-    let (ours, systems, held) = (at_end.socket_unsent_bytes, at_end.system_unsent_bytes, at_end.held_bytes);
     if lost == 0 {
         return Some(Finding::valid("nothing was missing when the drain was over".to_string()));
     }
@@ -140,21 +139,27 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
         )
         .of(Measure::suspect_above(waited_s / drain_s, DRAIN_WAIT, CheckUnit::Share)));
     }
-    let under_way = Measure::suspect_above((ours + systems.unwrap_or(0) + held) as f64, 0.0, CheckUnit::Bytes);
-    if ours == 0 && systems.unwrap_or(0) == 0 && held == 0 {
-        let whose = if systems.is_some() { "no socket held bytes" } else { "our sockets held no bytes" };
-        return Some(Finding::valid(format!("{missing}, and {whose}")).of(under_way));
+    let places = [
+        ("in our sockets", Some(at_end.socket_unsent_bytes)),
+        ("in the system's", at_end.system_unsent_bytes),
+        ("that the system has not read", at_end.system_unread_bytes),
+        ("in messages that subscribers process", Some(at_end.held_bytes)),
+    ];
+    let bytes = places.iter().filter_map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
+    let in_transit = Measure::suspect_above(bytes as f64, 0.0, CheckUnit::Bytes);
+    if bytes == 0 {
+        let is_known = at_end.system_unsent_bytes.is_some();
+        let whose = if is_known { "no socket held bytes" } else { "our sockets held no bytes" };
+        return Some(Finding::valid(format!("{missing}, and {whose}")).of(in_transit));
     }
-    let places =
-        [("our sockets", Some(ours)), ("the system's", systems), ("messages that subscribers process", Some(held))];
     let places = places.iter().filter_map(|(place, bytes)| Some((place, (*bytes).filter(|bytes| *bytes > 0)?)));
-    let places: Vec<String> = places.map(|(place, bytes)| format!("{} B in {place}", count(bytes))).collect();
+    let places: Vec<String> = places.map(|(place, bytes)| format!("{} B {place}", count(bytes))).collect();
     Some(
         Finding::new(
             VerdictStatus::Suspect,
             format!("{missing} with bytes still on their way ({}): some are late, not lost", places.join(", ")),
             "wait longer with `--drain`, or lower the rate",
         )
-        .of(under_way),
+        .of(in_transit),
     )
 }

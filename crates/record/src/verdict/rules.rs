@@ -236,8 +236,8 @@ pub const RULES: &[Rule] = &[
         code: "V19",
         name: "lost, not late",
         meaning: "A message that has not arrived at the end of the drain is counted as lost. If bytes are still in transit at \
-                  that time, in the sockets of pubmark or of the system, TCP is retransmitting them, and some of those messages \
-                  are late, not lost: suspect. The same applies to messages that a subscriber is still processing \
+                  that time, in the sockets of pubmark or of the system, TCP is retransmitting them or their receiver has not \
+                  read them, and some of those messages are late, not lost: suspect. The same applies to messages that a subscriber is still processing \
                   (`processing`), and to a system whose threads waited for a CPU for more than a quarter of the drain: silence \
                   does not end the drain while they wait. The sockets of a system that this run did not start cannot be \
                   examined.",

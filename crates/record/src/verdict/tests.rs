@@ -206,7 +206,7 @@ fn real_time_needs_room_on_few_cores_only() {
 #[test]
 fn each_fault_is_found_by_its_own_rule() {
     type Change = fn(&mut Record);
-    let faults: [(&str, VerdictStatus, Change); 19] = [
+    let faults: [(&str, VerdictStatus, Change); 20] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
             record.delivery.messages.offered += 3;
@@ -230,6 +230,10 @@ fn each_fault_is_found_by_its_own_rule() {
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
             record.delivery.at_end.system_unsent_bytes = Some(1);
+        }),
+        ("V19", VerdictStatus::Suspect, |record| {
+            lose_one(record);
+            record.delivery.at_end.system_unread_bytes = Some(1);
         }),
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
@@ -301,7 +305,8 @@ fn messages_may_count_as_lost_when_none_is_in_flight() {
     for unknown in [Some(0), None] {
         let verdict = verdict_of(|record| {
             lose_one(record);
-            record.delivery.at_end.system_unsent_bytes = unknown;
+            (record.delivery.at_end.system_unsent_bytes, record.delivery.at_end.system_unread_bytes) =
+                (unknown, unknown);
         });
         assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
     }

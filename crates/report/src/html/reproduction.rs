@@ -98,14 +98,16 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
             ),
         ),
         ("bytes left in our sockets", count(record.delivery.at_end.socket_unsent_bytes)),
-        (
-            "bytes left in the system's sockets",
-            record.delivery.at_end.system_unsent_bytes.map_or_else(|| MISSING.to_string(), count),
-        ),
+        ("bytes left in the system's sockets", known_count(record.delivery.at_end.system_unsent_bytes)),
+        ("bytes that the system had not read", known_count(record.delivery.at_end.system_unread_bytes)),
     ];
     rows.extend(system_facts(&record.system).into_iter().map(|fact| (fact.name, fact.text)));
     rows.extend(machine(&record.environment));
     rows
+}
+
+fn known_count(value: Option<u64>) -> String {
+    value.map_or_else(|| MISSING.to_string(), count)
 }
 
 /// The machine and its state, as rows of a table.
