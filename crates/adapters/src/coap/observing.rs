@@ -44,6 +44,8 @@ pub(super) struct Observation {
 /// All subscriptions of a session, in its order.
 pub(super) struct Observing {
     pub(super) observations: Box<[Observation]>,
+    /// Part of the tokens of this session's subscriptions.
+    salt: u16,
     pub(super) fetch_count: u16,
 }
 
@@ -54,23 +56,25 @@ impl Observing {
         let observes = options.reply_topic.is_none() && options.replies_at.is_none();
         let new = |_: &_| Observation { state: State::None, is_lower: false, fetch: None };
         let observed = config.subscriptions.iter().filter(|_| observes);
-        Observing { observations: observed.map(new).collect(), fetch_count: 0 }
+        Observing { observations: observed.map(new).collect(), salt: 0, fetch_count: 0 }
     }
 
     /// Is this subscription there?
-    pub(super) fn has(&self, index: u16) -> bool {
-        let known = self.observations.get(usize::from(index));
+    pub(super) fn has(&self, index: u16, salt: u16) -> bool {
+        let known = self.observations.get(usize::from(index)).filter(|_| salt == self.salt);
         known.is_some_and(|observation| !matches!(observation.state, State::None))
     }
 
     /// Requests all subscriptions.
     pub(super) fn register_all(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        // No session that had the port within EXCHANGE_LIFETIME has the same one, as with identifiers.
+        self.salt = link.message_id();
         for index in 0..self.observations.len() {
             let message_id = link.message_id();
             let exchange = shared.exchange(pubmark_protocol::clock::monotonic_ns());
             let state = State::Requested { message_id, exchange };
             self.observations[index] = Observation { state, is_lower: false, fetch: None };
-            register(link, shared, index, message_id, REGISTER, kind_of(link, index))?;
+            register(link, shared, (index, self.salt), message_id, REGISTER, kind_of(link, index))?;
             link.wake_by(shared, exchange.due_ns());
         }
         Ok(())
@@ -81,7 +85,7 @@ impl Observing {
         for (index, observation) in self.observations.iter().enumerate() {
             if matches!(observation.state, State::Observed { .. }) {
                 let message_id = link.message_id();
-                register(link, shared, index, message_id, DEREGISTER, Kind::NonConfirmable)?;
+                register(link, shared, (index, self.salt), message_id, DEREGISTER, Kind::NonConfirmable)?;
             }
         }
         Ok(())
@@ -92,11 +96,14 @@ impl Observing {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        index: u16,
+        (index, salt): (u16, u16),
         message: &Message<'_>,
         delivery: Delivery<'_>,
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
+        if salt != self.salt {
+            return Ok(false);
+        }
         let Some(observation) = self.observations.get_mut(usize::from(index)) else { return Ok(false) };
         let sequence = message.options.get(number::OBSERVE).and_then(uint).filter(|_| message.code == Code::CONTENT);
         match (observation.state, sequence) {
@@ -208,7 +215,7 @@ impl Observing {
                         if kind_of(link, index) == Kind::NonConfirmable {
                             *message_id = link.message_id();
                         }
-                        register(link, shared, index, *message_id, REGISTER, kind_of(link, index))?;
+                        register(link, shared, (index, self.salt), *message_id, REGISTER, kind_of(link, index))?;
                     }
                     Step::GiveUp => {
                         observation.state = State::None;
@@ -275,12 +282,12 @@ fn kind_of(link: &Link, index: usize) -> Kind {
 fn register(
     link: &mut Link,
     shared: &mut Shared,
-    index: usize,
+    (index, salt): (usize, u16),
     message_id: u16,
     observe: u32,
     kind: Kind,
 ) -> Result<(), Cause> {
-    let token = Request::Observe { index: index as u16 }.token();
+    let token = Request::Observe { index: index as u16, salt }.token();
     link.ask(shared, (kind, Code::GET), message_id, token.as_bytes(), |writer, config| {
         writer.uint(number::OBSERVE, observe);
         encode_path(writer, &config.subscriptions[index].filter);

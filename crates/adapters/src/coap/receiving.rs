@@ -187,7 +187,7 @@ impl Session {
             return requesting.knows(&self.link, message.token);
         }
         Request::of(message.token).is_some_and(|request| match request {
-            Request::Observe { index } => self.observing.has(index),
+            Request::Observe { index, salt } => self.observing.has(index, salt),
             Request::Fetch { index, salt } => self.observing.fetches(index, salt),
             Request::Publish { place, salt } => self.publishing.awaits(place, salt),
             Request::Transfer { salt } => self.publishing.transfers(salt),
@@ -223,7 +223,9 @@ impl Session {
             return requesting.on_response(link, shared, message, delivery, sink);
         }
         match Request::of(message.token) {
-            Some(Request::Observe { index }) => observing.on_notification(link, shared, index, message, delivery, sink),
+            Some(Request::Observe { index, salt }) => {
+                observing.on_notification(link, shared, (index, salt), message, delivery, sink)
+            }
             Some(Request::Fetch { index, salt }) => {
                 observing.on_block(link, shared, (index, salt), message, delivery, sink)
             }

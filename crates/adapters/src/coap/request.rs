@@ -17,6 +17,7 @@ const PUBLISH: u8 = 2;
 const TRANSFER: u8 = 3;
 const OBSERVE: u8 = 4;
 const FETCH: u8 = 5;
+const OBSERVE_WIDE: u8 = 6;
 
 /// A request that pubmark sent, as its token names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub enum Request {
     Observe {
         /// Index in the session's subscriptions.
         index: u16,
+        /// Distinguishes the session from one that had its port before: a server may still notify that one.
+        salt: u16,
     },
     /// The rest of a notification.
     Fetch {
@@ -100,9 +103,15 @@ impl Request {
                 token.push(&kind(TRANSFER, 0));
                 token.push(&salt.to_be_bytes());
             }
-            Request::Observe { index } => {
-                token.push(&kind(OBSERVE, 0));
-                token.push(&index.to_be_bytes());
+            Request::Observe { index, salt } => {
+                match u8::try_from(index) {
+                    Ok(narrow) if narrow <= LOWER => token.push(&kind(OBSERVE, narrow)),
+                    _ => {
+                        token.push(&kind(OBSERVE_WIDE, 0));
+                        token.push(&index.to_be_bytes());
+                    }
+                }
+                token.push(&salt.to_be_bytes());
             }
             Request::Fetch { index, salt } => {
                 token.push(&kind(FETCH, 0));
@@ -126,7 +135,10 @@ impl Request {
                 Some(Request::Publish { place: u16::from_be_bytes([lower, *low]), salt: pair(salt)? })
             }
             (TRANSFER, salt) => Some(Request::Transfer { salt: pair(salt)? }),
-            (OBSERVE, index) => Some(Request::Observe { index: pair(index)? }),
+            (OBSERVE, salt) => Some(Request::Observe { index: lower.into(), salt: pair(salt)? }),
+            (OBSERVE_WIDE, [high, low, salt @ ..]) => {
+                Some(Request::Observe { index: u16::from_be_bytes([*high, *low]), salt: pair(salt)? })
+            }
             (FETCH, [high, low, salt @ ..]) => {
                 Some(Request::Fetch { index: u16::from_be_bytes([*high, *low]), salt: pair(salt)? })
             }
@@ -157,7 +169,9 @@ mod tests {
             Request::Publish { place: 0, salt: 0 },
             Request::Publish { place: MOST_IN_FLIGHT - 1, salt: 65_535 },
             Request::Transfer { salt: 300 },
-            Request::Observe { index: 65_535 },
+            Request::Observe { index: 31, salt: 0 },
+            Request::Observe { index: 32, salt: 65_535 },
+            Request::Observe { index: 65_535, salt: 9 },
             Request::Fetch { index: 258, salt: 7 },
         ];
         for request in once.chain(others) {

@@ -59,6 +59,14 @@ impl CoapBroker {
         self.peers.get(peer)?.observers.iter().find(is_it).copied()
     }
 
+    /// The client's observer of another filter with this token.
+    fn observer_with(&self, peer: Key, token: Token, filter: &str) -> Option<Key> {
+        let is_it = |key: &&Key| {
+            self.observers.get(**key).is_some_and(|observer| observer.token == token && *observer.filter != *filter)
+        };
+        self.peers.get(peer)?.observers.iter().find(is_it).copied()
+    }
+
     fn register(&mut self, request: Request<'_>, filter: &str) {
         let wild = filter.split('/').rev().skip(1).any(|level| level == "#");
         if wild || is_too_deep(filter) {
@@ -66,6 +74,10 @@ impl CoapBroker {
         }
         let token = Token::new(request.message.token);
         let confirmable = request.message.kind == Kind::Confirmable;
+        // A client that uses a token again replaces what it observed with it (RFC 7641 §4.1).
+        if let Some(replaced) = self.observer_with(request.peer, token, filter) {
+            self.remove_observer(replaced);
+        }
         let key = match self.observer_of(request.peer, filter) {
             Some(key) => key,
             None => {

@@ -60,6 +60,21 @@ fn the_next_notification_waits_for_the_acknowledgement_and_comes_in_order() {
 }
 
 #[test]
+fn a_token_that_is_used_again_replaces_what_was_observed_with_it() {
+    let running = Running::start(|_| {});
+    let (mut says, mut hears) = (Client::of(&running), Client::of(&running));
+    hears.observe("a");
+    hears.observe("b");
+    says.put("a", b"x");
+    says.put("b", b"y");
+    let heard = hears.hear();
+    assert_eq!(heard.message().payload, b"y");
+    acknowledge(&hears, &heard);
+    hears.hears_nothing();
+    assert_eq!(running.end().notified, 1);
+}
+
+#[test]
 fn who_rejects_a_notification_observes_no_longer() {
     let running = Running::start(|_| {});
     let (mut says, mut hears) = (Client::of(&running), Client::of(&running));
