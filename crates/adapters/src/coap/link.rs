@@ -97,6 +97,8 @@ pub struct Link {
     pub(super) id: SessionId,
     pub(super) config: SessionConfig,
     pub(super) phase: Phase,
+    /// Before the socket: fields are dropped in this order.
+    message_ids: MessageIds,
     pub(super) socket: Option<DatagramSocket>,
     /// Counts sockets, so that an event of an earlier one is recognised.
     pub(super) generation: u32,
@@ -119,7 +121,6 @@ pub struct Link {
     pub(super) traffic: Traffic,
     /// Of its packets, bytes.
     ip_header: u64,
-    message_ids: MessageIds,
 }
 
 impl Link {

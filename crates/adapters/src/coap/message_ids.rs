@@ -22,7 +22,7 @@ pub struct MessageIds {
 impl MessageIds {
     /// Those of a session that gets a port at `now_ns` of `CLOCK_MONOTONIC`.
     pub fn begin(port: u16, now_ns: u64, exchange_lifetime_ns: u64) -> MessageIds {
-        // Rounded down, the clock comes round a little early: the end of a lifetime.
+        // 65,536 of them in each lifetime.
         let by_clock = u128::from(now_ns) * (1 << 16) / u128::from(exchange_lifetime_ns.max(1));
         MessageIds { port, next: UNUSED[usize::from(port)].load(Ordering::Relaxed).max(by_clock as u64) }
     }
