@@ -47,9 +47,11 @@ impl Selection {
 
 /// Limits an axis to some values. An experiment without the axis does not change; one with none of the values is removed.
 fn narrowed(experiments: Vec<Experiment>, axis: &str, values: &str) -> Result<Vec<Experiment>, RunError> {
-    let mut left = vec![];
-    let mut with_value = 0;
-    let (mut axes, mut known): (Vec<String>, Vec<String>) = (vec![], vec![]);
+    if let Some(error) = unknown_value(&experiments, axis, values) {
+        return Err(error);
+    }
+    let (mut left, mut with_value) = (vec![], 0);
+    let mut axes: Vec<String> = vec![];
     for experiment in experiments {
         match with_values(&experiment, axis, values) {
             Ok(narrower) => {
@@ -60,24 +62,38 @@ fn narrowed(experiments: Vec<Experiment>, axis: &str, values: &str) -> Result<Ve
                 axes.extend(found);
                 left.push(experiment);
             }
-            Err(OnlyError::NoValue { values: found, .. }) => known.extend(found),
+            Err(OnlyError::NoValue { .. }) => {}
         }
     }
-    match with_value {
-        0 if known.is_empty() => {
-            axes.sort();
-            axes.dedup();
-            Err(RunError::input(format!("`--only`: no experiment has the axis `{axis}`"))
-                .hint(suggestion::choices(axis, axes.iter().map(String::as_str))))
-        }
-        0 => {
-            known.sort();
-            known.dedup();
-            Err(RunError::input(format!("`--only`: no experiment has `{values}` on the axis `{axis}`"))
-                .hint(suggestion::choices(values, known.iter().map(String::as_str))))
-        }
-        _ => Ok(left),
+    if with_value > 0 {
+        return Ok(left);
     }
+    axes.sort();
+    axes.dedup();
+    Err(RunError::input(format!("`--only`: no experiment has the axis `{axis}`"))
+        .hint(suggestion::choices(axis, axes.iter().map(String::as_str))))
+}
+
+/// The error for one of the comma-separated values that is in no experiment with this axis, if there is one.
+fn unknown_value(experiments: &[Experiment], axis: &str, values: &str) -> Option<RunError> {
+    let limited = |value: &str| -> Vec<Result<Experiment, OnlyError>> {
+        experiments.iter().map(|experiment| experiment.clone().only(axis, value)).collect()
+    };
+    // A value may contain a comma itself.
+    let is_known = |value: &str| limited(value).iter().any(Result::is_ok);
+    let wrong = Some(values).filter(|values| !is_known(values))?.split(',').find(|value| !is_known(value))?;
+    let mut known: Vec<String> = vec![];
+    for found in limited(wrong) {
+        if let Err(OnlyError::NoValue { values, .. }) = found {
+            known.extend(values);
+        }
+    }
+    known.sort();
+    known.dedup();
+    let choices = suggestion::choices(wrong, known.iter().map(String::as_str));
+    let error = RunError::input(format!("`--only`: no experiment has `{wrong}` on the axis `{axis}`")).hint(choices);
+    // Without known values, no experiment has the axis.
+    (!known.is_empty()).then_some(error)
 }
 
 /// The experiment, limited to those of the comma-separated values that it has; `NoValue` if it has none of them.
@@ -137,6 +153,8 @@ mod tests {
         assert!(wrong.hint.as_deref().is_some_and(|hint| hint.contains("combench-loss")), "{wrong:?}");
         let wrong = of(&[], &[("payloads", "1KB")]).unwrap_err();
         assert!(wrong.hint.as_deref().is_some_and(|hint| hint.contains("payload")), "{wrong:?}");
+        let wrong = of(&["combench-efficiency-qos"], &[("qos", "0,7")]).unwrap_err();
+        assert!(wrong.chain[0].contains("`7`"), "{wrong:?}");
         let wrong = of(&[], &[("payload", "10001B")]).unwrap_err();
         assert!(wrong.to_string().contains("10001B"), "{wrong}");
     }

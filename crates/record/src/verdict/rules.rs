@@ -237,10 +237,10 @@ pub const RULES: &[Rule] = &[
         name: "lost, not late",
         meaning: "A message that has not arrived at the end of the drain is counted as lost. If bytes are still in transit at \
                   that time, in the sockets of pubmark or of the system, TCP is retransmitting them or their receiver has not \
-                  read them, and some of those messages are late, not lost: suspect. The same applies to messages that a subscriber is still processing \
-                  (`processing`), and to a system whose threads waited for a CPU for more than a quarter of the drain: silence \
-                  does not end the drain while they wait. The sockets of a system that this run did not start cannot be \
-                  examined.",
+                  read them, and some of those messages are late, not lost: suspect. The same applies to messages that a \
+                  subscriber is still processing (`processing`), and to a system whose threads waited for a CPU for more than a \
+                  quarter of the drain: silence does not end the drain while they wait, nor while the system has not read what \
+                  was sent to it. The sockets of a system that this run did not start cannot be examined.",
         remedy: "Give late messages more time with `--drain`, or lower the rate.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
