@@ -98,23 +98,13 @@ fn unknown_value(experiments: &[Experiment], axis: &str, values: &str) -> Option
 
 /// The experiment, limited to those of the comma-separated values that it has; `NoValue` if it has none of them.
 fn with_values(experiment: &Experiment, axis: &str, values: &str) -> Result<Experiment, OnlyError> {
-    // A value may contain a comma itself.
-    let mut missing = match experiment.clone().only(axis, values) {
-        Err(error @ OnlyError::NoValue { .. }) => Some(error),
-        found => return found,
-    };
-    let mut present = vec![];
-    for value in values.split(',') {
-        match experiment.clone().only(axis, value) {
-            Ok(_) => present.push(value),
-            Err(error @ OnlyError::NoAxis { .. }) => return Err(error),
-            Err(error) => missing = Some(error),
-        }
+    let found = experiment.clone().only(axis, values);
+    if !matches!(found, Err(OnlyError::NoValue { .. })) {
+        return found;
     }
-    match (present.is_empty(), missing) {
-        (true, Some(error)) => Err(error),
-        _ => experiment.clone().only(axis, &present.join(",")),
-    }
+    let has = |value: &&str| experiment.clone().only(axis, value).is_ok();
+    let present: Vec<&str> = values.split(',').filter(has).collect();
+    if present.is_empty() { found } else { experiment.clone().only(axis, &present.join(",")) }
 }
 
 #[cfg(test)]

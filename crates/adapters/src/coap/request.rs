@@ -74,6 +74,17 @@ impl RequestToken {
         self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
         self.length += bytes.len();
     }
+
+    /// The kind and an index: in one byte if the index fits beside the narrow kind, behind the wide one otherwise.
+    fn push_index(&mut self, (narrow, wide): (u8, u8), index: u16) {
+        match u8::try_from(index) {
+            Ok(index) if index <= LOWER => self.push(&[narrow << KIND_SHIFT | index]),
+            _ => {
+                self.push(&[wide << KIND_SHIFT]);
+                self.push(&index.to_be_bytes());
+            }
+        }
+    }
 }
 
 impl Request {
@@ -83,13 +94,7 @@ impl Request {
         let kind = |kind: u8, lower: u8| [kind << KIND_SHIFT | lower];
         match self {
             Request::Once { publication, sequence } => {
-                match u8::try_from(publication) {
-                    Ok(narrow) if narrow <= LOWER => token.push(&kind(ONCE, narrow)),
-                    _ => {
-                        token.push(&kind(ONCE_WIDE, 0));
-                        token.push(&publication.to_be_bytes());
-                    }
-                }
+                token.push_index((ONCE, ONCE_WIDE), publication);
                 // As few bytes as the number takes, at least one.
                 token.push(&sequence.to_be_bytes()[(sequence.leading_zeros() as usize / 8).min(3)..]);
             }
@@ -104,13 +109,7 @@ impl Request {
                 token.push(&salt.to_be_bytes());
             }
             Request::Observe { index, salt } => {
-                match u8::try_from(index) {
-                    Ok(narrow) if narrow <= LOWER => token.push(&kind(OBSERVE, narrow)),
-                    _ => {
-                        token.push(&kind(OBSERVE_WIDE, 0));
-                        token.push(&index.to_be_bytes());
-                    }
-                }
+                token.push_index((OBSERVE, OBSERVE_WIDE), index);
                 token.push(&salt.to_be_bytes());
             }
             Request::Fetch { index, salt } => {
