@@ -12,6 +12,8 @@ use crate::clock;
 /// How long a sampled offset between the clocks is used.
 const OFFSET_AGE_NS: u64 = 100_000_000;
 const OFFSET_TRIES: usize = 3;
+/// Largest error of a sample: the readings around it are a few hundred ns apart.
+const OFFSET_ERROR_NS: u64 = 20_000;
 /// Buffer space for one `scm_timestamping` (three `timespec`) and its header.
 const CONTROL_BYTES: usize = 128;
 
@@ -120,6 +122,17 @@ impl WallOffset {
             self.sample();
             self.sampled_at_ns = Some(now_ns);
         }
+        let stamp_ns = self.converted(stamp_realtime_ns);
+        if stamp_ns <= now_ns.saturating_add(OFFSET_ERROR_NS) {
+            return stamp_ns;
+        }
+        // No stamp is of the future: the wall clock was set forward since the sample. With the new offset, stamps from
+        // before that come out too early, which makes the lateness that is derived from them longer, never shorter.
+        self.sample();
+        self.converted(stamp_realtime_ns)
+    }
+
+    fn converted(&self, stamp_realtime_ns: u64) -> u64 {
         u64::try_from(i128::from(stamp_realtime_ns) - self.offset_ns).unwrap_or(0)
     }
 
@@ -183,5 +196,16 @@ mod tests {
         let wall = clock::realtime_ns();
         let moved = offset.to_monotonic_ns(wall, now + OFFSET_AGE_NS + 1);
         assert!(moved.abs_diff(clock::monotonic_ns()) < 1_000_000_000);
+    }
+
+    #[test]
+    fn an_offset_is_sampled_again_when_the_wall_clock_was_set_forward() {
+        let mut offset = WallOffset::default();
+        offset.sample();
+        let (now, wall) = (clock::monotonic_ns(), clock::realtime_ns());
+        // Sampled just now, and a second too small since.
+        offset = WallOffset { offset_ns: offset.offset_ns - 1_000_000_000, sampled_at_ns: Some(now) };
+        let stamp = offset.to_monotonic_ns(wall - 40_000_000, now);
+        assert!(stamp.abs_diff(now - 40_000_000) < 10_000_000, "{stamp} of {now}");
     }
 }

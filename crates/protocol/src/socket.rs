@@ -269,9 +269,18 @@ impl TcpSocket {
 
     /// Bytes that the kernel has and the peer has not acknowledged (SIOCOUTQ); 0 if the kernel does not report them.
     pub fn unsent_bytes(&self) -> u64 {
+        self.queued_bytes(libc::TIOCOUTQ)
+    }
+
+    /// Bytes that the kernel has received and nobody has read (SIOCINQ); 0 if the kernel does not report them.
+    pub fn unread_bytes(&self) -> u64 {
+        self.queued_bytes(libc::FIONREAD)
+    }
+
+    fn queued_bytes(&self, queue: libc::Ioctl) -> u64 {
         let mut bytes: c_int = 0;
-        // SAFETY: TIOCOUTQ (SIOCOUTQ for sockets) writes one c_int.
-        let result = unsafe { libc::ioctl(self.stream.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+        // SAFETY: TIOCOUTQ and FIONREAD (SIOCOUTQ and SIOCINQ for sockets) write one c_int.
+        let result = unsafe { libc::ioctl(self.stream.as_raw_fd(), queue, &mut bytes) };
         if result < 0 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
     }
 }

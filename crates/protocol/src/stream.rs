@@ -1,8 +1,9 @@
 //! A non-blocking connection, plain or encrypted, with or without a WebSocket: bytes in with their times, an [`Outbox`] out.
 //!
-//! TLS and WebSocket are driven by hand over the same socket. One record or frame (16 KiB at most) is handed to them at a time
-//! and counts as written when they have no bytes left to write, so a message is *written* when the kernel has all of the
-//! records and frames that carry it, and one that was cut short carries nothing for the server.
+//! TLS and WebSocket are driven by hand over the same socket. One record or frame (16 KiB at most) is handed to them at a time.
+//! A message is *written* when the server may be able to read all of it: when the kernel has the whole TLS record with its last
+//! byte, as one that was cut short carries nothing for the server; without TLS when the kernel has its last byte, as a frame
+//! may be read as it arrives.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -75,12 +76,14 @@ pub struct Stream {
     socket: TcpSocket,
     tls: Option<Box<ClientConnection>>,
     websocket: Option<Box<WebSocket>>,
+    /// TLS failed behind bytes that were handed on: the result of the next read.
+    failed: Option<Box<rustls::Error>>,
 }
 
 impl Stream {
     /// A connection over `socket`, in the clear.
     pub fn new(socket: TcpSocket) -> Stream {
-        Stream { socket, tls: None, websocket: None }
+        Stream { socket, tls: None, websocket: None, failed: None }
     }
 
     /// Everything from here on goes through `tls`; its handshake is done by the next writes and reads.
@@ -135,10 +138,16 @@ impl Stream {
             || self.websocket.as_ref().is_some_and(|websocket| websocket.wants_write())
     }
 
-    /// Bytes that the kernel has unsent or unacknowledged, and those that wait inside a frame.
+    /// Bytes that the kernel has unsent or unacknowledged, and those that WebSocket adds and has not written. The payload of
+    /// its frame is the outbox's until then.
     pub fn unsent_bytes(&self) -> u64 {
-        let framed = self.websocket.as_ref().map_or(0, |websocket| websocket.waiting_bytes());
-        self.socket.unsent_bytes() + framed as u64
+        let added = |websocket: &WebSocket| websocket.waiting_bytes() - websocket.waiting_payload_bytes();
+        self.socket.unsent_bytes() + self.websocket.as_deref().map_or(0, added) as u64
+    }
+
+    /// Bytes that the kernel has received and this side has not read.
+    pub fn unread_bytes(&self) -> u64 {
+        self.socket.unread_bytes()
     }
 
     /// The traffic of the connection, below TLS and WebSocket; `None` if the kernel does not count.
@@ -151,8 +160,12 @@ impl Stream {
         !self.is_handshaking() && self.websocket.as_ref().is_none_or(|websocket| websocket.is_open())
     }
 
-    /// Reads once. An empty socket is `emptied` without bytes, the end of the stream is `ended`.
+    /// Reads once. An empty socket is `emptied` without bytes, the end of the stream is `ended`. After bytes behind which TLS
+    /// failed the socket is never `emptied`: the next read returns that error.
     pub fn read<'a>(&mut self, buffers: &'a mut ReadBuffers) -> Result<Received<'a>, StreamError> {
+        if let Some(error) = self.failed.take() {
+            return Err(StreamError::Tls(*error));
+        }
         buffers.raw.resize(READ_BYTES, 0);
         let began_ns = clock::monotonic_ns();
         let result = self.socket.read(&mut buffers.raw);
@@ -173,13 +186,20 @@ impl Stream {
             }
             Err(error) => return Err(error.into()),
         };
-        let emptied = read.bytes < buffers.raw.len();
+        let mut emptied = read.bytes < buffers.raw.len();
         let mut ended = read.bytes == 0;
         let mut bytes = match &mut self.tls {
             None => &buffers.raw[..read.bytes],
             Some(tls) => {
                 buffers.plain.clear();
-                ended |= decrypt(tls, &buffers.raw[..read.bytes], &mut buffers.plain)?;
+                match decrypt(tls, &buffers.raw[..read.bytes], &mut buffers.plain) {
+                    Ok(closed) => ended |= closed,
+                    Err(StreamError::Tls(error)) if !buffers.plain.is_empty() => {
+                        self.failed = Some(Box::new(error));
+                        emptied = false;
+                    }
+                    Err(error) => return Err(error),
+                }
                 &buffers.plain
             }
         };
@@ -207,51 +227,65 @@ impl Stream {
         pool: &mut BufferPool,
         mut report: impl FnMut(Message, u64, u64),
     ) -> Result<WriteResult, StreamError> {
+        if self.tls.is_some() || self.websocket.is_some() {
+            return self.write_sealed(outbox, pool, report);
+        }
+        let mut wrote = WriteResult { at_ns: None, full: false };
+        while !outbox.is_empty() {
+            let now_ns = clock::monotonic_ns();
+            match self.socket.write(outbox.prepare(now_ns, usize::MAX)) {
+                Ok(taken) => outbox.advance(taken),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wrote.full = true;
+                    outbox.note_full(now_ns);
+                    return Ok(wrote);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let written_ns = clock::monotonic_ns();
+            wrote.at_ns = Some(written_ns);
+            outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, written_ns));
+        }
+        Ok(wrote)
+    }
+
+    /// The same through WebSocket, TLS, or both.
+    fn write_sealed(
+        &mut self,
+        outbox: &mut Outbox,
+        pool: &mut BufferPool,
+        mut report: impl FnMut(Message, u64, u64),
+    ) -> Result<WriteResult, StreamError> {
         let mut wrote = WriteResult { at_ns: None, full: false };
         loop {
-            if self.tls.is_some() || self.websocket.is_some() {
-                let began_ns = clock::monotonic_ns();
-                wrote.full = !self.flush()?;
-                if wrote.full {
-                    outbox.note_full(began_ns);
-                    return Ok(wrote);
-                }
-                let now_ns = clock::monotonic_ns();
+            let began_ns = clock::monotonic_ns();
+            let flushed = self.flush();
+            let now_ns = clock::monotonic_ns();
+            let accepted = self.websocket.as_mut().map_or(0, |websocket| websocket.take_accepted());
+            outbox.advance(accepted);
+            // What TLS accepted is in the socket when all of TLS's bytes are; what was accepted of a frame without TLS is there.
+            if matches!(flushed, Ok(true)) || (accepted > 0 && self.tls.is_none()) {
                 wrote.at_ns = Some(now_ns);
                 outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, now_ns));
-                if !self.is_agreed() || outbox.is_empty() {
-                    return Ok(wrote);
-                }
-                self.seal(outbox, now_ns)?;
-            } else {
-                if outbox.is_empty() {
-                    return Ok(wrote);
-                }
-                let now_ns = clock::monotonic_ns();
-                match self.socket.write(outbox.prepare(now_ns, usize::MAX)) {
-                    Ok(taken) => outbox.advance(taken),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        wrote.full = true;
-                        outbox.note_full(now_ns);
-                        return Ok(wrote);
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(error) => return Err(error.into()),
-                }
-                let written_ns = clock::monotonic_ns();
-                wrote.at_ns = Some(written_ns);
-                outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, written_ns));
             }
+            wrote.full = !flushed?;
+            if wrote.full {
+                outbox.note_full(began_ns);
+                return Ok(wrote);
+            }
+            if !self.is_agreed() || outbox.is_empty() {
+                return Ok(wrote);
+            }
+            self.seal(outbox, now_ns)?;
         }
     }
 
-    /// Hands the next bytes of the outbox to WebSocket, or to TLS.
+    /// Hands the next bytes of the outbox to WebSocket, or to TLS; everything before has been written. The outbox advances with
+    /// the payload of a frame as it is accepted.
     fn seal(&mut self, outbox: &mut Outbox, now_ns: u64) -> Result<(), StreamError> {
         if let Some(websocket) = &mut self.websocket {
-            let plain = outbox.prepare(now_ns, FRAME_BYTES);
-            let taken = plain.len();
-            websocket.put(plain);
-            outbox.advance(taken);
+            websocket.put(outbox.prepare(now_ns, FRAME_BYTES));
         } else if let Some(tls) = &mut self.tls {
             let taken = io::Write::write(&mut tls.writer(), outbox.prepare(now_ns, RECORD_BYTES))?;
             outbox.advance(taken);
@@ -306,11 +340,18 @@ impl AsFd for Stream {
     }
 }
 
-/// Appends the plain bytes of `raw` to `plain`; true if the peer has closed TLS.
+/// Appends the plain bytes of `raw` to `plain`, those before an error included; true if the peer has closed TLS.
 fn decrypt(tls: &mut ClientConnection, mut raw: &[u8], plain: &mut Vec<u8>) -> Result<bool, StreamError> {
     while !raw.is_empty() {
         tls.read_tls(&mut raw)?;
-        let state = tls.process_new_packets()?;
+        let state = match tls.process_new_packets() {
+            Ok(state) => state,
+            Err(error) => {
+                // This reads what there is and then fails in any case: TLS has no more.
+                let _ = io::Read::read_to_end(&mut tls.reader(), plain);
+                return Err(error.into());
+            }
+        };
         let (from, fresh) = (plain.len(), state.plaintext_bytes_to_read());
         if fresh > 0 {
             plain.resize(from + fresh, 0);

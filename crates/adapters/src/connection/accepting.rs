@@ -6,12 +6,11 @@ use std::os::fd::AsFd;
 
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::{Cause, Sink};
-use pubmark_protocol::outbox::FULL_BYTES;
 use pubmark_protocol::stream::Stream;
 
 use super::clients::StreamClients;
 use super::dialect::Dialect;
-use super::link::{Blocked, LISTENING, Link, Phase, Shared};
+use super::link::{LISTENING, Link, Phase, Shared};
 use super::session::Session;
 
 impl Link {
@@ -59,11 +58,7 @@ impl<D: Dialect> StreamClients<D> {
     /// Would a session take a message now? If not, [`pubmark_protocol::events::Event::Writable`] follows when it does.
     pub(crate) fn can_accept(&mut self, session: SessionId) -> bool {
         let link = &mut self.sessions[session.0 as usize].link;
-        let blocked = match link.phase {
-            Phase::Open if link.outbox.pending_bytes() < FULL_BYTES => return true,
-            Phase::Open => Blocked::Outbox,
-            _ => Blocked::NotOpen,
-        };
+        let Some(blocked) = link.blocked_now() else { return true };
         link.blocked = Some(blocked);
         false
     }

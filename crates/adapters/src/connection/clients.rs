@@ -184,7 +184,7 @@ impl<D: Dialect> Clients for StreamClients<D> {
     }
 
     fn held_bytes(&self) -> u64 {
-        self.sessions.iter().map(|session| session.link.held.len() as u64).sum()
+        self.sessions.iter().map(|session| session.link.held_bytes()).sum()
     }
 
     fn traffic(&self, session: SessionId) -> Option<Traffic> {

@@ -43,7 +43,11 @@ impl Entry {
 pub struct InFlight {
     places: Vec<Option<Entry>>,
     free: Vec<u16>,
+    /// Identifiers without a message that are not used again before the session ends.
+    retired: usize,
     limit: u16,
+    /// Highest identifier for messages.
+    highest: u16,
     handed: u64,
     /// Identifiers to be sent again when the server's window allows it, last first.
     held: Vec<u16>,
@@ -52,7 +56,8 @@ pub struct InFlight {
 impl InFlight {
     /// Nothing in flight, at most `limit` messages.
     pub fn new(limit: u16) -> InFlight {
-        InFlight { places: Vec::new(), free: Vec::new(), limit, handed: 0, held: Vec::new() }
+        let (places, free, held) = (Vec::new(), Vec::new(), Vec::new());
+        InFlight { places, free, retired: 0, limit, highest: u16::MAX, handed: 0, held }
     }
 
     /// Sets how many messages there may be; those there are stay.
@@ -60,13 +65,19 @@ impl InFlight {
         self.limit = limit;
     }
 
-    fn count(&self) -> usize {
-        self.places.len() - self.free.len()
+    /// Sets the highest identifier that messages may have.
+    pub fn set_highest(&mut self, highest: u16) {
+        self.highest = highest;
     }
 
-    /// Is the window not full?
+    fn count(&self) -> usize {
+        self.places.len() - self.free.len() - self.retired
+    }
+
+    /// Is the window not full, and an identifier left?
     pub fn has_room(&self) -> bool {
-        self.count() < usize::from(self.limit)
+        let has_identifier = !self.free.is_empty() || self.places.len() < usize::from(self.highest);
+        has_identifier && self.count() < usize::from(self.limit)
     }
 
     /// Adds a message and returns its packet identifier; the window must not be full.
@@ -103,6 +114,14 @@ impl InFlight {
         Some(entry)
     }
 
+    /// Removes a message whose identifier the server may still have, so that it would take the next message with it for a repetition:
+    /// no message gets it before the session ends.
+    pub fn retire(&mut self, packet_id: u16) -> Option<Entry> {
+        let entry = self.places.get_mut(usize::from(packet_id).checked_sub(1)?)?.take()?;
+        self.retired += 1;
+        Some(entry)
+    }
+
     /// Identifiers of all messages in the order in which they were handed over.
     fn in_order(&self) -> Vec<u16> {
         let mut order: Vec<(u64, u16)> = Vec::with_capacity(self.count());
@@ -129,6 +148,7 @@ impl InFlight {
     pub fn drain(&mut self) -> Vec<Entry> {
         let entries = self.in_order().into_iter().filter_map(|packet_id| self.remove(packet_id)).collect();
         (self.places, self.free, self.held) = (Vec::new(), Vec::new(), Vec::new());
+        self.retired = 0;
         entries
     }
 }
@@ -188,5 +208,26 @@ mod tests {
         assert!(!in_flight.has_room(), "the one held back goes before any new one");
         assert_eq!(in_flight.next_held(), Some(ids[0]));
         assert_eq!(in_flight.next_held(), None);
+    }
+
+    #[test]
+    fn a_retired_identifier_leaves_the_window_and_is_not_used_again_before_the_session_ends() {
+        let mut in_flight = InFlight::new(2);
+        in_flight.set_highest(3);
+        let (first, second) = (add(&mut in_flight, 1), add(&mut in_flight, 2));
+        in_flight.hold_all();
+        assert_eq!((in_flight.next_held(), in_flight.next_held()), (Some(first), Some(second)));
+        assert_eq!(in_flight.retire(second).map(|entry| entry.message.sequence), Some(2));
+        assert_eq!(in_flight.retire(second), None);
+        assert!(in_flight.has_room());
+        let third = add(&mut in_flight, 3);
+        assert!(![first, second].contains(&third) && !in_flight.has_room());
+        in_flight.retire(third);
+        assert!(!in_flight.has_room(), "all identifiers are used or retired");
+        in_flight.remove(first);
+        assert!(in_flight.has_room());
+        assert_eq!(add(&mut in_flight, 4), first);
+        assert_eq!(sequences(&in_flight.drain()), [4]);
+        assert_eq!(add(&mut in_flight, 5), 1);
     }
 }

@@ -13,6 +13,10 @@ impl<D: Dialect> Session<D> {
             self.check_wait(shared, now_ns, sink);
             return;
         }
+        if self.link.broken.is_some() {
+            // It only handles what had arrived, and ends then.
+            return;
+        }
         self.check_renewal(shared, now_ns, sink);
         if self.link.at_work {
             // Packets of the server may be unread, so the server does not count as silent.

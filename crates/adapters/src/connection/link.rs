@@ -7,7 +7,7 @@ use pubmark_protocol::client_certificate::CERTIFICATE_REQUESTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Event, Reason, Secured, Sink};
-use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
+use pubmark_protocol::outbox::{BufferPool, FULL_BYTES, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
 use pubmark_protocol::requests::OutgoingReply;
@@ -130,6 +130,8 @@ pub struct Link {
     pub(super) resumed_ns: u64,
     /// The end of the stream is behind the bytes in the socket: it must be read up to there.
     pub(super) ended: bool,
+    /// Why a write failed: nothing is written any more, and the connection ends when what had arrived is handled.
+    pub(super) broken: Option<Box<StreamError>>,
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
@@ -177,6 +179,7 @@ impl Link {
             held: HeldBytes::default(),
             resumed_ns: 0,
             ended: false,
+            broken: None,
             drained: true,
             empty_at_ns: 0,
             unread: UnreadTime::default(),
@@ -368,6 +371,20 @@ impl Link {
         });
     }
 
+    /// Why it accepts no message, apart from what its dialect knows.
+    pub(super) fn blocked_now(&self) -> Option<Blocked> {
+        if self.phase != Phase::Open || self.broken.is_some() {
+            return Some(Blocked::NotOpen);
+        }
+        (self.outbox.pending_bytes() >= FULL_BYTES).then_some(Blocked::Outbox)
+    }
+
+    /// A write failed: what had arrived is read to its end.
+    pub(super) fn note_broken(&mut self, error: StreamError) {
+        self.broken = Some(Box::new(error));
+        (self.ended, self.drained) = (true, false);
+    }
+
     /// The connection is gone.
     pub(super) fn close(&mut self) {
         self.past_traffic = self.traffic();
@@ -376,6 +393,7 @@ impl Link {
         self.generation = (self.generation + 1) % LISTENING;
         self.partial = Vec::new();
         (self.at_work, self.held) = (false, HeldBytes::default());
+        self.broken = None;
         self.pings = 0;
         (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
         (self.waits_until_ns, self.tls_began_ns) = (None, None);
@@ -430,6 +448,12 @@ impl Link {
                 Cause::Server { reason, too_large: *code == Some(1_009) }
             }
         })
+    }
+
+    /// Bytes that reached this machine and wait until the subscriber has processed what came before them.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let in_socket = self.stream.as_ref().filter(|_| self.at_work).map_or(0, Stream::unread_bytes);
+        self.held.len() as u64 + in_socket
     }
 
     /// Bytes that have not reached the server for all we know.

@@ -97,10 +97,9 @@ impl<D: Dialect> Session<D> {
     }
 
     fn take(&mut self, append: impl FnOnce(&mut D, &mut Link) -> Result<(), Refusal>) -> SendOutcome {
-        let taken = match self.link.phase {
-            Phase::Open if self.link.outbox.pending_bytes() >= FULL_BYTES => Err(Refusal::Blocked(Blocked::Outbox)),
-            Phase::Open => append(&mut self.dialect, &mut self.link),
-            _ => Err(Refusal::Blocked(Blocked::NotOpen)),
+        let taken = match self.link.blocked_now() {
+            None => append(&mut self.dialect, &mut self.link),
+            Some(blocked) => Err(Refusal::Blocked(blocked)),
         };
         match taken {
             Ok(()) => SendOutcome::Accepted,
@@ -121,6 +120,9 @@ impl<D: Dialect> Session<D> {
     }
 
     pub(super) fn write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        if self.link.broken.is_some() {
+            return self.end_when_read(shared, sink);
+        }
         let Session { link, dialect } = self;
         let Some(stream) = &mut link.stream else { return Ok(()) };
         let idle = link.outbox.is_empty() && !stream.wants_write();
@@ -143,12 +145,37 @@ impl<D: Dialect> Session<D> {
                 link.sent_at_ns = result.at_ns.unwrap_or(link.sent_at_ns);
                 Ok(())
             }
-            // Packets that the server sent before it closed explain more than the failed write.
+            // Packets that the server sent before it closed explain more than the failed write, and messages among them arrived.
             Err(error) => {
+                self.link.note_broken(error);
                 self.receive(shared, sink)?;
-                Err(self.link.cause_of(shared, error))
+                self.end_when_read(shared, sink)
             }
         }
+    }
+
+    /// A write has failed: the cause once all that had arrived is handled.
+    fn end_when_read(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        self.abandon(shared, sink);
+        if self.link.at_work || !self.link.drained {
+            return Ok(());
+        }
+        match self.link.broken.take() {
+            Some(error) => Err(self.link.cause_of(shared, *error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops what waits to be written, and reports the messages in it.
+    fn abandon(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+        let Session { link, dialect } = self;
+        let id = link.id;
+        link.outbox.abandon(&mut shared.pool, |message| {
+            if message.tag != 0 {
+                dialect.abandoned(message.tag);
+            }
+            sink.event(id, Event::Abandoned(message.token));
+        });
     }
 
     /// Reports the session as writable if an earlier send would have blocked.
@@ -171,6 +198,7 @@ impl<D: Dialect> Session<D> {
     fn is_free_again(&self) -> bool {
         let Some(blocked) = self.link.blocked else { return false };
         self.link.phase == Phase::Open
+            && self.link.broken.is_none()
             && match blocked {
                 Blocked::NotOpen => true,
                 Blocked::Outbox => self.link.outbox.pending_bytes() < FULL_BYTES,
@@ -185,12 +213,12 @@ impl<D: Dialect> Session<D> {
         if self.link.phase == Phase::Closed {
             return;
         }
-        if goodbye != Goodbye::Cut && self.link.phase == Phase::Open {
+        if goodbye != Goodbye::Cut && self.link.phase == Phase::Open && self.link.broken.is_none() {
             self.dialect.send_goodbye(&mut self.link, shared, goodbye);
-            // If this finds the connection broken, what was not written is abandoned below like anything else.
-            let _ = self.write(shared, sink);
+            // If this finds the connection broken, what was not written is abandoned like anything else.
+            let is_written = self.write(shared, sink).is_ok() && self.link.broken.is_none();
             let link = &mut self.link;
-            if let Some(stream) = link.stream.as_mut().filter(|_| link.outbox.is_empty()) {
+            if let Some(stream) = link.stream.as_mut().filter(|_| is_written && link.outbox.is_empty()) {
                 stream.close_notify();
             }
         }
@@ -199,20 +227,14 @@ impl<D: Dialect> Session<D> {
 
     /// Ends the connection and reports the result of everything in it.
     pub(super) fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
+        shared.retain_if_silenced(&mut self.link.stream);
+        self.link.close();
+        self.abandon(shared, sink);
         let Session { link, dialect } = self;
-        shared.retain_if_silenced(&mut link.stream);
-        link.close();
-        let id = link.id;
-        link.outbox.abandon(&mut shared.pool, |message| {
-            if message.tag != 0 {
-                dialect.abandoned(message.tag);
-            }
-            sink.event(id, Event::Abandoned(message.token));
-        });
         if !link.config.persistent {
-            dialect.forget(id, sink);
+            dialect.forget(link.id, sink);
         }
-        sink.event(id, Event::Closed(cause));
+        sink.event(link.id, Event::Closed(cause));
     }
 
     /// The run is over: delivery of what was written and not acknowledged is unknown.

@@ -27,6 +27,7 @@ const LAST_PACKET_ID: u16 = u16::MAX;
 impl<V: ProtocolVersion> Mqtt<V> {
     /// Appends CONNECT.
     pub(super) fn send_connect(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        self.leaving = false;
         let config = &link.config;
         let credentials = config.log_in(&shared.config);
         let signed = credentials.as_ref().map(|credentials| credentials.password.as_bytes());
@@ -43,7 +44,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let mut will_payload = Vec::new();
         let delay = config.options.will.as_ref().map_or(0, |will| will.delay_s);
         let delay = [Property::WillDelayInterval(delay)];
-        let will = config.options.will.as_ref().map(|will| {
+        // A connection that only discards a session ends without a goodbye.
+        let has_will = !self.only_discards();
+        let will = config.options.will.as_ref().filter(|_| has_will).map(|will| {
             payload::append_will(&shared.config, will, &mut will_payload);
             Will {
                 qos: will.qos,
@@ -55,7 +58,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         });
         let connect = Connect {
             version: V::VERSION,
-            clean_start: !config.persistent,
+            clean_start: self.starts_clean(link),
             keep_alive_s: shared.config.connections.keep_alive_s,
             client_id: &config.client_id,
             will,
@@ -88,8 +91,8 @@ impl<V: ProtocolVersion> Mqtt<V> {
         if connack.code != 0 {
             return Err(refusal(V::VERSION, connack.code));
         }
-        if connack.session_present && !link.config.persistent {
-            return Err(Cause::Protocol("CONNACK has a session after a clean start".to_owned()));
+        if !self.may_use(link, shared, connack.session_present)? {
+            return Ok(());
         }
         self.take_limits(link, &connack);
         link.opened(shared, connack.properties.server_keep_alive_s().unwrap_or(shared.config.connections.keep_alive_s));
@@ -130,9 +133,10 @@ impl<V: ProtocolVersion> Mqtt<V> {
     fn take_limits(&mut self, link: &Link, connack: &Connack<'_>) {
         let properties = &connack.properties;
         let subscribes = link.config.subscriptions.len().div_ceil(FILTERS_AT_A_TIME);
-        let identifiers = usize::from(LAST_PACKET_ID).saturating_sub(subscribes) as u16;
+        let identifiers = (usize::from(LAST_PACKET_ID).saturating_sub(subscribes) as u16).max(1);
         let window = properties.receive_maximum().unwrap_or(u16::MAX).min(link.config.in_flight_window);
-        self.in_flight.set_limit(window.clamp(1, identifiers.max(1)));
+        self.in_flight.set_limit(window.clamp(1, identifiers));
+        self.in_flight.set_highest(identifiers);
         let aliases = if link.config.options.topic_alias { properties.topic_alias_maximum() } else { None };
         self.aliases.begin(aliases.unwrap_or(0));
         self.maximum_packet_bytes = properties.maximum_packet_bytes().unwrap_or(u32::MAX);

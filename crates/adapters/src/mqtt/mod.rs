@@ -2,7 +2,7 @@
 //!
 //! `session` is the dialect: a session's state and the dispatch of packets. Its parts are in a file each: `connecting`,
 //! `sending`, `replying`, `receiving`; identifiers of the server's messages at QoS 2 are in `received_ids`, topic aliases in
-//! `aliases`.
+//! `aliases`, whose session the server has in `stored`.
 
 mod aliases;
 mod authenticating;
@@ -12,6 +12,7 @@ mod receiving;
 mod replying;
 mod sending;
 mod session;
+mod stored;
 mod version;
 
 pub use session::Mqtt;

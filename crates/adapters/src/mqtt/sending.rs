@@ -182,7 +182,12 @@ impl<V: ProtocolVersion> Mqtt<V> {
             let (bytes, _) =
                 packet_bytes(V::VERSION, publication, extras, entry.qos, entry.message.payload_bytes as usize);
             if let Some(reason) = self.cannot_repeat(bytes, entry.qos) {
-                self.in_flight.remove(packet_id);
+                // At QoS 2 the server may have it: it would take the next message with its identifier for a repetition, and
+                // acknowledge it without publishing it (MQTT 5.0 §4.3.3).
+                match entry.qos {
+                    Qos::ExactlyOnce => self.in_flight.retire(packet_id),
+                    Qos::BestEffort | Qos::AtLeastOnce => self.in_flight.remove(packet_id),
+                };
                 sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(reason) });
                 continue;
             }

@@ -16,6 +16,7 @@ use pubmark_wire::mqtt::{
 use super::aliases::Aliases;
 use super::received_ids::ReceivedIds;
 use super::receiving::disconnect_cause;
+use super::stored::Stored;
 use super::version::ProtocolVersion;
 use crate::connection::{Dialect, InFlight, Link, Phase, Progress, Refusal, Shared, Times};
 
@@ -25,6 +26,10 @@ pub struct Mqtt<V> {
     pub(super) maximum_packet_bytes: u32,
     pub(super) maximum_qos: Qos,
     pub(super) in_flight: InFlight,
+    /// Whose session the server may have under the client identifier.
+    pub(super) stored: Stored,
+    /// The session has said goodbye instead of using its connection: the server has a session that is not this one.
+    pub(super) leaving: bool,
     pub(super) received_ids: ReceivedIds,
     pub(super) aliases: Aliases,
     /// Subscriptions acknowledged since the server last had no session.
@@ -45,6 +50,8 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
             maximum_packet_bytes: u32::MAX,
             maximum_qos: Qos::ExactlyOnce,
             in_flight: InFlight::new(0),
+            stored: Stored::Unknown,
+            leaving: false,
             received_ids: ReceivedIds::default(),
             aliases: Aliases::default(),
             answered: 0,
@@ -74,6 +81,8 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
     ) -> Result<(), Cause> {
         let packet = found.packet_type().ok_or_else(|| broken(DecodeError::ReservedType))?;
         match (link.phase, packet) {
+            // Messages of a session that is not this one, until the server ends the connection.
+            (Phase::Opening, _) if self.leaving => Ok(()),
             (Phase::Opening, PacketType::Connack) => self.on_connack(link, shared, found, sink),
             (Phase::Open, PacketType::Publish) => self.on_publish(link, shared, found, times, sink),
             (Phase::Open, packet) if AckKind::of(packet).is_some() => {

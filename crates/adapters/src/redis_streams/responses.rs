@@ -106,14 +106,23 @@ impl RedisStreams {
             self.in_flight.hold_all();
         } else {
             self.forget(link.id, sink);
-            for (index, listener) in self.listeners.iter().enumerate() {
-                let refused = self.refused.iter().find(|(stream, _)| *stream == listener.stream);
-                let granted = refused.map_or(Ok(listener.qos), |(_, reason)| Err(reason.clone()));
-                sink.event(link.id, Event::Subscribed { index, granted });
-            }
         }
+        self.report_subscriptions(link, sink);
         self.send_held(link, shared, sink);
         self.read(link, shared, session_present);
+    }
+
+    /// Reports the outcome of every subscription, once for each session of the server's. A session may be found at its first
+    /// opening: a connection that ended before the responses has created its groups, or an earlier run has.
+    fn report_subscriptions(&mut self, link: &Link, sink: &mut impl Sink) {
+        if std::mem::replace(&mut self.reported, true) {
+            return;
+        }
+        for (index, listener) in self.listeners.iter().enumerate() {
+            let refused = self.refused.iter().find(|(stream, _)| *stream == listener.stream);
+            let granted = refused.map_or(Ok(listener.qos), |(_, reason)| Err(reason.clone()));
+            sink.event(link.id, Event::Subscribed { index, granted });
+        }
     }
 
     fn on_added(

@@ -74,6 +74,8 @@ pub struct RedisStreams {
     pub(super) found: usize,
     /// Streams on which no group was granted.
     pub(super) refused: Vec<(usize, Reason)>,
+    /// The outcome of the subscriptions was reported since the server last had no session.
+    pub(super) reported: bool,
 }
 
 impl Dialect for RedisStreams {
@@ -130,6 +132,7 @@ impl Dialect for RedisStreams {
             answered: 0,
             found: 0,
             refused: vec![],
+            reported: false,
         }
     }
 
@@ -203,6 +206,7 @@ impl Dialect for RedisStreams {
                 sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
+        self.reported = false;
     }
 }
 

@@ -4,6 +4,7 @@ use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::{Peer, session, subscriber};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, SessionId};
+use pubmark_protocol::clock;
 use pubmark_protocol::events::Cause;
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Version};
@@ -121,6 +122,34 @@ fn one_busy_session_does_not_starve_another() {
     let before = peer.record.sequences(first).len();
     assert!(before < stored / message.len(), "all {before} of the busy one's came first");
     peer.wait("the busy one's", |record| record.sequences(first).len() == stored / message.len());
+}
+
+/// Linux still returns what had arrived before a reset, and a busy subscriber has messages in the adapter as well. Only writing
+/// is over.
+#[test]
+fn what_arrived_before_a_reset_is_delivered_although_acknowledgements_fail() {
+    const COUNT: u16 = 10;
+    let (mut script, mut peer, id) = subscribed::<Mqtt5>(Version::V5);
+    peer.record.works = Some(id);
+    // The first half is read with the first message, the second half stays in the kernel.
+    for numbers in [1..=COUNT / 2, COUNT / 2 + 1..=COUNT] {
+        let publish = |number: u16| script.publish(0x32, Some(number), &payload(number.into(), 100));
+        let bytes: Vec<u8> = numbers.flat_map(publish).collect();
+        script.send_bytes(&bytes);
+        peer.wait("the first message", |record| record.arrived.len() == 1);
+    }
+    script.reset();
+    for done in 1..=usize::from(COUNT) {
+        peer.wait("the next message", |record| record.arrived.len() >= done || !record.causes(id).is_empty());
+        peer.linger(1);
+        assert_count_eq!(peer.record.arrived.len(), done, "{:?}", peer.record.causes(id));
+        peer.record.at_work = false;
+        peer.clients.resume(id, clock::monotonic_ns(), &mut peer.record);
+    }
+    peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = peer.record.causes(id);
+    assert!(matches!(&causes[..], [Cause::Dropped(_)]), "{causes:?}");
+    assert_count_eq!(peer.record.sequences(id), (1..=u32::from(COUNT)).collect::<Vec<_>>());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod earlier_runs;
 mod hostile;
 mod incoming;
 mod opening;
@@ -9,4 +10,5 @@ mod options;
 mod outgoing;
 mod requests;
 mod script;
+mod tls;
 mod websocket;

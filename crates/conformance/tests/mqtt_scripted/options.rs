@@ -89,6 +89,38 @@ fn a_message_too_large_to_be_sent_again_with_its_topic_is_refused_and_not_sent_a
     assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), (topic.to_owned(), Some(1), None, false));
 }
 
+/// The server may have received it. Then it takes the next message with its identifier for a repetition, acknowledges it and
+/// does not publish it (MQTT 5.0 §4.3.3).
+#[test]
+fn the_identifier_of_a_message_that_cannot_be_sent_again_at_qos_2_is_not_used_for_another_one() {
+    let identity = |found: Packet<'_>| {
+        let Packet::Publish(publish) = found else { unreachable!() };
+        (publish.head.packet_id.unwrap(), publish.head.dup)
+    };
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let config = publisher("twice", "a/topic/of/fifty/bytes/that/is/written/out/in/full", Qos::ExactlyOnce);
+    let config = SessionConfig { persistent: true, in_flight_window: 2, ..config };
+    let options = SessionOptions { topic_alias: true, ..SessionOptions::default() };
+    // Topic alias maximum 1, maximum packet size 120.
+    let properties = [0x22, 0, 1, 0x27, 0, 0, 0, 120];
+    let id = script.accept(&mut peer, with(config, options), &properties);
+    for (payload_bytes, expected) in [(16, 1), (100, 2)] {
+        assert_eq!(peer.offer(id, payload_bytes), SendOutcome::Accepted);
+        peer.flush(id);
+        assert_eq!(script.expect(&mut peer, PacketType::Publish, identity), (expected, false));
+    }
+    script.close();
+    peer.wait("closed", |record| record.causes(id).len() == 1);
+    let answer = script.connack(true, 0, &properties);
+    script.connect_client(&mut peer, id, &answer);
+    assert_eq!(script.expect(&mut peer, PacketType::Publish, identity), (1, true));
+    let is_refused = |event: &Event| matches!(event, Event::Acknowledged(_, token, Err(_)) if token.sequence == 2);
+    peer.wait("the refusal", |record| record.count(is_refused) == 1);
+    assert_eq!(peer.offer(id, 16), SendOutcome::Accepted, "it has left the window");
+    peer.flush(id);
+    assert_eq!(script.expect(&mut peer, PacketType::Publish, identity), (3, false));
+}
+
 #[test]
 fn a_server_without_topic_aliases_gets_topics_and_that_is_reported() {
     for properties in [&[][..], &[0x22, 0, 0]] {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pubmark_conformance::peer::Peer;
 use pubmark_protocol::clients::{Clients, SessionConfig, SessionId};
 use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocol::socket::SocketFactory;
 use pubmark_wire::mqtt::{Connect, Packet, PacketType, Properties, Version, decode, frame};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -172,6 +173,12 @@ impl Script {
     /// Closes the connection.
     pub fn close(&mut self) {
         self.stream = None;
+    }
+
+    /// Resets the connection.
+    pub fn reset(&mut self) {
+        let socket = SocketFactory::default().adopt(self.stream.take().unwrap()).unwrap();
+        socket.close_by_reset().unwrap();
     }
 }
 

@@ -12,10 +12,13 @@ use pubmark_protocol::endpoint::{Endpoint, Upgrade};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::websocket::accept_key;
 use pubmark_testing::{assert_count, assert_count_eq};
+use pubmark_wire::mqtt::{Packet, Version, decode};
 
 use crate::script::{packet, payload};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes on their way between two sockets of this machine rest for a shorter time.
+const QUIET: Duration = Duration::from_millis(50);
 
 /// The server's side of one connection.
 struct Frames {
@@ -68,6 +71,22 @@ impl Harness {
         frames.send_bytes(&frame(0x82, &CONNACK));
         self.peer.wait("connected", |record| !record.connects(session).is_empty());
         (session, frames)
+    }
+
+    /// Offers messages until the sockets and the outbox are full; returns how many.
+    fn fill(&mut self, session: SessionId, payload_bytes: u32) -> usize {
+        let mut handed = 0;
+        loop {
+            let before = handed;
+            while self.peer.offer(session, payload_bytes) == SendOutcome::Accepted {
+                handed += 1;
+            }
+            if handed == before {
+                return handed;
+            }
+            self.peer.flush(session);
+            self.peer.linger(10);
+        }
     }
 
     /// Lets a session connect, sends this response to its request, and returns the cause with which the connection
@@ -127,18 +146,79 @@ impl Frames {
 
     /// The client's next frame: its first byte and its payload.
     fn frame(&mut self, peer: &mut Peer<Mqtt5>) -> (u8, Vec<u8>) {
-        let sizes = |bytes: &[u8]| {
-            let (at, length) = match bytes.get(1)? & 0x7f {
-                126 => (4, usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]))),
-                length => (2, usize::from(length)),
-            };
-            (bytes.len() >= at + 4 + length).then_some((at, at + 4 + length))
-        };
-        let whole = self.take(peer, |bytes| sizes(bytes).map(|(_, end)| end));
-        let (at, end) = sizes(&whole).unwrap();
-        let mask = whole[at..at + 4].to_vec();
-        (whole[0], whole[at + 4..end].iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect())
+        let end = |bytes: &[u8]| extent(bytes).map(|(_, end)| end).filter(|end| bytes.len() >= *end);
+        let whole = self.take(peer, end);
+        let (begin, _) = extent(&whole).unwrap();
+        (whole[0], unmask(&whole[begin - 4..begin], &whole[begin..]))
     }
+
+    /// Reads what is in the sockets, while the client's loop stands still: `count` messages at least.
+    fn drain(&mut self, count: usize) -> Drained {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut quiet_since = Instant::now();
+            while quiet_since.elapsed() < QUIET {
+                let mut bytes = [0; 65_536];
+                match self.stream.read(&mut bytes) {
+                    Ok(0) => panic!("the client closed the connection"),
+                    Ok(count) => {
+                        self.received.extend_from_slice(&bytes[..count]);
+                        quiet_since = Instant::now();
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+            }
+            let drained = Drained::of(&self.received);
+            if drained.packet_ids.len() >= count {
+                return drained;
+            }
+            assert!(Instant::now() < deadline, "{} of {count} messages came", drained.packet_ids.len());
+        }
+    }
+}
+
+/// Messages in the client's frames, the last of which may be cut short.
+struct Drained {
+    packet_ids: Vec<u16>,
+    /// The last message ends in a frame that does not.
+    ends_within_a_frame: bool,
+}
+
+impl Drained {
+    fn of(mut bytes: &[u8]) -> Drained {
+        let (mut plain, mut cut_at) = (Vec::new(), usize::MAX);
+        while let Some((begin, end)) = extent(bytes) {
+            if end > bytes.len() {
+                cut_at = plain.len();
+            }
+            let (frame, rest) = bytes.split_at(end.min(bytes.len()));
+            plain.extend(unmask(&frame[begin - 4..begin], &frame[begin..]));
+            bytes = rest;
+        }
+        let (mut packet_ids, mut at) = (Vec::new(), 0);
+        while let Some(found) = pubmark_wire::mqtt::frame(&plain[at..], usize::MAX).unwrap() {
+            let Packet::Publish(publish) = decode(Version::V5, &found).unwrap() else { panic!("{found:?}") };
+            packet_ids.push(publish.head.packet_id.unwrap());
+            at += found.total_bytes;
+        }
+        Drained { packet_ids, ends_within_a_frame: at > cut_at }
+    }
+}
+
+/// Where the payload of the client's frame at the front begins, and where the frame ends; `None` while its header is not whole.
+fn extent(bytes: &[u8]) -> Option<(usize, usize)> {
+    let (at, length) = match bytes.get(1)? & 0x7f {
+        126 => (4, usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]))),
+        length => (2, usize::from(length)),
+    };
+    (bytes.len() >= at + 4).then_some((at + 4, at + 4 + length))
+}
+
+fn unmask(mask: &[u8], payload: &[u8]) -> Vec<u8> {
+    payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect()
 }
 
 /// Three messages in frames that end anywhere, with a ping in between.
@@ -198,24 +278,37 @@ fn our_messages_are_masked_binary_frames_and_written_when_the_socket_has_them() 
 fn a_server_that_does_not_read_leaves_messages_in_our_hands() {
     let mut harness = Harness::new();
     let (session, _frames) = harness.accept(publisher("stuck", "topic", Qos::BestEffort));
-    let mut handed = 0;
-    loop {
-        let before = handed;
-        while harness.peer.offer(session, 1_000) == SendOutcome::Accepted {
-            handed += 1;
-        }
-        if handed == before {
-            break;
-        }
-        harness.peer.flush(session);
-        harness.peer.linger(10);
-    }
+    let handed = harness.fill(session, 1_000);
     assert!(harness.peer.clients.unsent_bytes() > 100_000);
     harness.peer.leave(session, Goodbye::Cut);
     let abandoned =
         harness.peer.record.count(|event| matches!(event, pubmark_conformance::recorder::Event::Abandoned(..)));
     assert!(abandoned > 0);
     assert_count_eq!(harness.peer.record.written() + abandoned, handed);
+}
+
+/// Fills the sockets, and acknowledges the last message that is in them. Did it end in a frame that was partly written?
+fn acknowledge_the_last_one_written(payload_bytes: u32) -> bool {
+    let mut harness = Harness::new();
+    let config = SessionConfig { in_flight_window: u16::MAX, ..publisher("ahead", "topic", Qos::AtLeastOnce) };
+    let (session, mut frames) = harness.accept(config);
+    harness.fill(session, payload_bytes);
+    let written = harness.peer.record.written();
+    let drained = frames.drain(written);
+    let last = drained.packet_ids[drained.packet_ids.len() - 1];
+    frames.send_bytes(&frame(0x82, &packet(0x40, &last.to_be_bytes())));
+    harness.peer.wait("acknowledged", |record| record.acknowledged() > 0 || !record.causes(session).is_empty());
+    assert!(harness.peer.record.causes(session).is_empty(), "{:?}", harness.peer.record.causes(session));
+    assert_count_eq!(drained.packet_ids.len(), written);
+    drained.ends_within_a_frame
+}
+
+/// A server may decode a frame as it arrives.
+#[test]
+fn a_message_that_ends_in_a_partly_written_frame_is_written_and_can_be_acknowledged() {
+    // Where the kernel cuts a frame depends on its buffers.
+    let was_cut = (0..10).any(|attempt| acknowledge_the_last_one_written(600 + 37 * attempt));
+    assert!(was_cut, "no frame was written in part");
 }
 
 #[test]

@@ -121,6 +121,29 @@ fn a_persistent_session_that_cannot_be_stored_is_refused() {
     assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.starts_with("NOPERM")), "{causes:?}");
 }
 
+/// The connection that created its groups may have ended before the responses.
+#[test]
+fn a_session_that_is_found_at_its_first_opening_is_reported_as_subscribed_once() {
+    let config = SessionConfig { persistent: true, ..subscriber("keeps", "level/+", Qos::AtLeastOnce) };
+    let (mut harness, id, mut script) = welcomed(config);
+    let granted = |event: &Event| matches!(event, Event::Subscribed(_, 0, Ok(Qos::AtLeastOnce)));
+    for connects in 1..=2 {
+        let request = script.expect(&mut harness.peer, b"MKSTREAM\r\n");
+        assert!(!request.contains("DESTROY"), "{request}");
+        script.send_bytes(b"-BUSYGROUP Consumer Group name already exists\r\n");
+        // It reads what was read before and not acknowledged.
+        script.expect(&mut harness.peer, b"$1\r\n0\r\n");
+        harness.peer.wait("connected", |record| record.connects(id).len() == connects);
+        assert!(harness.peer.record.connects(id).iter().all(|connected| connected.session_present));
+        assert_eq!(harness.peer.record.count(granted), 1, "after {connects} connects");
+        drop(script);
+        harness.peer.wait("closed", |record| record.causes(id).len() == connects);
+        script = harness.accept_again(id);
+        script.expect(&mut harness.peer, b"\r\n");
+        script.send_bytes(HELLO);
+    }
+}
+
 #[test]
 fn packets_instead_of_a_welcome_are_distinguished() {
     let end = |words: &[u8]| Harness::<RedisStreamsClients>::new(false).end_after(session("ends"), words);

@@ -10,6 +10,8 @@ mod handshake;
 
 pub use handshake::accept_key;
 
+use std::ops::Range;
+
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::clock;
@@ -67,6 +69,10 @@ pub struct WebSocket {
     /// Bytes for the socket, of which the first `sent` are written.
     outgoing: Vec<u8>,
     sent: usize,
+    /// The payload of the latest data frame in `outgoing`.
+    payload: Range<usize>,
+    /// Bytes of payload that were accepted since [`WebSocket::take_accepted`].
+    accepted: usize,
     /// Payload of the newest ping without a pong; older ones need none (RFC 6455 §5.5.3).
     ping: Option<Vec<u8>>,
     masks: Masks,
@@ -81,6 +87,8 @@ impl WebSocket {
             reader: FrameReader::default(),
             outgoing: request,
             sent: 0,
+            payload: 0..0,
+            accepted: 0,
             ping: None,
             masks: Masks(u64::from_le_bytes(random())),
         }
@@ -140,9 +148,11 @@ impl WebSocket {
         self.reader.ends_with_data()
     }
 
-    /// Puts plain bytes, [`FRAME_BYTES`] at most, into a frame after the output so far.
+    /// Puts plain bytes, [`FRAME_BYTES`] at most, into a frame after the output so far. Where their way is followed
+    /// ([`WebSocket::take_accepted`]), the frame before must have been accepted whole.
     pub fn put(&mut self, plain: &[u8]) {
         append_frame(BINARY, plain, self.masks.draw(), &mut self.outgoing);
+        self.payload = self.outgoing.len() - plain.len()..self.outgoing.len();
     }
 
     /// Sends a close frame; nothing of ours may follow.
@@ -170,11 +180,24 @@ impl WebSocket {
         self.outgoing.len() - self.sent
     }
 
+    /// Those of them that are payload of the latest data frame.
+    pub fn waiting_payload_bytes(&self) -> usize {
+        self.payload.end.saturating_sub(self.payload.start.max(self.sent))
+    }
+
+    /// How many bytes of payload were accepted since the last call: the peer may decode a frame as it arrives.
+    pub fn take_accepted(&mut self) -> usize {
+        std::mem::take(&mut self.accepted)
+    }
+
     /// The first `bytes` of [`WebSocket::outgoing`] were accepted.
     pub fn took(&mut self, bytes: usize) {
+        let before = self.waiting_payload_bytes();
         self.sent += bytes;
+        self.accepted += before - self.waiting_payload_bytes();
         if self.sent >= self.outgoing.len() {
             self.sent = 0;
+            self.payload = 0..0;
             self.outgoing.clear();
             // An idle connection must not retain memory for the largest frame it ever wrote.
             if self.outgoing.capacity() > RETAINED_BYTES {

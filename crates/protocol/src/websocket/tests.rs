@@ -94,6 +94,27 @@ fn frames_round_trip_and_retain_no_memory() {
     assert_eq!(unmasked(websocket.outgoing()), (0x88, 1_000_u16.to_be_bytes().to_vec(), &[][..]));
 }
 
+#[test]
+fn payload_counts_as_accepted_byte_by_byte_and_headers_never() {
+    let mut websocket = open();
+    assert_eq!(websocket.take_accepted(), 0, "the request of the handshake has no payload");
+    websocket.put(b"payload");
+    let header_bytes = websocket.waiting_bytes() - 7;
+    assert_eq!(websocket.waiting_payload_bytes(), 7);
+    websocket.took(header_bytes);
+    assert_eq!((websocket.take_accepted(), websocket.waiting_payload_bytes()), (0, 7));
+    for left in (4..7).rev() {
+        websocket.took(1);
+        assert_eq!((websocket.take_accepted(), websocket.waiting_payload_bytes()), (1, left));
+    }
+    // A close frame follows the frame that is partly written.
+    websocket.close();
+    websocket.took(3);
+    websocket.took(websocket.waiting_bytes());
+    assert_eq!((websocket.take_accepted(), websocket.waiting_payload_bytes()), (4, 0));
+    assert_eq!((websocket.take_accepted(), websocket.waiting_bytes()), (0, 0));
+}
+
 /// A response and frames after it, with their payload.
 fn conversation(key: &str) -> (Vec<u8>, Vec<u8>) {
     let long: Vec<u8> = (0..300).map(|byte| byte as u8).collect();
