@@ -249,6 +249,8 @@ pub struct Counters {
     pub retried: u64,
     /// Sessions that should have been connected and never were.
     pub never_connected: u64,
+    /// Persistent sessions of subscribers that had lost their connection and were not connected again at the end.
+    pub not_resumed: u64,
     /// Planned disconnects.
     pub planned_leaves: u64,
     /// Subscriptions refused.
@@ -337,6 +339,7 @@ impl Counters {
         other.secured.into_iter().for_each(|agreed| self.count_agreed(agreed));
         self.retried += other.retried;
         self.never_connected += other.never_connected;
+        self.not_resumed += other.not_resumed;
         self.planned_leaves += other.planned_leaves;
         self.subscriptions_refused += other.subscriptions_refused;
         self.granted_lower += other.granted_lower;

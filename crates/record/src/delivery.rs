@@ -100,9 +100,13 @@ pub struct Delivery {
 pub struct LeftAtEnd {
     /// Bytes not yet sent from our sockets.
     pub socket_unsent_bytes: u64,
-    /// Bytes that were read for subscribers with a processing time and not yet processed.
+    /// Bytes that were received for subscribers with a processing time and not yet processed.
     #[serde(default)]
     pub held_bytes: u64,
+    /// Persistent sessions of subscribers that had lost their connection and were not connected again: the system may
+    /// have stored messages for them.
+    #[serde(default)]
+    pub sessions_not_resumed: u64,
     /// Bytes that TCP had not transferred from the system to clients, or that clients had not read (behind links only
     /// the former); `null` where this run did not start the system, or the system has no broker.
     #[serde(default)]

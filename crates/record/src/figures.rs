@@ -385,9 +385,23 @@ const fn positive(name: &str, unit: Unit, better: Better, judged: Judged, resolu
     }
 }
 
-fn delivered_share(record: &Record) -> Option<f64> {
-    (record.delivery.messages.expected > 0)
-        .then(|| record.delivery.messages.delivered as f64 / record.delivery.messages.expected as f64)
+/// Share of the wanted deliveries that arrived: of the expected ones, and of those that the system prevented earlier. A
+/// message that the system refused, or did not take in time, or that was due on a connection that it had ended, would
+/// have been delivered as often as the average message that was sent; one that was sent while a subscription had no
+/// session misses one delivery. What the run itself brought about is not counted: absence where clients come and go or
+/// faults are injected, connections lost under faults, and what a flood had still to send.
+pub fn delivered_share(record: &Record) -> Option<f64> {
+    let books = &record.delivery.messages;
+    let has_faults = record.conditions.faults.is_some();
+    let skipped = if has_faults { 0 } else { books.skipped_disconnected };
+    let unsent = if record.settings.flood { 0 } else { books.unsent };
+    let not_taken = (books.refused + unsent + skipped) as f64;
+    let is_planned = has_faults || record.connections.planned_leaves > 0;
+    let absent = if is_planned { 0 } else { books.absent };
+    let deliveries_each =
+        if books.sent == 0 { 1.0 } else { (books.expected + books.absent) as f64 / books.sent as f64 };
+    let wanted = books.expected as f64 + absent as f64 + not_taken * deliveries_each;
+    (wanted > 0.0).then(|| books.delivered as f64 / wanted)
 }
 
 fn delivery_count(record: &Record, value: u64) -> Option<f64> {
@@ -454,6 +468,7 @@ fn per_million(record: &Record, usage: Usage) -> Option<f64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::delivery::Delivery;
 
     #[test]
     fn a_flood_is_judged_by_its_rate_and_an_open_loop_by_its_latency() {
@@ -532,6 +547,30 @@ mod tests {
         assert_eq!(range.bounds(&record), Some([0.0, 60.0]));
         record.latency.total.as_mut().unwrap().upper.p75 = None;
         assert_eq!(range.bounds(&record), None);
+    }
+
+    #[test]
+    fn what_the_system_prevented_was_not_delivered() {
+        let share = |books: Delivery, change: fn(&mut Record)| {
+            let mut record = crate::sample::record();
+            record.delivery.messages = books;
+            change(&mut record);
+            delivered_share(&record)
+        };
+        // Two subscribers: each message sent is expected twice.
+        let books = Delivery { offered: 8, sent: 4, expected: 8, delivered: 8, ..Delivery::default() };
+        assert_eq!(share(books, |_| {}), Some(1.0));
+        assert_eq!(share(Delivery { refused: 4, ..books }, |_| {}), Some(0.5));
+        assert_eq!(share(Delivery { unsent: 4, ..books }, |_| {}), Some(0.5));
+        assert_eq!(share(Delivery { unsent: 4, ..books }, |it| it.settings.flood = true), Some(1.0));
+        assert_eq!(share(Delivery { skipped_disconnected: 4, ..books }, |_| {}), Some(0.5));
+        let absent = Delivery { expected: 6, delivered: 6, absent: 2, ..books };
+        assert_eq!(share(absent, |_| {}), Some(0.75));
+        assert_eq!(share(absent, |it| it.connections.planned_leaves = 1), Some(1.0), "they come and go");
+        let caused = Delivery { skipped_disconnected: 1, ..absent };
+        assert_eq!(share(caused, |it| it.conditions.faults = Some(Default::default())), Some(1.0));
+        assert_eq!(share(Delivery { refused: 5, ..Delivery::default() }, |_| {}), Some(0.0));
+        assert_eq!(share(Delivery { sent: 5, ..Delivery::default() }, |_| {}), None, "nobody subscribes");
     }
 
     #[test]

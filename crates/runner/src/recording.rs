@@ -151,6 +151,7 @@ fn delivery(
         at_end: LeftAtEnd {
             socket_unsent_bytes: outcome.unsent_bytes,
             held_bytes: outcome.held_bytes,
+            sessions_not_resumed: outcome.counters.not_resumed,
             system_unsent_bytes: None,
             system_unread_bytes: None,
             system_drain_wait_ns: drain_wait_ns,
@@ -292,7 +293,9 @@ const LEAST_BYTES: u64 = 100;
 fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
     let delivered = outcome.books.delivery.delivered;
     let per_million = |cpu_seconds: f64| (delivered > 0).then(|| cpu_seconds * 1e6 / delivered as f64);
-    let connections = outcome.counters.established;
+    // Not the number of connects, which grows with each reconnect.
+    let sessions: u64 = outcome.threads.iter().map(|thread| thread.sessions).sum();
+    let connections = sessions.saturating_sub(outcome.counters.never_connected);
     let grown = measured
         .system
         .and_then(|usage| Some(usage.peak_rss_bytes.saturating_sub(usage.idle_rss_bytes?)))

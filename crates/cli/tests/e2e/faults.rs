@@ -120,6 +120,39 @@ fn a_restart_of_a_system_that_saves_its_sessions_loses_nothing_at_qos_1() {
     assert_count_eq!(of_connections(&record, "reconnected"), CONNECTIONS);
 }
 
+/// Mosquitto, which begins to start 8 s late from the second time on.
+fn slow_to_return() -> String {
+    let definition = include_str!("../../../../systems/mosquitto.yaml");
+    let slow = "cd {directory} && { test -e begun && sleep 8; touch begun; PATH=$PATH:/usr/sbin exec mosquitto -c mosquitto.conf; }";
+    let parts = [
+        ("name: mosquitto\n", "name: slow\n".to_owned()),
+        ("    program: mosquitto\n", "    program: sh\n".to_owned()),
+        ("    version: {arguments: [-h], after: \"mosquitto version \"}\n", String::new()),
+        ("add: [-c, \"{directory}/mosquitto.conf\"]", format!("add: [-c, '{slow}']")),
+    ];
+    parts.iter().fold(definition.to_owned(), |text, (old, new)| {
+        assert!(text.contains(old), "{old}");
+        text.replacen(old, new, 1)
+    })
+}
+
+#[test]
+fn the_drain_waits_for_a_system_that_returns_after_the_window() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    place.write("faulted.yaml", WORKLOAD);
+    place.write("slow.yaml", slow_to_return());
+    let system =
+        ["--system", "./slow.yaml", "--profile", "durable", "--fault", "restart:at=5500ms,for=100ms", "--drain", "30s"];
+    let record = place.record(&[&["faulted.yaml"], &TIMES[..], &system].concat());
+    assert_count_eq!([of_level(&record, 1, "lost"), of_level(&record, 1, "unknown")], [0, 0], "{}", fault(&record, 0));
+    let drain_s = record["settings"]["drain_s"].as_f64().unwrap();
+    assert!((7.0..20.0).contains(&drain_s), "it ended after {drain_s} s");
+    assert_count_eq!(record["delivery"]["at_end"]["sessions_not_resumed"], 0);
+}
+
 #[test]
 fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
     let Some(record) = mosquitto_with("tuned", &["pause:at=2s,for=1s"]) else { return };

@@ -77,20 +77,20 @@ fn too_many_for_a_slow_subscriber_arrive_as_it_takes_them() {
 #[test]
 fn what_a_slow_subscriber_never_came_to_is_not_called_lost() {
     let place = Place::new();
-    // It takes 3 s to work on the ten messages of a burst: some are never taken up. Those that came in one read with another are in its
-    // hands; a busy machine brings them one by one, and they stay in the socket.
-    let workload = BURSTS.replace("every: 500ms", "every: 1s").replace("processing: 10ms", "processing: 300ms");
+    // It takes 3 s to work on the ten messages of a burst: some are never taken up. A read takes two of them at most: the others stay in
+    // its socket.
+    let slow = [("every: 500ms", "every: 1s"), ("processing: 10ms", "processing: 300ms"), ("200B", "40KB")];
+    let workload = slow.iter().fold(BURSTS.to_owned(), |text, (old, new)| text.replace(old, new));
     place.write("bursts.yaml", &workload);
     let cut = [&["bursts.yaml", "--system", "builtin", "--drain", "100ms"][..], &TIMES].concat();
     let record = place.record(&cut);
     assert_closed(&record);
     assert!(count(&record, "lost") > 0, "{}", record["delivery"]);
     let at_end = &record["delivery"]["at_end"];
-    let bytes = ["held_bytes", "system_unsent_bytes"].map(|place| at_end[place].as_u64().unwrap());
-    assert!(bytes.iter().sum::<u64>() > 200, "{at_end}");
+    assert!(at_end["held_bytes"].as_u64().unwrap() > 80_000, "{at_end}");
     let reasons = record["verdict"]["reasons"].to_string();
     assert!(reasons.contains("V19") && reasons.contains("some are late, not lost"), "{reasons}");
-    assert_eq!(bytes[0] > 0, reasons.contains("in messages that subscribers process"), "{reasons}");
+    assert!(reasons.contains("in messages that subscribers process"), "{reasons}");
 }
 
 #[test]

@@ -53,8 +53,12 @@ pub struct FaultNotes {
     pub is_cut: bool,
     /// By fault: when the first and the last shard with connections to break did so, ns of `CLOCK_MONOTONIC`.
     pub broken_at_ns: Vec<Option<(u64, u64)>>,
+    /// By fault: when the last shard with connections to break began to, ns of `CLOCK_MONOTONIC`; 0 if none did.
+    pub last_begun_at_ns: Vec<u64>,
     /// By fault: number of connections to be broken.
     pub chosen: Vec<u64>,
+    /// By fault: number of connections that were not broken because their shard had finished, since it was late.
+    pub missed: Vec<u64>,
     /// By segment and QoS level: counters that are incremented during the run.
     pub tallies: Vec<[LevelBooks; LEVELS]>,
     /// Latency over time.
@@ -73,7 +77,9 @@ impl FaultNotes {
             events: Vec::new(),
             is_cut: false,
             broken_at_ns: vec![None; faults],
+            last_begun_at_ns: vec![0; faults],
             chosen: vec![0; faults],
+            missed: vec![0; faults],
             tallies: vec![[LevelBooks::default(); LEVELS]; faults + 1],
             fine: FineSeries::new(start_ns),
         }
@@ -89,7 +95,12 @@ impl FaultNotes {
                 (one, other) => one.or(other),
             };
         }
+        self.last_begun_at_ns
+            .iter_mut()
+            .zip(other.last_begun_at_ns)
+            .for_each(|(mine, theirs)| *mine = theirs.max(*mine));
         self.chosen.iter_mut().zip(other.chosen).for_each(|(mine, theirs)| *mine += theirs);
+        self.missed.iter_mut().zip(other.missed).for_each(|(mine, theirs)| *mine += theirs);
         for (mine, theirs) in self.tallies.iter_mut().zip(&other.tallies) {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
         }

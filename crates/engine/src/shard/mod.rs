@@ -191,6 +191,7 @@ impl Shard {
     fn finish<C: Clients>(mut self, mut clients: C, usage: Option<ThreadUsage>, now_ns: u64) -> ShardOutcome {
         let (unsent_bytes, held_bytes) = (clients.unsent_bytes(), clients.held_bytes());
         self.totals.figures.counters.never_connected = self.sessions.never_connected();
+        self.totals.figures.counters.not_resumed = self.sessions.not_resumed();
         self.totals.tally.finish(&clients);
         self.disconnect_all(&mut clients, now_ns);
         self.publishing.settle(&self.timetable, &mut self.totals, now_ns);

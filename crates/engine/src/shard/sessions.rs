@@ -92,6 +92,12 @@ impl Sessions {
         self.all.iter().filter(is_missing).count() as u64
     }
 
+    /// Number of persistent sessions of subscribers that lost their connection and have none.
+    pub fn not_resumed(&self) -> u64 {
+        let is_away = |session: &&Session| session.persistent && session.lost && session.subscriber.is_some();
+        self.all.iter().filter(is_away).count() as u64
+    }
+
     /// Number of sessions.
     pub fn count(&self) -> u32 {
         self.all.len() as u32

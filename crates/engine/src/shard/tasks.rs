@@ -177,9 +177,15 @@ impl Shard {
 
     /// A fault begins. The connections that it breaks are broken now.
     fn begin_fault<C: Clients>(&mut self, clients: &mut C, number: u16, now_ns: u64) {
-        let Some(log) = self.sessions.faults.as_mut().filter(|_| !self.timetable.closed) else { return };
-        log.begin(number);
+        let Some(log) = self.sessions.faults.as_mut() else { return };
         let place = usize::from(number);
+        if self.timetable.closed {
+            if log.planned[place].connections.is_some() {
+                log.notes.missed[place] += log.chosen[place].len() as u64;
+            }
+            return;
+        }
+        log.begin(number);
         let Some(breaks) = log.planned[place].connections.clone() else { return };
         let until_ns = now_ns.saturating_add(log.planned[place].length_ns.unwrap_or(0));
         let chosen = log.chosen[place].clone();
@@ -191,6 +197,7 @@ impl Shard {
         chosen.iter().for_each(|session| clients.break_connection(SessionId(*session), how, &mut self.at(now_ns)));
         if let Some(log) = self.sessions.faults.as_mut().filter(|_| !chosen.is_empty()) {
             log.notes.broken_at_ns[place] = Some((now_ns, now_ns));
+            log.notes.last_begun_at_ns[place] = now_ns;
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pubmark_model::workload::Workload;
 use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome, TrialQuantiles};
 use pubmark_record::experiment::FailureKind;
+use pubmark_record::figures::delivered_share;
 use pubmark_record::latency::upper;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
@@ -201,10 +202,7 @@ fn fill(trial: &mut Trial, record: &Record) {
     let latency = upper(&record.latency.total);
     trial.offered_per_s = record.throughput.offered_per_s;
     trial.delivered_per_s = Some(record.throughput.delivered_per_s);
-    trial.loss = (record.delivery.messages.expected > 0).then(|| {
-        (record.delivery.messages.lost + record.delivery.messages.unknown) as f64
-            / record.delivery.messages.expected as f64
-    });
+    trial.loss = delivered_share(record).map(|share| 1.0 - share);
     trial.latency.upper = TrialQuantiles {
         p50_us: latency.and_then(|latency| latency.p50),
         p99_us: latency.and_then(|latency| latency.p99),
@@ -288,6 +286,16 @@ mod tests {
             text: "V01: slow".to_owned(),
         };
         assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::Held);
+        let mut behind = record.clone();
+        behind.delivery.messages.unsent = 1;
+        assert_eq!(
+            trials.judge(&behind, &limited).0,
+            TrialOutcome::GeneratorLimited,
+            "not all of the load was carried"
+        );
+        behind.delivery.messages.unsent = 0;
+        behind.delivery.messages.refused = 1;
+        assert_eq!(trials.judge(&behind, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
         let total = record.latency.total.as_mut().unwrap();
         let mut lower = total.upper.clone();
         (total.upper.p99, total.upper.max, lower.p99) = (Some(2e6), 3e6, Some(1_500_000.0));

@@ -34,10 +34,10 @@ pub static METRICS: [Metric; 22] = [
         ..metric("service_p99", &[], "99th percentile of service latency", "service latency p99")
     },
     metric("backpressure_p99", &[], "99th percentile of back-pressure wait", "back-pressure p99"),
-    metric("delivered", &[], "share of expected messages that arrived", "delivered"),
+    metric("delivered", &[], "share of wanted deliveries that arrived", "delivered"),
     Metric {
         is_complement: true,
-        ..metric("loss", &[], "share of expected messages that are lost or unknown", "delivered")
+        ..metric("loss", &[], "share of wanted deliveries that did not arrive", "delivered")
     },
     Metric {
         percentile_of: Some(round_trip),

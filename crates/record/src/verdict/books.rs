@@ -139,6 +139,15 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
         )
         .of(Measure::suspect_above(waited_s / drain_s, DRAIN_WAIT, CheckUnit::Share)));
     }
+    if at_end.sessions_not_resumed > 0 {
+        let sessions = Measure::suspect_above(at_end.sessions_not_resumed as f64, 0.0, CheckUnit::Connections);
+        let away = format!(
+            "{missing}, and {} persistent sessions of subscribers were not connected again: the system may have stored them",
+            count(at_end.sessions_not_resumed)
+        );
+        let remedy = "wait longer with `--drain`, until the clients are connected again";
+        return Some(Finding::new(VerdictStatus::Suspect, away, remedy).of(sessions));
+    }
     let places = [
         ("in our sockets", Some(at_end.socket_unsent_bytes)),
         ("in the system's", at_end.system_unsent_bytes),

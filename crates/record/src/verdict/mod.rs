@@ -23,7 +23,7 @@ mod tests;
 pub mod usable;
 
 use crate::content::ContentRow;
-use crate::cost::{Contention, LimitEffect, Usage};
+use crate::cost::{Contention, HostUsage, LimitEffect, Usage};
 use crate::faults::FaultFigures;
 use crate::latency::upper;
 use crate::links::LinkFigures;
@@ -99,8 +99,10 @@ pub struct VerdictInput<'a> {
     pub generator_usage: Option<&'a Usage>,
     /// CPU and memory of the client programs.
     pub program_usage: Option<&'a Usage>,
-    /// The machine.
+    /// The machine of this process.
     pub environment: &'a Environment,
+    /// The machine of a system that runs elsewhere.
+    pub host: Option<&'a HostUsage>,
 }
 
 impl<'a> VerdictInput<'a> {
@@ -137,6 +139,7 @@ impl<'a> VerdictInput<'a> {
             generator_usage: cost.generator.as_ref(),
             program_usage: cost.client_programs.as_ref(),
             environment: &record.environment,
+            host: cost.host.as_ref(),
         }
     }
 }

@@ -1,8 +1,13 @@
 //! Rules on nodes: all must be present until the end, and the error of their clocks must have a bound.
 
 use super::{Finding, Measure, VerdictInput};
+use crate::nodes::NodeRow;
 use crate::quantity::micros;
 use crate::record::{CheckUnit, VerdictStatus};
+
+/// What to do about a clock without a bound.
+const CLOCK_REMEDY: &str =
+    "nothing may set `CLOCK_MONOTONIC_RAW` back during a run: do not suspend or migrate the machines";
 
 /// Rule V21.
 pub(super) fn all_present(input: &VerdictInput) -> Option<Finding> {
@@ -44,11 +49,22 @@ pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::new(
             VerdictStatus::Invalid,
             format!("a clock jumped: latencies from {from} to {to} have no bound"),
-            "nothing may set `CLOCK_MONOTONIC_RAW` back during a run: do not suspend or migrate the machines",
+            CLOCK_REMEDY,
         ));
     }
-    let bounds = input.by_pair.iter().filter_map(|row| row.clock_bound_us.filter(|bound| *bound > 0.0));
-    let worst_us = bounds.max_by(f64::total_cmp)?;
+    // A run on many nodes has no rows by pair: the latencies from and to a node contain the error of its clock.
+    let nodes = if input.by_pair.is_empty() { input.nodes } else { &[] };
+    let of_node = |node: &NodeRow| node.clock.as_ref().filter(|clock| !clock.is_the_same).map(|clock| clock.bound_us);
+    if let Some(node) = nodes.iter().find(|node| of_node(node) == Some(None)) {
+        return Some(Finding::new(
+            VerdictStatus::Invalid,
+            format!("a clock jumped: latencies from and to {} have no bound", node.name),
+            CLOCK_REMEDY,
+        ));
+    }
+    let of_pairs = input.by_pair.iter().filter_map(|row| row.clock_bound_us);
+    let of_nodes = nodes.iter().filter_map(|node| of_node(node)?);
+    let worst_us = of_pairs.chain(of_nodes).filter(|bound| *bound > 0.0).max_by(f64::total_cmp)?;
     Some(Finding::valid(format!("clocks ± {} at most, part of each latency's bounds", micros(worst_us))))
 }
 
@@ -56,7 +72,7 @@ pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::nodes::NodeRow;
+    use crate::nodes::NodeClock;
     use crate::record::Record;
     use crate::sample;
     use crate::verdict::judge;
@@ -87,5 +103,20 @@ mod tests {
         assert_eq!(with(Some(1_000.0)).0, VerdictStatus::Valid, "it is in the interval");
         assert!(with(Some(1_000.0)).1.contains("± 1 ms"), "{}", with(Some(1_000.0)).1);
         assert_eq!(with(None).0, VerdictStatus::Invalid);
+    }
+
+    #[test]
+    fn clocks_of_nodes_are_judged_where_there_are_no_rows_by_pair() {
+        let with = |clock: NodeClock| {
+            found("V22", |record| {
+                record.tables.by_pair.clear();
+                record.tables.nodes[1].clock = Some(clock);
+            })
+        };
+        let (status, text) = with(NodeClock { bound_us: Some(1_000.0), ..NodeClock::default() }).unwrap();
+        assert!(status == VerdictStatus::Valid && text.contains("± 1 ms"), "{text}");
+        let (status, text) = with(NodeClock { bound_us: None, ..NodeClock::default() }).unwrap();
+        assert!(status == VerdictStatus::Invalid && text.contains("from and to west"), "{text}");
+        assert_eq!(with(NodeClock { is_the_same: true, ..NodeClock::default() }), None, "the coordinator's clock");
     }
 }

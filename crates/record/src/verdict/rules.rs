@@ -240,7 +240,9 @@ pub const RULES: &[Rule] = &[
                   read them, and some of those messages are late, not lost: suspect. The same applies to messages that a \
                   subscriber is still processing (`processing`), and to a system whose threads waited for a CPU for more than a \
                   quarter of the drain: silence does not end the drain while they wait, nor while the system has not read what \
-                  was sent to it. The sockets of a system that this run did not start cannot be examined.",
+                  was sent to it. It applies to the messages that the system may have stored for subscribers with persistent \
+                  sessions that had lost their connection and were not connected again. The sockets of a system that this run \
+                  did not start cannot be examined.",
         remedy: "Give late messages more time with `--drain`, or lower the rate.",
         blames: Blame::Run,
         spoils: Spoils::Everything,

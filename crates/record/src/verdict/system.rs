@@ -38,6 +38,30 @@ pub(super) fn ran_to_the_end(input: &VerdictInput) -> Option<Finding> {
     ))
 }
 
+/// The machine on which the system runs.
+struct Machine {
+    /// Its cores.
+    cores: u32,
+    /// Cores in use, by all programs.
+    busy_cores: Option<f64>,
+    /// Whether all clients run on it as well.
+    is_ours: bool,
+}
+
+impl Machine {
+    /// The machine of this process, or the one that a node observes; `None` if nothing is known of the latter.
+    fn of(input: &VerdictInput) -> Option<Machine> {
+        let is_one = input.nodes.iter().all(|node| node.clock.as_ref().is_none_or(|clock| clock.is_the_same));
+        if input.system.node.is_none() && input.host.is_none() {
+            let (cores, busy_cores) = (input.environment.cores, input.environment.busy_cores);
+            return Some(Machine { cores, busy_cores, is_ours: is_one });
+        }
+        let host = input.host?;
+        let is_ours = is_one && input.system.node.is_some();
+        Some(Machine { cores: host.cores_total?, busy_cores: Some(host.cores?), is_ours })
+    }
+}
+
 /// Time for which a system waited for CPUs that others used: not more than the CPU time of the others, and without what
 /// a requested resource limit can explain.
 struct Wait {
@@ -55,17 +79,17 @@ impl Wait {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let long_s = seconds(usage.run_queue_long_wait_ns?);
         let window_s = input.settings.duration_s;
+        let machine = Machine::of(input)?;
         // Threads of a system that wait only for each other would not run sooner without other programs, so others can
         // have delayed it by at most their CPU time. The machine counts busy time in clock ticks and misses short
         // activity; the CPU time of pubmark and of client programs is exact.
-        let own_cores: f64 =
-            [input.generator_usage, input.program_usage].into_iter().flatten().map(|usage| usage.cores).sum();
-        let busy_cores = input.environment.busy_cores;
-        let others_s = busy_cores.map_or(f64::INFINITY, |busy| (busy - usage.cores).max(own_cores) * window_s);
+        let own = [input.generator_usage, input.program_usage].into_iter().flatten().filter(|_| machine.is_ours);
+        let own_cores: f64 = own.map(|usage| usage.cores).sum();
+        let others_s = machine.busy_cores.map_or(f64::INFINITY, |busy| (busy - usage.cores).max(own_cores) * window_s);
         let throttled_s = input.limits.and_then(|limits| limits.throttled_seconds).unwrap_or(0.0);
         let by_limit_s = throttled_s * usage.threads.unwrap_or(1).max(1) as f64;
         let by_others = |wait_s: f64| (wait_s - by_limit_s).max(0.0).min(others_s);
-        let is_full = busy_cores.is_some_and(|busy| busy >= FULL_SHARE * f64::from(input.environment.cores));
+        let is_full = machine.busy_cores.is_some_and(|busy| busy >= FULL_SHARE * f64::from(machine.cores));
         let crowded_s = usage.run_queue_wait_ns.filter(|_| is_full).map(|wait_ns| by_others(seconds(wait_ns)));
         Some(Wait { long_s: by_others(long_s), crowded_s, cpu_s: usage.cpu_seconds })
     }
@@ -81,15 +105,16 @@ const CLIENT_PROGRAM: &str = "the client program";
 
 /// Programs that used the CPUs, most first, with cores where they are known.
 fn holders(input: &VerdictInput) -> String {
+    let is_ours = Machine::of(input).is_some_and(|machine| machine.is_ours);
     let others = input.contention.and_then(|contention| contention.other_cores);
     let stolen = input.environment.steal.map(|steal| steal * f64::from(input.environment.cores));
     let pubmark = if input.settings.realtime { "real-time pubmark" } else { "pubmark" };
-    let own = input.generator_usage.map(|usage| usage.cores);
+    let cores = |usage: Option<&Usage>| usage.filter(|_| is_ours).map(|usage| usage.cores);
     let mut holders: Vec<(&str, f64)> = [
         ("other programs", others),
-        (pubmark, own),
-        (CLIENT_PROGRAM, input.program_usage.map(|usage| usage.cores)),
-        ("the hypervisor", stolen),
+        (pubmark, cores(input.generator_usage)),
+        (CLIENT_PROGRAM, cores(input.program_usage)),
+        ("the hypervisor", stolen.filter(|_| is_ours)),
     ]
     .into_iter()
     .filter_map(|(name, cores)| Some((name, cores.filter(|cores| *cores >= 0.01)?)))
@@ -175,7 +200,8 @@ fn judged_wait(wait: &Wait, window_s: f64) -> (Measure, String) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::cost::{Contention, LimitEffect, Usage};
+    use crate::cost::{Contention, HostUsage, LimitEffect, Usage};
+    use crate::nodes::{NodeClock, NodeRow};
     use crate::record::{Record, SystemEnd};
     use crate::sample;
     use crate::verdict::judge;
@@ -235,6 +261,29 @@ mod tests {
         };
         assert_eq!(waited(4.0, 4.5, 2.0, throttled).0, Valid, "a limit that was asked for");
         assert_eq!(found("V28", |_| {}), None, "not measured");
+    }
+
+    #[test]
+    fn the_wait_is_judged_by_the_machine_of_the_system() {
+        use VerdictStatus::{Suspect, Valid};
+        // Two nodes on other machines used four cores there.
+        let apart = |record: &mut Record| {
+            record.cost.generator.as_mut().unwrap().cores = 4.0;
+            let node = || NodeRow { clock: Some(NodeClock::default()), ..NodeRow::default() };
+            record.tables.nodes = vec![node(), node()];
+        };
+        assert_eq!(waited(19.0, 8.0, 2.0, apart).0, Valid, "it waited for itself");
+        // This machine is idle; that of the system is not.
+        let elsewhere = |record: &mut Record| {
+            record.system.node = Some("east".to_owned());
+            record.cost.host = Some(HostUsage { cores: Some(2.0), cores_total: Some(2), ..HostUsage::default() });
+        };
+        assert_eq!(waited(4.0, 4.5, 0.1, elsewhere).0, Suspect);
+        let unknown = |record: &mut Record| {
+            record.system.node = Some("east".to_owned());
+            record.cost.system.as_mut().unwrap().run_queue_long_wait_ns = Some(4_500_000_000);
+        };
+        assert_eq!(found("V28", unknown), None, "nothing is known of its machine");
     }
 
     #[test]

@@ -206,7 +206,7 @@ fn real_time_needs_room_on_few_cores_only() {
 #[test]
 fn each_fault_is_found_by_its_own_rule() {
     type Change = fn(&mut Record);
-    let faults: [(&str, VerdictStatus, Change); 20] = [
+    let faults: [(&str, VerdictStatus, Change); 21] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
             record.delivery.messages.offered += 3;
@@ -242,6 +242,10 @@ fn each_fault_is_found_by_its_own_rule() {
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
             record.delivery.at_end.held_bytes = 1;
+        }),
+        ("V19", VerdictStatus::Suspect, |record| {
+            lose_one(record);
+            record.delivery.at_end.sessions_not_resumed = 1;
         }),
         ("V23", VerdictStatus::Suspect, |record| record.connections.subscriptions_refused = 1),
         ("V26", VerdictStatus::Invalid, |record| record.latency.total.as_mut().unwrap().upper.count += 1),

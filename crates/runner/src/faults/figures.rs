@@ -77,15 +77,24 @@ fn fault<'a>(plan: &'a RunPlan, occurrence: &Occurrence) -> &'a Fault {
     &plan.workload.faults[occurrence.fault]
 }
 
+/// Largest delay of a thread that breaks connections, as of the fault itself (V20).
+const LATEST_BREAK_NS: u64 = 500_000_000;
+
 /// Times of a fault of connections, which the engine's threads inject.
 fn by_engine(noted: &FaultOutcome, number: usize, occurrence: &Occurrence, start_ns: u64) -> FaultTimes {
     let done_ns = noted.notes.broken_at_ns.get(number).copied().flatten();
     let end_ns = start_ns.saturating_add(occurrence.end_ns());
+    let late_ns = noted.notes.last_begun_at_ns[number].saturating_sub(start_ns.saturating_add(occurrence.at_ns));
+    let failure = match noted.notes.missed[number] {
+        0 => (late_ns > LATEST_BREAK_NS)
+            .then(|| format!("some of its connections were broken {:.1} s late", late_ns as f64 / 1e9)),
+        missed => Some(format!("{missed} of its connections were not broken: their thread was late")),
+    };
     FaultTimes {
         done_ns: done_ns.map(|(first_ns, _)| first_ns),
         // Such a fault ends when clients may reconnect, or when they stop trying.
         ended_ns: done_ns.zip(occurrence.length_ns).map(|((_, last_ns), _)| last_ns.max(end_ns)),
-        failure: None,
+        failure,
     }
 }
 
