@@ -3,7 +3,8 @@
     target/clients/browser/bin/python3 tests/browser/pages.py URL TOKEN_FILE AXE_FILE EMPTY_URL EMPTY_TOKEN_FILE [PICTURES]
 
 The server's folder of results is that of the test `serve::browser`: `one` and `slow` of one schedule, the second with a regression, `other`
-of another schedule; an experiment and a search for capacity; and a folder whose name means harm. EMPTY_URL is that of a server without
+of another schedule; a submission that failed after a repetition; an experiment and a search for capacity; and a folder whose name means
+harm. EMPTY_URL is that of a server without
 results. Tokens are read from their files. With PICTURES, each page is saved there as a picture, too.
 """
 import json
@@ -18,6 +19,8 @@ from selenium.common.exceptions import StaleElementReferenceException, WebDriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from late import draws_the_queue_when_the_focus_has_left, judges_the_form_that_is_shown, shows_the_newest_check
 
 URL, TOKEN_FILE, AXE_FILE, EMPTY_URL, EMPTY_TOKEN_FILE = sys.argv[1:6]
 PICTURES = pathlib.Path(sys.argv[6]) if len(sys.argv) > 6 else None
@@ -34,6 +37,7 @@ EXPERIMENT, SEARCH = "20260201-090507-experiment", "20260202-090507-capacity"
 CHOICE = "20260203-090507-choose-smart-home"
 HARM = "20260101-090507-<img src=x onerror=document.title='broken'>"
 ONE, SLOW, OTHER = "20260301-090507-one", "20260302-090507-slow", "20260303-090507-other"
+FAILED = "20260304-090507-0000f41d"
 
 
 def browser():
@@ -124,7 +128,7 @@ def signs_in(pages):
     look_at(pages, "login")
     pages.find("#token").send_keys(pathlib.Path(TOKEN_FILE).read_text().strip() + Keys.ENTER)
     pages.find(".results")
-    assert pages.names() == [OTHER, SLOW, ONE, CHOICE, SEARCH, EXPERIMENT, HARM], pages.names()
+    assert pages.names() == [FAILED, OTHER, SLOW, ONE, CHOICE, SEARCH, EXPERIMENT, HARM], pages.names()
     assert not pages.driver.get_cookies()
     # A page makes two requests: the second one may have been refused after the look above.
     pages.no_faults("401")
@@ -544,9 +548,18 @@ def fails(pages):
     pages.no_faults()
 
 
+def shows_a_failure_beside_a_report(pages):
+    pages.open("/runs/" + FAILED)
+    pages.find("#verdict")
+    pages.wait_for_text("#problem", "Failed to connect to mqtt://127.0.0.1:7: connection refused. Start the system.")
+    look_at(pages, "report-and-failure")
+    pages.no_faults()
+
+
 STEPS = [has_nothing_yet, signs_in, sorts, notes_and_searches, compares, says_what_cannot_be_compared, compares_by_keyboard,
-         shows_a_regression, chooses, fails, searches_and_experiments, opens_files_of_a_report, writes_and_starts, watches_and_stops, sees_a_fault,
-         starts_by_keyboard, checks_one_experiment_against_another, shows_other_kinds, deletes]
+         shows_a_regression, shows_a_failure_beside_a_report, judges_the_form_that_is_shown, chooses, fails, searches_and_experiments, opens_files_of_a_report, writes_and_starts, watches_and_stops, sees_a_fault,
+         starts_by_keyboard, checks_one_experiment_against_another, shows_the_newest_check, draws_the_queue_when_the_focus_has_left,
+         shows_other_kinds, deletes]
 
 
 def main():

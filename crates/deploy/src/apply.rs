@@ -12,7 +12,7 @@ use pubmark_runner::{ErrorKind, RunError};
 use serde_json::json;
 
 use crate::archive;
-use crate::kubectl::Cluster;
+use crate::kubectl::{Bounds, Cluster};
 use crate::pods::{self, Pod};
 use crate::{Deployment, RESULTS};
 
@@ -88,8 +88,10 @@ impl Applied<'_> {
         let manifest = self.manifest.display().to_string();
         // All names contain the instance of this run. Removal therefore cannot affect another run, even if the cluster
         // refused some objects.
-        let collected = self.cluster.call(&["create", "-f", &manifest]).and_then(|_| self.follow(note, stop));
-        let left = self.cluster.call(&["delete", "--ignore-not-found", "--wait=false", "-f", &manifest]).err();
+        let bounds = Bounds { stop: Some(stop), deadline: None };
+        let collected = self.cluster.call(&["create", "-f", &manifest], bounds).and_then(|_| self.follow(note, stop));
+        let delete = ["delete", "--ignore-not-found", "--wait=false", "-f", &manifest];
+        let left = self.cluster.call(&delete, Bounds::default()).err();
         match (collected, left) {
             (Ok(collected), left) => Ok(Collected { left, ..collected }),
             (Err(mut error), Some(left)) => {
@@ -101,10 +103,11 @@ impl Applied<'_> {
     }
 
     fn follow(&self, note: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
-        self.own()?;
+        let deadline = Instant::now() + self.limit;
+        let bounds = Bounds { stop: Some(stop), deadline: Some(deadline) };
+        self.own(bounds)?;
         let job = format!("job/{}", self.deployment.part("coordinator"));
         note(&format!("placed; waiting for {job}"));
-        let deadline = Instant::now() + self.limit;
         let mut troubles = Troubles::default();
         // Consecutive failures: requests for failed pods, and calls that fetch the results.
         let (mut looks, mut fetches) = (0, 0);
@@ -114,26 +117,26 @@ impl Applied<'_> {
                 && let Some(status) = fetching.sending.ended()?
             {
                 if status.success() {
-                    return self.unpack(&job);
+                    return self.unpack(&job, stop);
                 }
                 // A long call that is cut off is no failure: a proxy limits how long a connection may be idle.
                 fetches = if fetching.began.elapsed() > LASTING { 0 } else { fetches + 1 };
                 calls = None;
             }
-            match self.pods() {
+            match self.pods(bounds) {
                 Ok(found) => {
                     looks = 0;
                     troubles.report(&found, note);
                     let coordinator = found.iter().find(|pod| pod.part == "coordinator");
                     if let Some(pod) = coordinator.filter(|pod| pod.exit_code.is_some()) {
-                        return Err(self.without_results(&job, pod));
+                        return Err(self.without_results(&job, pod, stop));
                     }
                     if let Some(pod) = coordinator.filter(|pod| pod.runs && calls.is_none()) {
                         calls = Some(self.fetch(pod)?);
                     }
                     let is_there = |part: &str| found.iter().any(|pod| pod.part == part);
                     if !(is_there("coordinator") && is_there("node")) {
-                        troubles.report_refusal(self, note);
+                        troubles.report_refusal(self, bounds, note);
                     }
                 }
                 Err(failure) if looks >= FAILURES => return Err(failure),
@@ -152,20 +155,20 @@ impl Applied<'_> {
 
     /// Makes the coordinator's Job the owner of all other objects. The cluster removes the Job some time after its end, so
     /// that nothing remains if the caller has ended before.
-    fn own(&self) -> Result<(), RunError> {
+    fn own(&self, bounds: Bounds<'_>) -> Result<(), RunError> {
         let name = self.deployment.part("coordinator");
-        let job = self.cluster.json(&["get", "job", &name])?;
+        let job = self.cluster.json(&["get", "job", &name], bounds)?;
         let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"]});
         let patch = json!({"metadata": {"ownerReferences": [owner]}}).to_string();
         for object in self.deployment.owned() {
-            self.cluster.call(&["patch", &object, "--type=merge", "-p", &patch])?;
+            self.cluster.call(&["patch", &object, "--type=merge", "-p", &patch], bounds)?;
         }
         Ok(())
     }
 
-    fn pods(&self) -> Result<Vec<Pod>, RunError> {
+    fn pods(&self, bounds: Bounds<'_>) -> Result<Vec<Pod>, RunError> {
         let of_run = format!("app.kubernetes.io/instance={}", self.deployment.instance);
-        self.cluster.json(&["get", "pods", "-l", &of_run]).map(|list| pods::of(&list))
+        self.cluster.json(&["get", "pods", "-l", &of_run], bounds).map(|list| pods::of(&list))
     }
 
     /// Waits in the pod for the end of the run, fetches the results, and shows the pod's log meanwhile.
@@ -186,7 +189,7 @@ impl Applied<'_> {
         self.cluster.start(&words, file, Stdio::null()).map(Call)
     }
 
-    fn unpack(&self, job: &str) -> Result<Collected, RunError> {
+    fn unpack(&self, job: &str, stop: &AtomicBool) -> Result<Collected, RunError> {
         let path = self.out.join(ARCHIVE);
         let unusable = |error: std::io::Error| {
             RunError::from_error(ErrorKind::NotWritten, &error).during("failed to unpack the results of the run")
@@ -194,7 +197,8 @@ impl Applied<'_> {
         let unpacked = archive::unpack(&path, self.out).map_err(unusable)?;
         fs::remove_file(&path).map_err(unusable)?;
         // Best effort: a pod that this call does not reach would wait some minutes longer, but it is deleted now.
-        let _ = self.cluster.call(&["exec", job, "--", "/bin/pubmark", "pod", "release", "--results", RESULTS]);
+        let release = ["exec", job, "--", "/bin/pubmark", "pod", "release", "--results", RESULTS];
+        let _ = self.cluster.call(&release, Bounds { stop: Some(stop), deadline: None });
         let read = |folder: PathBuf| {
             let record = store::load(&folder).map_err(|error| {
                 RunError::from_error(ErrorKind::NotWritten, &error)
@@ -206,9 +210,10 @@ impl Applied<'_> {
         Ok(Collected { records, exit_code: unpacked.exit_code, left: None })
     }
 
-    fn without_results(&self, job: &str, pod: &Pod) -> RunError {
+    fn without_results(&self, job: &str, pod: &Pod, stop: &AtomicBool) -> RunError {
         let code = pod.exit_code.unwrap_or_default();
-        let tail = self.cluster.call(&["logs", TAIL, job]).unwrap_or_else(|error| error.to_string());
+        let tail = self.cluster.call(&["logs", TAIL, job], Bounds { stop: Some(stop), deadline: None });
+        let tail = tail.unwrap_or_else(|error| error.to_string());
         RunError::new(ErrorKind::System, format!("{job} ended with {code} and has no results; its last words:\n{tail}"))
             .hint("a workload or an option may be wrong, or the system did not start: `kubectl describe` of its pod says why")
     }
@@ -258,9 +263,9 @@ impl Troubles {
     }
 
     /// Reports why the cluster creates no pods for a part of the deployment.
-    fn report_refusal(&mut self, applied: &Applied<'_>, note: &mut dyn FnMut(&str)) {
+    fn report_refusal(&mut self, applied: &Applied<'_>, bounds: Bounds<'_>, note: &mut dyn FnMut(&str)) {
         // Without permission to read events, the reason stays unknown.
-        let Ok(events) = applied.cluster.json(&["get", "events"]) else { return };
+        let Ok(events) = applied.cluster.json(&["get", "events"], bounds) else { return };
         if let Some(reason) = pods::not_created(&events, &applied.deployment.instance) {
             self.once(format!("the cluster makes no pods: {reason}"), note);
         }

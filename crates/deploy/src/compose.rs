@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use crate::yaml;
 use crate::{CREDENTIALS, Deployment, File, LINK_CAPABILITIES, OBSERVER, SystemContainer, TUNNELS, USER};
 
+/// Keys of a service whose texts come from a definition or a run. They mean what they say: none refers to a variable.
+const LITERAL: [&str; 4] = ["command", "entrypoint", "environment", "volumes"];
+
 /// The Compose file, and folders beside it.
 pub fn files(deployment: &Deployment) -> Vec<File> {
     let [coordinator, node] = &deployment.secrets;
@@ -60,7 +63,27 @@ fn compose(deployment: &Deployment) -> Value {
         }
         services.insert("system".to_owned(), with_limits(service, limits.as_ref()));
     }
+    services.values_mut().for_each(make_literal);
     json!({"name": deployment.name, "services": services})
+}
+
+/// Writes each `$` of a service's literal texts as `$$`: Compose replaces `$NAME` in every scalar by a variable of the caller's
+/// environment, and reads `$$` as `$` (compose-spec.io, "Interpolation").
+fn make_literal(service: &mut Value) {
+    for key in LITERAL {
+        if let Some(value) = service.get_mut(key) {
+            double_dollars(value);
+        }
+    }
+}
+
+fn double_dollars(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.replace('$', "$$"),
+        Value::Array(items) => items.iter_mut().for_each(double_dollars),
+        Value::Object(fields) => fields.values_mut().for_each(double_dollars),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// A service that measures CPU and memory of the system. It shares the process namespace of the system's container, which has a
@@ -130,4 +153,85 @@ fn with_limits(mut service: Value, limits: Option<&ResourceLimits>) -> Value {
     }
     service["deploy"]["resources"] = json!({"limits": at_most});
     service
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pubmark_runner::RunSpec;
+    use pubmark_systems::launch::{Rendered, rendered};
+    use pubmark_systems::{Definition, StartOptions};
+
+    use super::*;
+    use crate::{Kind, Order};
+
+    fn deployment() -> Deployment {
+        let order = Order {
+            kind: Kind::Compose,
+            name: "home".to_owned(),
+            image: "pubmark:test".to_owned(),
+            nodes: 2,
+            system: "mosquitto".to_owned(),
+            protocol: None,
+            system_image: None,
+            profile: "default".to_owned(),
+            observed: true,
+            system_limits: None,
+            node_limits: None,
+            coordinator_limits: None,
+            namespace: None,
+        };
+        order.deployment(RunSpec::new("hello")).unwrap()
+    }
+
+    /// The text that a container gets; fails if Compose would replace a part of it.
+    fn read(written: &Value) -> String {
+        let written = written.as_str().unwrap();
+        assert!(!written.replace("$$", "").contains('$'), "Compose replaces a variable in {written}");
+        written.replace("$$", "$")
+    }
+
+    fn read_all(written: &Value) -> Vec<String> {
+        written.as_array().unwrap().iter().map(read).collect()
+    }
+
+    /// Every system that can be rendered as a container, with each of its profiles.
+    fn containers() -> Vec<Rendered> {
+        let mut found = vec![];
+        for definition in Definition::embedded().unwrap() {
+            if definition.back_ends.container.is_none() {
+                continue;
+            }
+            let protocol = definition.protocols.keys().next().unwrap();
+            for profile in definition.profiles.keys() {
+                let start = StartOptions { profile: profile.clone(), ..StartOptions::new(protocol) };
+                found.push(rendered(&definition, &start).unwrap());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn compose_replaces_nothing_in_what_a_container_gets() {
+        let deployment = deployment();
+        let containers = containers();
+        assert!(containers.iter().any(|system| system.arguments.iter().any(|argument| argument.contains('$'))));
+        for system in containers {
+            let container = SystemContainer { rendered: system.clone(), ..deployment.system.clone().unwrap() };
+            let compose = compose(&Deployment { system: Some(container), ..deployment.clone() });
+            let service = &compose["services"]["system"];
+            assert_eq!(read_all(&service["command"]), system.arguments, "{}", system.image);
+            if let Some(entrypoint) = &system.entrypoint {
+                assert_eq!(read_all(&service["entrypoint"]), std::slice::from_ref(entrypoint));
+            }
+            for (name, value) in system.environment.iter().cloned().collect::<BTreeMap<_, _>>() {
+                assert_eq!(read(&service["environment"][&name]), value, "{}", system.image);
+            }
+            assert_eq!(read_all(&service["volumes"]), [format!("./system:{}:ro", system.directory)]);
+        }
+        let services = &compose(&deployment)["services"];
+        assert_eq!(read_all(&services["node"]["command"]), deployment.node_words("coordinator", None));
+    }
 }

@@ -8,6 +8,8 @@ pub mod machine;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -52,6 +54,20 @@ pub struct Queue {
     machine: Machine,
     /// Whether the next submission waits for the run of another server.
     waits_for_others: AtomicBool,
+    /// Number of searches for the submission that waits.
+    #[cfg(test)]
+    searches: AtomicUsize,
+}
+
+/// The submission that waits for the run of another server on this machine, if there is one: the next one.
+pub struct Waiting(Option<String>);
+
+impl Waiting {
+    /// What a submission waits for besides earlier submissions.
+    pub fn reason(&self, entry: &Entry) -> Option<String> {
+        let waits = self.0.as_ref() == Some(&entry.submitted.id);
+        waits.then(|| WAITS_FOR_OTHERS.to_owned())
+    }
 }
 
 impl Queue {
@@ -66,6 +82,8 @@ impl Queue {
             ours: Mutex::new(()),
             machine,
             waits_for_others: AtomicBool::new(false),
+            #[cfg(test)]
+            searches: AtomicUsize::new(0),
         }
     }
 
@@ -103,15 +121,20 @@ impl Queue {
         Ok(entry)
     }
 
-    /// What a submission waits for besides earlier submissions: for the next one, the run of another server on this
-    /// machine.
+    /// The submission that waits for another server. All submissions are searched for it, so a list does this once.
+    pub fn waiting(&self) -> Waiting {
+        #[cfg(test)]
+        self.searches.fetch_add(1, Ordering::Relaxed);
+        if !self.waits_for_others.load(Ordering::Relaxed) {
+            return Waiting(None);
+        }
+        let next = self.store.all().into_iter().find(|entry| !entry.status.state.is_over());
+        Waiting(next.filter(|next| next.status.state == State::Queued).map(|next| next.submitted.id))
+    }
+
+    /// What one submission waits for besides earlier submissions.
     pub fn waits_for(&self, entry: &Entry) -> Option<String> {
-        let is_next = || {
-            let next = self.store.all().into_iter().find(|other| !other.status.state.is_over());
-            next.is_some_and(|next| next.submitted.id == entry.submitted.id)
-        };
-        let waits = self.waits_for_others.load(Ordering::Relaxed) && entry.status.state == State::Queued && is_next();
-        waits.then(|| WAITS_FOR_OTHERS.to_owned())
+        self.waiting().reason(entry)
     }
 
     /// Does work that must not overlap with a run; the next run waits for its end. `None` while this server or another
@@ -430,165 +453,4 @@ fn time() -> String {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use pubmark_record::sample;
-    use pubmark_record::store::RunFolder;
-    use pubmark_runner::Host;
-
-    use super::*;
-    use crate::allow::Allow;
-    use crate::submission::Submission;
-
-    /// A machine lock for one test.
-    fn machine(place: &Path) -> Machine {
-        let folder = place.join("session");
-        std::fs::create_dir_all(&folder).unwrap();
-        Machine::with_session(folder)
-    }
-
-    fn queue(place: &Path, store: &Arc<Store>, program: PathBuf) -> Queue {
-        Queue::new(Arc::clone(store), program, machine(place))
-    }
-
-    #[test]
-    fn a_run_of_another_server_is_waited_for_and_named() {
-        let place = tempfile::tempdir().unwrap();
-        let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
-        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
-        let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
-        let queue = queue(place.path(), &store, program(place.path(), "exit 0"));
-        let state = || store.get(&id).unwrap().status.state;
-        let other = machine(place.path()).try_take().unwrap().unwrap();
-        queue.carry_out_next(&store.get(&id).unwrap());
-        assert!(queue.waits_for(&store.get(&id).unwrap()).is_some());
-        assert!(queue.between_runs(|| ()).is_none(), "nor is the machine measured beside it");
-        drop(other);
-        queue.carry_out_next(&store.get(&id).unwrap());
-        assert!(state().is_over() && !queue.waits_for_others.load(Ordering::Relaxed));
-        assert!(queue.between_runs(|| ()).is_some());
-    }
-
-    /// Final state of a submission whose program writes these events and exits with this code.
-    fn ends(events: &str, code: i32, has_record: bool) -> State {
-        let place = tempfile::tempdir().unwrap();
-        let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
-        let program = program(place.path(), &format!("printf '%s\\n' '{events}'\nexit {code}"));
-        let folder = RunFolder::at(&store.runs().join("one")).unwrap();
-        if has_record {
-            folder.write_record(&sample::record()).unwrap();
-        }
-        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
-        let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
-        let queue = queue(place.path(), &store, program);
-        let entry = store.get(&id).unwrap();
-        queue.carry_out_next(&entry);
-        let ended = store.get(&id).unwrap().status;
-        assert_eq!(ended.folders, ["one"], "{ended:?}");
-        // A submission that is over is not started again.
-        queue.carry_out_next(&entry);
-        assert_eq!(store.get(&id).unwrap().status, ended);
-        ended.state
-    }
-
-    /// Final state of a submission that is cancelled after its program has written these events.
-    fn ends_cancelled(events: &str, then: &str) -> State {
-        let place = tempfile::tempdir().unwrap();
-        let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
-        // The signal is sent after the last event is written, so that all events are read.
-        let text = format!("trap '{then}' INT\nprintf '%s\\n' '{events}'\nwhile :; do sleep 0.02; done");
-        let program = program(place.path(), &text);
-        RunFolder::at(&store.runs().join("one")).unwrap().write_record(&sample::record()).unwrap();
-        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
-        let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
-        let queue = queue(place.path(), &store, program);
-        let entry = store.get(&id).unwrap();
-        std::thread::scope(|scope| {
-            let carried = scope.spawn(|| queue.carry_out_next(&entry));
-            while store.get(&id).unwrap().status.folders.is_empty() {
-                assert!(!carried.is_finished(), "it ended before it was cancelled");
-                std::thread::sleep(LOOK);
-            }
-            queue.cancel(&id).unwrap();
-        });
-        store.get(&id).unwrap().status.state
-    }
-
-    /// Writes a program that is named like `pubmark`.
-    fn program(place: &Path, text: &str) -> PathBuf {
-        let program = place.join("program");
-        std::fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        program
-    }
-
-    #[test]
-    fn a_run_whose_server_was_killed_before_it_noted_anything_ends_before_the_next_one_begins() {
-        let place = tempfile::tempdir().unwrap();
-        let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
-        let log = place.path().join("log");
-        // The first program takes a second to end; the kernel signals it when the thread that started it has ended.
-        let written = |words: &str| format!("echo {words} >> {}", log.display());
-        let text = format!(
-            "{}\nif [ ! -e {2} ]; then\n  trap 'sleep 1; {1}; exit 130' TERM\n  touch {2}\n  while :; do sleep 0.02; done\nfi\n{1}",
-            written("begins"),
-            written("ends"),
-            place.path().join("orphan").display()
-        );
-        let program = program(place.path(), &text);
-        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
-        let add = || store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
-        let ids = [add(), add()];
-        store.change(&ids[0], |status| status.state = State::Running).unwrap();
-        std::thread::scope(|scope| {
-            let started = || {
-                let machine = machine(place.path()).try_take().unwrap().unwrap();
-                Running::start(&program, &[], &store.folder(&ids[0]), None, machine).unwrap();
-                while !place.path().join("orphan").exists() {
-                    std::thread::sleep(LOOK);
-                }
-            };
-            scope.spawn(started);
-        });
-        let queue = queue(place.path(), &store, program);
-        std::thread::scope(|scope| {
-            scope.spawn(|| queue.carry_out());
-            while !ids.iter().all(|id| store.get(id).unwrap().status.state.is_over()) {
-                std::thread::sleep(LOOK);
-            }
-            queue.stop();
-        });
-        assert_eq!(std::fs::read_to_string(&log).unwrap(), "begins\nends\nbegins\nends\n");
-        assert_eq!(store.get(&ids[0]).unwrap().status.state, State::Interrupted);
-    }
-
-    #[test]
-    fn one_that_was_over_before_it_could_be_cancelled_is_complete() {
-        let begins = |repetitions: u32| {
-            format!(
-                r#"{{"event":"begins","t_s":0.0,"stream_version":1,"folder":"one","name":"hello","repetition":1,"repetitions":{repetitions},"warmup_s":0.0,"duration_s":1.0}}"#
-            )
-        };
-        let ended = |status: &str| {
-            format!(r#"{{"event":"ends","t_s":1.0,"folder":"one","status":"{status}","verdict":"valid"}}"#)
-        };
-        let whole = format!("{}\n{}", begins(1), ended("complete"));
-        assert_eq!(ends_cancelled(&whole, "exit 0"), State::Complete);
-        for (what, events) in [
-            ("it has not ended", begins(1)),
-            ("it was interrupted", format!("{}\n{}", begins(1), ended("interrupted"))),
-            ("a repetition is missing", format!("{}\n{}", begins(2), ended("complete"))),
-        ] {
-            assert_eq!(ends_cancelled(&events, "exit 0"), State::Cancelled, "{what}");
-        }
-    }
-
-    #[test]
-    fn a_run_whose_results_were_not_written_came_to_an_outcome_only_with_a_record() {
-        let begins = r#"{"event":"begins","t_s":0.0,"stream_version":1,"folder":"one","name":"hello","repetition":1,"repetitions":1,"warmup_s":0.0,"duration_s":1.0}"#;
-        assert_eq!(ends(begins, NOT_WRITTEN, true), State::Complete);
-        assert_eq!(ends(begins, NOT_WRITTEN, false), State::Failed);
-        assert_eq!(ends(begins, 0, true), State::Complete);
-    }
-}
+mod tests;

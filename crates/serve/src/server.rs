@@ -113,6 +113,11 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    /// Whether the machine refused what no option or file changes: the user's input is not the reason.
+    pub fn is_internal(&self) -> bool {
+        matches!(self, ServeError::Threads(_))
+    }
+
     /// What to type instead.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -244,4 +249,19 @@ impl Server {
 pub(crate) fn be_nice() {
     // SAFETY: setpriority has no memory to be unsafe with. A refusal would leave the priority as it is.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_the_kernel_refuses_are_not_the_users_mistake() {
+        let refused = || io::Error::from(io::ErrorKind::WouldBlock);
+        assert!(ServeError::Threads(refused()).is_internal());
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        for error in [ServeError::NotEncrypted(address), ServeError::Listen { address, source: refused() }] {
+            assert!(!error.is_internal(), "{error}");
+        }
+    }
 }

@@ -108,7 +108,8 @@ fn end_with_stdin(stop: Arc<AtomicBool>) -> Result<(), Failure> {
 }
 
 fn failed(error: ServeError) -> Failure {
-    let failure = Failure::from_error(ExitCode::Usage, &error);
+    let exit = if error.is_internal() { ExitCode::Internal } else { ExitCode::Usage };
+    let failure = Failure::from_error(exit, &error);
     match error.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,

@@ -1,10 +1,13 @@
 //! Files for orchestrators: their content, and refusals.
 
+use std::time::Duration;
+
 use pubmark_conformance::certificates::Certificates;
 use pubmark_testing::assert_count_eq;
 use serde_json::{Value, json};
 
-use crate::support::place::{Called, Place};
+use crate::support::place::{Call, Called, Place};
+use crate::support::processes::{is_there, wait_for};
 
 fn deploy(place: &Place, words: &[&str]) -> Called {
     place.call(&[&["deploy"][..], words].concat())
@@ -23,6 +26,10 @@ fn documents(text: &str) -> Vec<Value> {
 fn instance_of(objects: &[Value]) -> String {
     objects[0]["metadata"]["labels"]["app.kubernetes.io/instance"].as_str().unwrap().to_owned()
 }
+
+/// A workload as a file.
+const OWN: &str =
+    "{name: own, devices: [{name: a, every: 1s, payload: 10B, topic: a}], subscribers: [{name: b, filters: [a]}]}";
 
 #[test]
 fn kubernetes_gets_all_that_a_run_needs() {
@@ -98,6 +105,14 @@ fn kubernetes_gets_all_that_a_run_needs() {
     assert_eq!(deploy(&place, &["kubernetes", "smart-home", "--out", "other"]).code(), 0);
     let other = documents(&read(&place, "other/pubmark.yaml"));
     assert_ne!(instance_of(&other), instance);
+    // A workload may contain log-ins: it is in a Secret, and in nothing that others may read.
+    place.write("own.yaml", OWN.replace("topic: a", "topic: hidden").replace("[a]", "[hidden]"));
+    assert_eq!(deploy(&place, &["kubernetes", "own.yaml", "--out", "own"]).code(), 0);
+    let own = documents(&read(&place, "own/pubmark.yaml"));
+    let holders: Vec<&Value> = own.iter().filter(|object| object.to_string().contains("hidden")).collect();
+    let [holder] = &holders[..] else { panic!("{holders:?}") };
+    assert_eq!(holder["kind"], "Secret");
+    assert!(own.iter().any(|object| object["kind"] == "ConfigMap"), "the system's configuration has one");
     // A user without a password has none in the container either.
     let called = deploy(&place, &["compose", "smart-home", "--out", "user", "--", "--user", "ann"]);
     assert_eq!(called.code(), 0, "{called:?}");
@@ -261,10 +276,7 @@ fn every_object_is_one_that_kubernetes_knows() {
         networking::v1::NetworkPolicy,
     };
     let place = Place::new();
-    place.write(
-        "own.yaml",
-        "{name: own, devices: [{name: a, every: 1s, payload: 10B, topic: a}], subscribers: [{name: b, filters: [a]}]}",
-    );
+    place.write("own.yaml", OWN);
     for (system, protocol) in [
         ("mosquitto", "mqtt5"),
         ("nats", "nats"),
@@ -298,10 +310,7 @@ fn every_object_is_one_that_kubernetes_knows() {
 #[test]
 fn compose_mounts_what_lies_beside_it() {
     let place = Place::new();
-    place.write(
-        "own.yaml",
-        "{name: own, devices: [{name: a, every: 1s, payload: 10B, topic: a}], subscribers: [{name: b, filters: [a]}]}",
-    );
+    place.write("own.yaml", OWN);
     let called = deploy(
         &place,
         &["compose", "own.yaml", "--system", "nats", "--protocol", "nats", "--nodes", "3", "--out", "c"],
@@ -374,9 +383,14 @@ fn groups_without_a_node_are_named() {
 }
 
 /// Simulates `kubectl`: logs its arguments, prints the coordinator's pod from `$PLACE/pods.json`, and runs the commands
-/// of `exec`.
+/// of `exec`. A call for which `$PLACE` has a file `VERB-hangs` writes its process ID to that file, and does not end.
 const KUBECTL: &str = r#"#!/bin/sh
 printf '%s\n' "$*" >>"$PLACE/asked"
+for verb in send pods logs; do
+    case "$*" in
+    *"$verb "*) if [ -e "$PLACE/$verb-hangs" ]; then echo $$ >"$PLACE/$verb-hangs"; exec sleep 300; fi ;;
+    esac
+done
 case "$*" in
 *" create "*) [ ! -e "$PLACE/refuses" ] || { echo 'Error from server: exceeded quota' >&2; exit 1; } ;;
 *"get job "*) printf '{"metadata": {"uid": "u-1"}}' ;;
@@ -396,6 +410,11 @@ fn pod(state: &Value) -> String {
 }
 
 fn apply(place: &Place, out: &str) -> Called {
+    applying(place, &["--out", out]).wait()
+}
+
+/// A deployment by the simulated `kubectl`, under way.
+fn applying(place: &Place, options: &[&str]) -> Call {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = place.path().join("programs");
     std::fs::create_dir_all(&folder).unwrap();
@@ -404,7 +423,7 @@ fn apply(place: &Place, out: &str) -> Called {
     let mut command = std::process::Command::new(crate::support::place::PUBMARK);
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     command.env("PATH", path).env("PLACE", place.path()).env("PUBMARK", crate::support::place::PUBMARK);
-    place.start_by(command, &["deploy", "kubernetes", "smart-home", "--out", out, "--apply"]).wait()
+    place.start_by(command, &[&["deploy", "kubernetes", "smart-home", "--apply"][..], options].concat())
 }
 
 /// The calls of `kubectl` since the previous query.
@@ -461,4 +480,49 @@ fn a_run_without_a_connection_has_a_reason_and_leaves_no_folder() {
     assert!(!read(&place, "alone/compose.yaml").contains("observe"));
     let compose = place.call(&["deploy", "compose", "smart-home", "--namespace", "a"]);
     assert!(compose.code() == 2 && compose.errors.contains("--namespace"), "{compose:?}");
+}
+
+/// The process of a call that hangs, once it does.
+fn hanging(place: &Place, verb: &str) -> u32 {
+    let mut pid = None;
+    wait_for(&format!("the call for `{verb}`"), Duration::from_secs(30), || {
+        pid = read(place, &format!("{verb}-hangs")).trim().parse().ok();
+        pid.is_some()
+    });
+    pid.unwrap()
+}
+
+#[test]
+fn calls_of_kubectl_end_with_a_pubmark_that_is_killed() {
+    let place = Place::new();
+    place.write("pods.json", pod(&json!({"running": {}})));
+    for verb in ["send", "logs"] {
+        place.write(&format!("{verb}-hangs"), "");
+    }
+    let call = applying(&place, &[]);
+    let calls = ["send", "logs"].map(|verb| hanging(&place, verb));
+    call.signal(libc::SIGKILL);
+    wait_for("the end of both calls", Duration::from_secs(10), || !calls.into_iter().any(is_there));
+    assert_eq!(call.wait().status.code(), None, "a signal ended it");
+}
+
+#[test]
+fn a_call_of_kubectl_that_hangs_ends_with_the_wait_for_the_run() {
+    for (options, signal, code, said) in [
+        (&["--out", "stopped"][..], true, 130, "interrupted"),
+        (&["--out", "late", "--apply-limit", "5s"], false, 6, "has not ended within 5 s"),
+    ] {
+        let place = Place::new();
+        place.write("pods-hangs", "");
+        let call = applying(&place, options);
+        let hangs = hanging(&place, "pods");
+        if signal {
+            call.signal(libc::SIGINT);
+        }
+        let called = call.wait();
+        assert!(called.code() == code && called.errors.contains(said), "{options:?}: {called:?}");
+        assert!(called.took < Duration::from_secs(30), "{options:?}: {called:?}");
+        assert!(!is_there(hangs), "{options:?}");
+        assert!(asked(&place).last().unwrap().contains(" delete "), "what was placed is taken away");
+    }
 }

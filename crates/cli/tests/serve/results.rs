@@ -8,11 +8,16 @@ use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Record;
 use pubmark_record::store::{RunFolder, Stored as _, to_json};
 use pubmark_record::{sample, sample_experiment};
+use serde_json::json;
 
 /// Two runs of one schedule, the second slower, and one of another schedule.
 pub const ONE: &str = "20260301-090507-one";
 pub const SLOW: &str = "20260302-090507-slow";
 pub const OTHER: &str = "20260303-090507-other";
+
+/// A submission whose second repetition failed, and the folder of its first.
+const FAILED: &str = "20260304-090507-0000f41d";
+const FAILED_FOLDER: &str = "20260304-090507-failed";
 
 /// An experiment and a search for capacity.
 pub const EXPERIMENT: &str = "20260201-090507-experiment";
@@ -45,6 +50,27 @@ pub fn save_three(runs: &Path) {
         }
     });
     save(runs, OTHER, |record| record.workload.schedule_hash = "another".to_owned());
+}
+
+/// Saves a submission as a server stored it: its first repetition has a report, its second failed.
+pub fn save_failed(runs: &Path) {
+    save(runs, FAILED_FOLDER, |record| record.workload.schedule_hash = "a fourth".to_owned());
+    let at = "2026-03-04T09:05:07Z";
+    let submission = json!({
+        "id": FAILED, "order": 1, "submitted_at": at, "kind": "run", "name": "hello", "systems": ["mosquitto"],
+        "verb": "run", "file": null, "options": [],
+    });
+    let error = json!({
+        "chain": ["failed to connect to `mqtt://127.0.0.1:7`", "connection refused"], "hint": "start the system",
+    });
+    let status = json!({
+        "state": "failed", "started_at": at, "ended_at": at, "exit_code": 6, "folders": [FAILED_FOLDER], "error": error,
+    });
+    let folder = runs.join(".serve/queue").join(FAILED);
+    std::fs::create_dir_all(&folder).unwrap();
+    for (file, content) in [("submission.json", submission), ("status.json", status)] {
+        std::fs::write(folder.join(file), content.to_string()).unwrap();
+    }
 }
 
 /// Saves an experiment, a search for capacity and a choice with a run and a search in it, all older than the three.

@@ -16,7 +16,7 @@ use super::Listed;
 use crate::entry::RunEntry;
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::store::State as RunState;
+use crate::store::{Entry, State as RunState};
 
 /// Default number of entries on a page.
 pub const PAGE: usize = 50;
@@ -158,16 +158,17 @@ pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
 fn entries(shared: &Shared, matching: &[&Arc<Listed>], all: bool) -> Vec<RunEntry> {
     let by_folder: HashMap<&str, &Arc<Listed>> =
         matching.iter().map(|one| (one.headline.folder.as_str(), *one)).collect();
+    let waiting = shared.queue.waiting();
     let mut made = BTreeSet::new();
     let mut entries = Vec::new();
-    let mut waiting = 0;
+    let mut before = 0;
     for entry in shared.store.all() {
         made.extend(entry.status.folders.iter().cloned());
-        let position = (entry.status.state == RunState::Queued).then_some(waiting);
-        waiting += usize::from(!entry.status.state.is_over());
+        let position = (entry.status.state == RunState::Queued).then_some(before);
+        before += usize::from(!entry.status.state.is_over());
         let result = entry.status.folders.last().and_then(|last| by_folder.get(last.as_str()));
         if result.is_some() || all {
-            let waits_for = shared.queue.waits_for(&entry);
+            let waits_for = waiting.reason(&entry);
             let described = RunEntry::of_submission(entry, position, result.map(|one| one.as_ref()));
             entries.push(RunEntry { waits_for, ..described });
         }
@@ -175,6 +176,17 @@ fn entries(shared: &Shared, matching: &[&Arc<Listed>], all: bool) -> Vec<RunEntr
     let without = matching.iter().filter(|one| !made.contains(&one.headline.folder));
     entries.extend(without.map(|one| RunEntry::of_folder(one)));
     entries
+}
+
+/// Submissions that are queued or being executed, in their order.
+pub fn open(shared: &Shared) -> Vec<RunEntry> {
+    let waiting = shared.queue.waiting();
+    let open = shared.store.all().into_iter().filter(|entry| !entry.status.state.is_over());
+    let described = |(position, entry): (usize, Entry)| {
+        let waits_for = waiting.reason(&entry);
+        RunEntry { waits_for, ..RunEntry::of_submission(entry, Some(position), None) }
+    };
+    open.enumerate().map(described).collect()
 }
 
 fn sort(entries: &mut [RunEntry], by: Sort, reverse: bool) {

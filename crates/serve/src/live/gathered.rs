@@ -5,6 +5,7 @@ use std::time::Duration;
 use pubmark_experiment::experiment::pace::about;
 use pubmark_report::html::{LivePoint, LiveRun, LiveView, live_view};
 use pubmark_report::numbers::three_digits;
+use pubmark_report::words::sentence;
 use pubmark_runner::stream::{FaultWord, Interval, PhaseWord, Progress, RunBegins, StreamEvent, TrialBegins, Usage};
 use serde::Serialize;
 
@@ -30,6 +31,8 @@ pub struct Shown {
     pub over: bool,
     /// Whether it is over, with or without a report.
     pub ended: bool,
+    /// The failure of one that is over, in sentences. A report may be that of an earlier repetition, and does not mention it.
+    pub failure: Option<String>,
 }
 
 /// The submission or command that writes the events, and its state.
@@ -261,6 +264,7 @@ impl Gathered {
             can_stop: matches!(state, State::Queued | State::Running),
             over: state.is_over() && subject.has_report,
             ended: state.is_over(),
+            failure: subject.error.as_ref().filter(|_| state.is_over()).map(sentences),
         }
     }
 
@@ -278,6 +282,12 @@ impl Gathered {
         let waits = subject.waits_for.as_ref().map(|what| format!(": waits for {what}")).unwrap_or_default();
         format!("{}{phase}{waits}{run}", subject.state.word())
     }
+}
+
+/// A reason and what to do, as sentences.
+fn sentences((reason, hint): &(String, Option<String>)) -> String {
+    let texts = [Some(reason), hint.as_ref()].into_iter().flatten();
+    texts.map(|text| sentence(text)).collect::<Vec<_>>().join(" ")
 }
 
 fn last(path: &str) -> &str {
@@ -345,7 +355,17 @@ mod tests {
         ));
         assert!(gathered.points.is_empty() && gathered.log.len() > 2);
         let over = gathered.shown(&Subject { state: State::Complete, has_report: true, ..subject() });
+        assert_eq!((over.over, over.failure), (true, None));
         assert!(!over.html.contains("about"), "{}", over.html);
+    }
+
+    #[test]
+    fn a_failure_is_told_once_it_is_over_with_what_to_do() {
+        let error = Some(("failed to connect to `a`".to_owned(), Some("check the address".to_owned())));
+        let shown = |state: State| Gathered::default().shown(&Subject { state, error: error.clone(), ..subject() });
+        assert_eq!(shown(State::Failed).failure.as_deref(), Some("Failed to connect to `a`. Check the address."));
+        // For instance the reason why the orphan of an earlier server delays it.
+        assert_eq!(shown(State::Running).failure, None);
     }
 
     #[test]

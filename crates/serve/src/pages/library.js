@@ -2,10 +2,12 @@
 (function () {
   'use strict';
   var at = pubmark.at, view = at('view'), queue = at('queue'), search = at('search');
-  var timer = 0, shownQueue = '', isSilent = false;
+  // The queue as the server has it, and as the page shows it; whether the list is older than the queue; the number of checks.
+  var timer = 0, seenQueue = '', drawnQueue = '', isOld = false, isSilent = false, checks = 0;
 
   function load() {
     var wanted = location.search;
+    isOld = false;
     search.elements.filter.value = new URLSearchParams(wanted).get('filter') || '';
     return pubmark.drawn('/' + wanted).then(function (text) {
       // Another search may have begun meanwhile.
@@ -13,7 +15,11 @@
       pubmark.put(view, text);
       pubmark.report('');
       select();
-    }).catch(pubmark.report);
+    }).catch(function (error) {
+      // What the server refuses stays refused.
+      isOld = isOld || !error.problem;
+      pubmark.report(error);
+    });
   }
 
   function go(address) {
@@ -21,17 +27,24 @@
     return load().then(function () { pubmark.announce((view.querySelector('.total') || {}).textContent || ''); });
   }
 
-  // The queue changes by itself, and what ended is a result.
+  // A button in the queue keeps the focus: what changed is drawn when the focus has left.
+  function drawQueue() {
+    if (drawnQueue === seenQueue || queue.contains(document.activeElement)) return;
+    drawnQueue = seenQueue;
+    pubmark.put(queue, seenQueue);
+  }
+
+  // The queue changes by itself, and what ended is a result. A selection and an open dialog keep the list as it is.
   function follow() {
     clearTimeout(timer);
     return pubmark.drawn('/queue').then(function (text) {
       if (isSilent) { isSilent = false; load(); }
-      if (text !== shownQueue) {
-        var isFirst = shownQueue === '';
-        shownQueue = text;
-        if (!queue.contains(document.activeElement)) pubmark.put(queue, text);
-        if (!isFirst && selected().length === 0 && !document.querySelector('dialog[open]')) load();
+      if (text !== seenQueue) {
+        isOld = isOld || seenQueue !== '';
+        seenQueue = text;
       }
+      drawQueue();
+      if (isOld && selected().length === 0 && !document.querySelector('dialog[open]')) load();
       timer = setTimeout(follow, 2000);
     }).catch(function (error) {
       pubmark.report(error);
@@ -146,23 +159,25 @@
   }
 
   function judge() {
-    var names = JSON.parse(at('check').dataset.names), finding = at('check-finding');
+    // Only the response to the newest check counts.
+    var mine = ++checks, names = JSON.parse(at('check').dataset.names), finding = at('check-finding');
     finding.textContent = 'Checking…';
     at('check-rows').replaceChildren();
     return pubmark.request('/check', { method: 'POST', body: JSON.stringify({
       run: names[1], baseline: names[0], fail_on: at('check-fail-on').value
     }) }).then(function (response) { return response.json(); }).then(function (found) {
+      if (mine !== checks) return;
       finding.textContent = (found.passed ? 'Passed: ' : found.undecided ? 'Undecided: ' : 'Failed: ') + counted(found.checks);
-      found.checks.forEach(function (check) {
+      at('check-rows').replaceChildren.apply(at('check-rows'), found.checks.map(function (check) {
         var row = document.createElement('tr');
         [check.cell || '—', check.name, check.outcome.replace('-', ' '), check.detail].forEach(function (text) {
           var cell = document.createElement('td');
           cell.textContent = text;
           row.append(cell);
         });
-        at('check-rows').append(row);
-      });
-    }).catch(function (error) { pubmark.say(finding, error.message); });
+        return row;
+      }));
+    }).catch(function (error) { if (mine === checks) pubmark.say(finding, error.message); });
   }
 
   at('check-again').addEventListener('click', judge);

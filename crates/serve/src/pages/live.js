@@ -2,7 +2,7 @@
 (function () {
   'use strict';
   var at = pubmark.at, id = location.pathname.split('/')[2] || '';
-  var view = at('view'), stop = at('stop'), announced = '';
+  var view = at('view'), stop = at('stop'), announced = '', failure = '';
 
   // Only what changed its kind is read out: a phase, a fault, the end.
   function announce(text) {
@@ -12,6 +12,8 @@
   function becomeReport() {
     return pubmark.drawn('/runs/' + id + '/report').then(function (text) {
       document.title = pubmark.put(at('page'), text) + ' – pubmark';
+      // The report may be that of an earlier repetition, and says nothing of what failed after it.
+      pubmark.report(failure);
       var pages = document.querySelector('nav.pages');
       // A command that shows its own run waits until this page has the report, and ends.
       // Files beside the report are in the folder of the run, which nobody hands out then.
@@ -36,6 +38,7 @@
     view.innerHTML = message.html;
     at('actions').hidden = !message.can_stop;
     announce(message.announce);
+    failure = message.failure || '';
   }
 
   // Server-sent events, read by hand: an EventSource cannot send the token.

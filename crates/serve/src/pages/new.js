@@ -114,11 +114,16 @@
       good(found);
       post('/dry-run', body).then(function (plan) {
         if (mine === turn) at('plan').textContent = plan.text;
-      }).catch(pubmark.report);
+      }).catch(function (error) { if (mine === turn) noPlan(error); });
     }).catch(function (error) {
       if (mine !== turn) return;
       if (error.problem) { wrong(error); } else { pubmark.report(error); }
     });
+  }
+
+  function noPlan(error) {
+    at('plan').textContent = '—';
+    pubmark.report(error);
   }
 
   function good(found) {
@@ -127,6 +132,8 @@
     at('judgement').className = 'good';
     at('judgement').textContent = 'Valid: it can be started.';
     notes(found.notes);
+    // The plan of an earlier text is none of this one.
+    at('plan').textContent = '…';
     at('command').textContent = found.command;
     // The text of a run is in its `run.yaml`.
     at('text-file').hidden = kind() === 'run' || !isText();
@@ -188,17 +195,21 @@
     post('/dry-run?machine=true', submission()).then(function (plan) {
       if (mine === turn) at('plan').textContent = plan.text;
     }).catch(function (error) {
-      if (mine !== turn) return;
-      at('plan').textContent = '—';
-      pubmark.report(error);
+      if (mine === turn) noPlan(error);
     }).then(function () { if (mine === turn) at('measure').disabled = false; });
   }
 
+  // A refusal enables the button only for the form that was refused: a changed one has to be valid first. A plan or a measurement
+  // that is under way is still about this form, so this takes no turn.
   function start() {
+    var sent = submission();
     at('run').disabled = true;
-    post('/runs', submission()).then(function (entry) {
+    post('/runs', sent).then(function (entry) {
       location.href = '/runs/' + entry.id;
-    }).catch(function (error) { at('run').disabled = false; pubmark.report(error); });
+    }).catch(function (error) {
+      if (submission() === sent) at('run').disabled = false;
+      pubmark.report(error);
+    });
   }
 
   function copy(button) {

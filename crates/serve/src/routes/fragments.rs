@@ -7,12 +7,10 @@ use axum::extract::{Query, State};
 use super::files::{Content, HtmlText};
 use super::lookup;
 use super::query::unusable;
-use crate::entry::RunEntry;
 use crate::library::list::{self, ListQuery};
 use crate::pages;
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::store::Entry;
 
 /// A page of the list.
 pub async fn list(
@@ -29,14 +27,9 @@ pub async fn list(
 }
 
 /// Submissions that are queued or being executed.
-pub async fn queue(State(shared): State<Arc<Shared>>) -> Content<HtmlText> {
-    let open = shared.store.all().into_iter().filter(|entry| !entry.status.state.is_over());
-    let described = |(position, entry): (usize, Entry)| {
-        let waits_for = shared.queue.waits_for(&entry);
-        RunEntry { waits_for, ..RunEntry::of_submission(entry, Some(position), None) }
-    };
-    let entries: Vec<RunEntry> = open.enumerate().map(described).collect();
-    Content::<HtmlText>::of(pages::library::queue(&entries))
+pub async fn queue(State(shared): State<Arc<Shared>>) -> Result<Content<HtmlText>, Problem> {
+    // There may be a thousand of them: the threads that serve requests do not wait for their page.
+    lookup::briefly(move || Ok(Content::<HtmlText>::of(pages::library::queue(&list::open(&shared))))).await
 }
 
 /// The form for a new run.

@@ -25,7 +25,15 @@ pub async fn live(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) 
         // A folder that existed before has a report at once.
         Found::Folder(name) => {
             let announce = "complete".to_owned();
-            let shown = Shown { title: name, html: String::new(), announce, can_stop: false, over: true, ended: true };
+            let shown = Shown {
+                title: name,
+                html: String::new(),
+                announce,
+                can_stop: false,
+                over: true,
+                ended: true,
+                failure: None,
+            };
             drop(send.send(Ok(event(&shown))).await);
         }
     }
