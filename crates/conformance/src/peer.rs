@@ -14,7 +14,7 @@ use pubmark_protocol::clients::{
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::timing::Timing;
-use pubmark_testing::assert_count;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use crate::recorder::{Event, POOL_BYTES, Recorder};
 
@@ -289,6 +289,18 @@ impl<C: AnyClients + ?Sized> Peer<C> {
             let now = clock::monotonic_ns();
             assert!(now < deadline, "{} bytes are still unsent", self.clients.unsent_bytes());
             self.clients.poll(Some(now + STEP_NS), &mut self.record).unwrap();
+        }
+    }
+
+    /// A busy subscriber processes so many messages, the first of them since the peer was opened: each one arrives after the one
+    /// before it was processed, and none earlier.
+    pub fn process_each(&mut self, session: SessionId, count: usize) {
+        for done in 1..=count {
+            self.wait("the next message", |record| record.arrived.len() >= done || !record.causes(session).is_empty());
+            self.linger(1);
+            assert_count_eq!(self.record.arrived.len(), done, "{:?}", self.record.causes(session));
+            self.record.at_work = false;
+            self.clients.resume(session, clock::monotonic_ns(), &mut self.record);
         }
     }
 

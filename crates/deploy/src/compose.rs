@@ -165,25 +165,11 @@ mod tests {
     use pubmark_systems::{Definition, StartOptions};
 
     use super::*;
+    use crate::order::tests::order;
     use crate::{Kind, Order};
 
     fn deployment() -> Deployment {
-        let order = Order {
-            kind: Kind::Compose,
-            name: "home".to_owned(),
-            image: "pubmark:test".to_owned(),
-            nodes: 2,
-            system: "mosquitto".to_owned(),
-            protocol: None,
-            system_image: None,
-            profile: "default".to_owned(),
-            observed: true,
-            system_limits: None,
-            node_limits: None,
-            coordinator_limits: None,
-            namespace: None,
-        };
-        order.deployment(RunSpec::new("hello")).unwrap()
+        Order { kind: Kind::Compose, ..order() }.deployment(RunSpec::new("hello")).unwrap()
     }
 
     /// The text that a container gets; fails if Compose would replace a part of it.

@@ -19,7 +19,7 @@ const ANSWER: &str = "--request-timeout=30s";
 /// to the cluster knows no timeout.
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 /// Interval at which the end of a call is checked.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const HINT: &str = "`kubectl cluster-info` says whether there is a cluster that you may use";
 
 /// What ends a call before its own end.
@@ -135,7 +135,7 @@ impl Running {
                 let message = format!("`kubectl {call}` did not end within {:.0} s", limit.as_secs_f64());
                 return Err(RunError::new(ErrorKind::System, message).hint(HINT));
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

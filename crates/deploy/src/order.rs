@@ -146,11 +146,12 @@ impl Order {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use pubmark_runner::spec::PlacedSystem;
 
-    fn order() -> Order {
+    /// An order of Mosquitto and two nodes.
+    pub(crate) fn order() -> Order {
         Order {
             kind: Kind::Kubernetes,
             name: "home".to_owned(),

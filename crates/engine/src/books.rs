@@ -99,19 +99,16 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
         for stream in side.streams {
             let Some(row) = exempt.get(&stream.publisher) else { continue };
             books.never_sent += side.ledger.arrived_above(stream.stream, row.book.last);
+            let group = &mut books.groups[usize::from(row.book.group)];
+            group.delivery.prevented += if stream.filtered_for.is_none() { row.not_taken() } else { 0 };
             if row.book.first_measured == 0 {
                 continue;
             }
             let absent = side.absences.of(stream, row.book);
-            let group = &mut books.groups[usize::from(row.book.group)];
             let mut part = Delivery::default();
             let unmatched = Unmatched::of(stream, row.book);
-            row.judge(
-                side.ledger,
-                stream.stream,
-                &NotExpected { absent: &absent, unmatched: &unmatched.ranges },
-                &mut part,
-            );
+            let not_expected = NotExpected { absent: &absent, unmatched: &unmatched.ranges };
+            row.judge(side.ledger, stream.stream, &not_expected, &mut part);
             books.delivery.approximate |= unmatched.is_unknown;
             add(&mut group.delivery, &part);
             let is_silent = books.pairs.enter(&part, || row.was_delivered_before(side.ledger, stream.stream));
@@ -142,6 +139,7 @@ pub(crate) fn add(total: &mut Delivery, part: &Delivery) {
     total.lost += part.lost;
     total.unknown += part.unknown;
     total.absent += part.absent;
+    total.prevented += part.prevented;
     total.filtered_out += part.filtered_out;
     total.unmatched += part.unmatched;
     total.delivered_after_refusal += part.delivered_after_refusal;
@@ -196,6 +194,13 @@ impl<'a> Exempt<'a> {
         delivery.refused += book.too_large + refused_later;
         delivery.unsent += book.unsent + book.stuck.len() as u64 - self.stuck_arrived;
         delivery.sent += (book.written + self.broken_arrived + self.stuck_arrived).saturating_sub(refused_later);
+    }
+
+    /// Messages that the system refused or did not take, and those due on a connection that it had ended.
+    fn not_taken(&self) -> u64 {
+        let mut own = Delivery::default();
+        self.enter(&mut own);
+        own.refused + own.unsent + own.skipped_disconnected
     }
 
     /// Did a message of this stream arrive in the warm-up?
@@ -264,11 +269,10 @@ impl<'a> Exempt<'a> {
     }
 }
 
-/// Sequence numbers of a stream that are not expected.
+/// Sequence numbers of a stream that are not expected: sent during an absence, or the predicate that the system filters by
+/// does not hold for them.
 struct NotExpected<'a> {
-    /// Sent during an absence.
     absent: &'a [Range],
-    /// The predicate that the system filters by does not hold for them.
     unmatched: &'a [Range],
 }
 
@@ -280,9 +284,7 @@ pub(crate) struct Judged<'a> {
 
 /// A stream with measured messages.
 pub(crate) struct JudgedStream<'a> {
-    /// Publisher and audience of the stream.
     pub row: &'a StreamRow,
-    /// The publisher's side.
     pub book: &'a PublisherBook,
     exempt: &'a Exempt<'a>,
     ledger: &'a Ledger,

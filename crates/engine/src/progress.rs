@@ -21,6 +21,8 @@ pub struct ShardProgress {
     pub subscribed: AtomicU64,
     /// Sessions whose newest attempt failed.
     pub failing: AtomicU64,
+    /// Persistent sessions of subscribers that lost their connection and have none.
+    pub not_resumed: AtomicU64,
     /// Sessions that were ever refused because of their credentials.
     pub not_authorized: AtomicU64,
     /// Pairs of a device and an audience that exchanged a [probe](crate::probes).
@@ -66,7 +68,7 @@ pub struct ShardProgress {
 }
 
 /// Number of values in a row of counters that machines exchange.
-pub const ROW: usize = 19;
+pub const ROW: usize = 20;
 
 impl ShardProgress {
     fn counters(&self) -> [&AtomicU64; ROW - 1] {
@@ -74,6 +76,7 @@ impl ShardProgress {
             &self.online,
             &self.subscribed,
             &self.failing,
+            &self.not_resumed,
             &self.not_authorized,
             &self.reached,
             &self.offered,
@@ -140,6 +143,8 @@ pub struct Totals {
     pub subscribed: u64,
     /// Sessions whose newest attempt failed.
     pub failing: u64,
+    /// Persistent sessions of subscribers that lost their connection and have none.
+    pub not_resumed: u64,
     /// Sessions refused because of their credentials.
     pub not_authorized: u64,
     /// Pairs that exchanged a probe.
@@ -176,6 +181,7 @@ impl Totals {
         self.online += other.online;
         self.subscribed += other.subscribed;
         self.failing += other.failing;
+        self.not_resumed += other.not_resumed;
         self.not_authorized += other.not_authorized;
         self.reached += other.reached;
         self.offered += other.offered;
@@ -283,6 +289,7 @@ impl Progress {
             online: sum(|shard| &shard.online),
             subscribed: sum(|shard| &shard.subscribed),
             failing: sum(|shard| &shard.failing),
+            not_resumed: sum(|shard| &shard.not_resumed),
             not_authorized: sum(|shard| &shard.not_authorized),
             reached: sum(|shard| &shard.reached),
             offered: sum(|shard| &shard.offered),

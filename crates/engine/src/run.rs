@@ -365,8 +365,8 @@ impl RunDriver<'_> {
             let quiet_since_ns = totals.last_event_ns.max(waited_until_ns);
             let mut quiet =
                 is_fresh && has_closed && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
-            // After a fault, clients that cannot connect again say nothing about what the system has stored for them.
-            quiet &= self.plan.faults.is_empty() || totals.failing == 0;
+            // Silence says nothing about what the system has stored for subscribers that are not connected again.
+            quiet &= totals.not_resumed == 0 || self.observer.system_has_ended();
             if quiet && !settled && self.observer.system_is_behind() {
                 // A system that is behind is silent, but has not lost anything.
                 waited_until_ns = clock::monotonic_ns();

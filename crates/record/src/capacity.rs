@@ -112,7 +112,7 @@ pub struct Trial {
     pub reason: Option<String>,
     /// Messages delivered per second of the window.
     pub delivered_per_s: Option<f64>,
-    /// Share of expected messages that were lost or unknown.
+    /// Share of the wanted deliveries that did not arrive, whatever the reason.
     pub loss: Option<f64>,
     /// Latency of the trial.
     pub latency: TrialLatency,

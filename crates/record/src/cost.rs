@@ -40,7 +40,7 @@ pub struct Cost {
     /// CPU seconds of the client programs per million messages delivered; absent where their CPU time is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_programs_cpu_s_per_million: Option<f64>,
-    /// Growth of the system's resident set from idle to its peak, divided by the connections established, bytes; `null`
+    /// Growth of the system's resident set from idle to its peak, divided by the clients that were connected, bytes; `null`
     /// below 100 connections, for which the quotient of a few memory pages is not meaningful.
     pub system_bytes_per_connection: Option<f64>,
     /// Threads of pubmark that drive connections, one row per thread.

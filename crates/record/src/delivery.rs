@@ -82,6 +82,10 @@ pub struct Delivery {
     pub corrupt: u64,
     /// Sent while a subscription held no session, and not delivered to it; not part of expected.
     pub absent: u64,
+    /// Deliveries that messages would have had that were refused, unsent or skipped because of a lost connection: one for
+    /// each subscription that matches; not part of expected.
+    #[serde(default)]
+    pub prevented: u64,
     /// Copies of refused messages that were delivered nevertheless; not part of delivered.
     pub delivered_after_refusal: u64,
     /// Sent, and filtered out by the system's content filter because the subscribers' predicate does not hold; not part

@@ -31,6 +31,9 @@ pub struct Reconnect {
     pub keep_alive_s: u32,
 }
 
+/// Largest delay with which a fault may be injected (V20), s: its effects are counted from the time at which it was done.
+pub const LATEST_S: f64 = 0.5;
+
 /// A fault and its effects. Times are in seconds; those of effects are relative to the time at which the fault was
 /// done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -385,23 +385,18 @@ const fn positive(name: &str, unit: Unit, better: Better, judged: Judged, resolu
     }
 }
 
-/// Share of the wanted deliveries that arrived: of the expected ones, and of those that the system prevented earlier. A
-/// message that the system refused, or did not take in time, or that was due on a connection that it had ended, would
-/// have been delivered as often as the average message that was sent; one that was sent while a subscription had no
-/// session misses one delivery. What the run itself brought about is not counted: absence where clients come and go or
-/// faults are injected, connections lost under faults, and what a flood had still to send.
+/// Share of the wanted deliveries that arrived: of the expected ones, of those that the system prevented by refusing a
+/// message, not taking it in time, or ending the connection of its publisher, and of those for subscribers whose session
+/// it had ended. Faults are injected by the run itself: under faults only the expected ones count. A flood always has more
+/// to send than the system takes, so what was prevented does not count there.
 pub fn delivered_share(record: &Record) -> Option<f64> {
     let books = &record.delivery.messages;
     let has_faults = record.conditions.faults.is_some();
-    let skipped = if has_faults { 0 } else { books.skipped_disconnected };
-    let unsent = if record.settings.flood { 0 } else { books.unsent };
-    let not_taken = (books.refused + unsent + skipped) as f64;
-    let is_planned = has_faults || record.connections.planned_leaves > 0;
-    let absent = if is_planned { 0 } else { books.absent };
-    let deliveries_each =
-        if books.sent == 0 { 1.0 } else { (books.expected + books.absent) as f64 / books.sent as f64 };
-    let wanted = books.expected as f64 + absent as f64 + not_taken * deliveries_each;
-    (wanted > 0.0).then(|| books.delivered as f64 / wanted)
+    let absent = if has_faults { 0 } else { books.absent };
+    let prevented = if has_faults || record.settings.flood { 0 } else { books.prevented };
+    // Some of them arrived in spite of the refusal, and count for neither side.
+    let wanted = books.expected + absent + prevented.saturating_sub(books.delivered_after_refusal);
+    (wanted > 0).then(|| books.delivered as f64 / wanted as f64)
 }
 
 fn delivery_count(record: &Record, value: u64) -> Option<f64> {
@@ -557,19 +552,21 @@ mod tests {
             change(&mut record);
             delivered_share(&record)
         };
-        // Two subscribers: each message sent is expected twice.
         let books = Delivery { offered: 8, sent: 4, expected: 8, delivered: 8, ..Delivery::default() };
         assert_eq!(share(books, |_| {}), Some(1.0));
-        assert_eq!(share(Delivery { refused: 4, ..books }, |_| {}), Some(0.5));
-        assert_eq!(share(Delivery { unsent: 4, ..books }, |_| {}), Some(0.5));
-        assert_eq!(share(Delivery { unsent: 4, ..books }, |it| it.settings.flood = true), Some(1.0));
-        assert_eq!(share(Delivery { skipped_disconnected: 4, ..books }, |_| {}), Some(0.5));
+        // Two subscribers: each message is wanted twice.
+        let refused = Delivery { refused: 4, prevented: 8, ..books };
+        assert_eq!(share(refused, |_| {}), Some(0.5));
+        assert_eq!(share(refused, |it| it.settings.flood = true), Some(1.0));
+        assert_eq!(share(refused, |it| it.conditions.faults = Some(Default::default())), Some(1.0));
+        assert_eq!(share(Delivery { refused: 4, ..books }, |_| {}), Some(1.0), "nobody subscribes to them");
+        let despite = Delivery { delivered_after_refusal: 8, ..refused };
+        assert_eq!(share(despite, |_| {}), Some(1.0), "refused, and delivered nevertheless");
         let absent = Delivery { expected: 6, delivered: 6, absent: 2, ..books };
         assert_eq!(share(absent, |_| {}), Some(0.75));
-        assert_eq!(share(absent, |it| it.connections.planned_leaves = 1), Some(1.0), "they come and go");
-        let caused = Delivery { skipped_disconnected: 1, ..absent };
-        assert_eq!(share(caused, |it| it.conditions.faults = Some(Default::default())), Some(1.0));
-        assert_eq!(share(Delivery { refused: 5, ..Delivery::default() }, |_| {}), Some(0.0));
+        assert_eq!(share(absent, |it| it.connections.planned_leaves = 1), Some(0.75), "only devices leave as planned");
+        assert_eq!(share(absent, |it| it.conditions.faults = Some(Default::default())), Some(1.0));
+        assert_eq!(share(Delivery { refused: 5, prevented: 5, ..Delivery::default() }, |_| {}), Some(0.0));
         assert_eq!(share(Delivery { sent: 5, ..Delivery::default() }, |_| {}), None, "nobody subscribes");
     }
 

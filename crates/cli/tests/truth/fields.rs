@@ -64,7 +64,14 @@ fn one_is_unsent_as_a_device_that_left_is_refused_when_it_comes_back() {
     // Away from 600 to 700 ms, when message 3 is due, and never let in again; message 4 is due on the instant of its third leave.
     let churn = ", churn: {disconnect: 100% every 600ms, reconnect: 100% every 700ms, checks: together}";
     let truth = run("refuse-connect code=0x89 from=3\n", 1, churn);
-    truth.demand_only(&with(&[("sent", 2), ("expected", 2), ("delivered", 2), ("skipped_planned", 1), ("unsent", 1)]));
+    truth.demand_only(&with(&[
+        ("sent", 2),
+        ("expected", 2),
+        ("delivered", 2),
+        ("skipped_planned", 1),
+        ("unsent", 1),
+        ("prevented", 1),
+    ]));
 }
 
 #[test]
@@ -94,20 +101,27 @@ fn one_is_late() {
 
 #[test]
 fn one_is_refused() {
-    let books = with(&[("sent", 3), ("refused", 1), ("expected", 3), ("delivered", 3)]);
+    let books = with(&[("sent", 3), ("refused", 1), ("expected", 3), ("delivered", 3), ("prevented", 1)]);
     run("refuse code=0x97 deliver=no message=2", 1, "").demand_only(&books);
 }
 
 #[test]
 fn one_is_refused_and_delivered_all_the_same() {
-    let books = with(&[("sent", 3), ("refused", 1), ("expected", 3), ("delivered", 3), ("delivered_after_refusal", 1)]);
+    let books = with(&[
+        ("sent", 3),
+        ("refused", 1),
+        ("expected", 3),
+        ("delivered", 3),
+        ("delivered_after_refusal", 1),
+        ("prevented", 1),
+    ]);
     run("refuse code=0x97 deliver=yes message=2", 1, "").demand_only(&books);
 }
 
 #[test]
 fn one_is_skipped_because_the_connection_was_cut() {
     let script = format!("{CUT_FOR_LONG}cut-publisher when=after-ack forward=yes how=close message=2");
-    let books = with(&[("sent", 3), ("skipped_disconnected", 1), ("expected", 3), ("delivered", 3)]);
+    let books = with(&[("sent", 3), ("skipped_disconnected", 1), ("expected", 3), ("delivered", 3), ("prevented", 1)]);
     run(&script, 0, "").demand_only(&books);
 }
 
@@ -189,7 +203,14 @@ subscribers:
     let arguments = ["--duration", "1s", "--warmup", "0s", "--drain", "1s"];
     let truth = Liar::start("login user=device password=secret").run_workload(&workload, &arguments);
     truth.demand_agreement();
-    truth.demand_only(&[("offered", 2), ("sent", 1), ("unsent", 1), ("expected", 1), ("delivered", 1)]);
+    truth.demand_only(&[
+        ("offered", 2),
+        ("sent", 1),
+        ("unsent", 1),
+        ("expected", 1),
+        ("delivered", 1),
+        ("prevented", 1),
+    ]);
     assert!(truth.record["connections"]["auth_failed"].as_u64().unwrap() > 0);
 }
 

@@ -4,7 +4,6 @@ use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::{Peer, session, subscriber};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, SessionId};
-use pubmark_protocol::clock;
 use pubmark_protocol::events::Cause;
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Version};
@@ -139,13 +138,7 @@ fn what_arrived_before_a_reset_is_delivered_although_acknowledgements_fail() {
         peer.wait("the first message", |record| record.arrived.len() == 1);
     }
     script.reset();
-    for done in 1..=usize::from(COUNT) {
-        peer.wait("the next message", |record| record.arrived.len() >= done || !record.causes(id).is_empty());
-        peer.linger(1);
-        assert_count_eq!(peer.record.arrived.len(), done, "{:?}", peer.record.causes(id));
-        peer.record.at_work = false;
-        peer.clients.resume(id, clock::monotonic_ns(), &mut peer.record);
-    }
+    peer.process_each(id, COUNT.into());
     peer.wait("closed", |record| !record.causes(id).is_empty());
     let causes = peer.record.causes(id);
     assert!(matches!(&causes[..], [Cause::Dropped(_)]), "{causes:?}");

@@ -223,4 +223,11 @@ mod tests {
         log.hold(7, 100);
         assert_eq!([log.holds(7, 99), log.holds(8, 99), log.holds(7, 100)], [true, false, false]);
     }
+
+    #[test]
+    fn the_last_shard_to_begin_and_all_that_were_too_late_are_in_the_merged_notes() {
+        let mut notes = FaultNotes { last_begun_at_ns: vec![5, 0], missed: vec![1, 0], ..FaultNotes::new(2, 0) };
+        notes.merge(FaultNotes { last_begun_at_ns: vec![3, 9], missed: vec![2, 0], ..FaultNotes::new(2, 0) });
+        assert_eq!((notes.last_begun_at_ns, notes.missed), (vec![5, 9], vec![3, 0]));
+    }
 }

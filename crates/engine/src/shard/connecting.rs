@@ -99,11 +99,13 @@ impl Sessions {
         let session = &mut self[id];
         session.state = State::Online;
         let should_be_present = session.persistent && session.was_up && session.lost;
+        let is_resumed = session.is_away();
         session.lost = false;
         session.was_up = true;
         let had_failed = std::mem::take(&mut session.failures) > 0;
         let subscribes = session.subscriber.is_some();
         self.failing -= u64::from(had_failed);
+        self.not_resumed -= u64::from(is_resumed);
         self.online += 1;
         let counters = &mut totals.figures.counters;
         counters.established += 1;
@@ -177,21 +179,26 @@ impl Sessions {
         let session = &mut self[index];
         // A session that disconnected as planned and is not accepted again waits, like that of a device that was never
         // connected.
+        let was_away = session.is_away();
         session.lost |= was_up;
+        let goes_away = session.is_away() && !was_away;
         counters.wills_due += u64::from(was_up && session.has_will);
         let fails_first = session.failures == 0 && !was_up;
         session.failures += u32::from(!was_up);
         session.state = State::Waiting;
         let (failures, is_wanted) = (session.failures, session.wanted);
         self.failing += u64::from(fails_first);
+        self.not_resumed += u64::from(goes_away);
         self.online -= u64::from(was_up);
         let pause_ns = self.draw_pause_ns(failures);
         if is_wanted && !self.finishing {
             timers.add(now_ns + pause_ns, Task::Connect(index));
         } else {
             let session = &mut self[index];
+            let was_away = session.is_away();
             session.state = State::Offline;
             session.lost = false;
+            self.not_resumed -= u64::from(was_away);
         }
     }
 

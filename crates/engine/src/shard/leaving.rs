@@ -28,9 +28,11 @@ impl Sessions {
         self.note_fault(now_ns, index, SessionChange::Left);
         let session = &mut self[index];
         session.wanted = false;
+        let was_away = session.is_away();
         session.lost = false;
         let had_failed = std::mem::take(&mut session.failures) > 0;
         self.failing -= u64::from(had_failed);
+        self.not_resumed -= u64::from(was_away);
         let session = &mut self[index];
         match session.state {
             State::Waiting => {

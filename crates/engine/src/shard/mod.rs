@@ -121,6 +121,7 @@ impl Shard {
         shown.online.store(sessions.online, Relaxed);
         shown.subscribed.store(sessions.subscribed, Relaxed);
         shown.failing.store(sessions.failing, Relaxed);
+        shown.not_resumed.store(sessions.not_resumed, Relaxed);
         shown.not_authorized.store(self.totals.figures.counters.auth_failed, Relaxed);
         shown.reached.store(self.receiving.receiver.reached(), Relaxed);
         shown.offered.store(publishing.offered, Relaxed);
@@ -191,7 +192,7 @@ impl Shard {
     fn finish<C: Clients>(mut self, mut clients: C, usage: Option<ThreadUsage>, now_ns: u64) -> ShardOutcome {
         let (unsent_bytes, held_bytes) = (clients.unsent_bytes(), clients.held_bytes());
         self.totals.figures.counters.never_connected = self.sessions.never_connected();
-        self.totals.figures.counters.not_resumed = self.sessions.not_resumed();
+        self.totals.figures.counters.not_resumed = self.sessions.not_resumed;
         self.totals.tally.finish(&clients);
         self.disconnect_all(&mut clients, now_ns);
         self.publishing.settle(&self.timetable, &mut self.totals, now_ns);

@@ -101,6 +101,11 @@ impl Session {
         }
     }
 
+    /// Does the server store messages for it while it has no connection, which it lost?
+    pub fn is_away(&self) -> bool {
+        self.persistent && self.lost && self.subscriber.is_some()
+    }
+
     /// Its publishers, out of those of its shard.
     #[inline]
     pub fn own<'a>(&self, publishers: &'a [Publisher]) -> &'a [Publisher] {

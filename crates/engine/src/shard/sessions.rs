@@ -40,6 +40,7 @@ pub struct Sessions {
     pub(super) online: u64,
     pub(super) subscribed: u64,
     pub(super) failing: u64,
+    pub(super) not_resumed: u64,
     pub(super) at_work: u64,
 }
 
@@ -76,6 +77,7 @@ impl Sessions {
             online: 0,
             subscribed: 0,
             failing: 0,
+            not_resumed: 0,
             at_work: 0,
         };
         (sessions, configs)
@@ -90,12 +92,6 @@ impl Sessions {
     pub fn never_connected(&self) -> u64 {
         let is_missing = |session: &&Session| !session.was_up && (session.wanted || session.failures > 0);
         self.all.iter().filter(is_missing).count() as u64
-    }
-
-    /// Number of persistent sessions of subscribers that lost their connection and have none.
-    pub fn not_resumed(&self) -> u64 {
-        let is_away = |session: &&Session| session.persistent && session.lost && session.subscriber.is_some();
-        self.all.iter().filter(is_away).count() as u64
     }
 
     /// Number of sessions.

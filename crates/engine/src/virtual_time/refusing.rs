@@ -67,4 +67,24 @@ subscribers:
     let delivery = &ended.outcome.books.delivery;
     assert_count_eq!((delivery.offered, delivery.sent, delivery.refused), (400, 300, 100));
     assert_count_eq!((delivery.expected, delivery.delivered, delivery.lost), (300, 300, 0));
+    assert_count_eq!(delivery.prevented, 100);
+}
+
+#[test]
+fn a_refused_message_prevents_a_delivery_to_each_of_its_subscribers() {
+    let workload = "
+name: virtual
+devices:
+  - {name: heard, arrival: periodic, every: 10ms, payload: 100B, topic: 'v/a', qos: 1}
+  - {name: alone, arrival: periodic, every: 10ms, payload: 100B, topic: 'w/b', qos: 1}
+subscribers:
+  - {name: subscriber, count: 2, filters: ['v/#'], qos: 1}
+";
+    let simulation = Simulation::new(workload, Duration::from_secs(1));
+    let refusal = Reason::code(0x97, "quota exceeded");
+    simulation.broker.borrow_mut().acknowledges = Box::new(move |_| Some(Err(refusal.clone())));
+    let ended = simulation.run();
+    let books = &ended.outcome.books;
+    assert_count_eq!((books.delivery.refused, books.delivery.expected, books.delivery.prevented), (200, 0, 200));
+    assert_count_eq!([books.groups[0].delivery.prevented, books.groups[1].delivery.prevented], [200, 0]);
 }

@@ -56,6 +56,19 @@ fn a_persistent_session_that_the_broker_discarded_is_lost() {
 }
 
 #[test]
+fn a_persistent_session_without_a_connection_at_the_end_is_counted() {
+    assert_count_eq!(flapping("persistent", 1).run().outcome.counters.not_resumed, 0);
+    for (session, expected) in [("persistent", 1), ("clean", 0)] {
+        let simulation = flapping(session, 1);
+        // The drain ends after 10 s. Each connection of its last second is cut.
+        for at_ms in 11_900..13_100 {
+            simulation.at(at_ms * MS + 12_345, |broker| broker.cut("s0"));
+        }
+        assert_count_eq!(simulation.run().outcome.counters.not_resumed, expected, "{session}");
+    }
+}
+
+#[test]
 fn a_refused_filter_expects_nothing_and_the_other_one_continues() {
     let workload = workload("clean", 0).replace("['v/#']", "['v/+', 'w/#']");
     let simulation = Simulation::new(&workload, Duration::from_secs(1));

@@ -287,14 +287,13 @@ mod tests {
         };
         assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::Held);
         let mut behind = record.clone();
-        behind.delivery.messages.unsent = 1;
+        (behind.delivery.messages.unsent, behind.delivery.messages.prevented) = (1, 1);
         assert_eq!(
             trials.judge(&behind, &limited).0,
             TrialOutcome::GeneratorLimited,
             "not all of the load was carried"
         );
-        behind.delivery.messages.unsent = 0;
-        behind.delivery.messages.refused = 1;
+        (behind.delivery.messages.unsent, behind.delivery.messages.refused) = (0, 1);
         assert_eq!(trials.judge(&behind, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
         let total = record.latency.total.as_mut().unwrap();
         let mut lower = total.upper.clone();

@@ -1,11 +1,8 @@
 //! Rule on faults: they must be done as requested. Their effects on the system are results, never reasons.
 
 use super::{Finding, Measure, VerdictInput};
-use crate::faults::FaultRow;
+use crate::faults::{FaultRow, LATEST_S};
 use crate::record::{CheckUnit, Status, VerdictStatus};
-
-/// Largest delay of a fault, s. Effects are counted from the time at which it was done.
-const LATE_S: f64 = 0.5;
 
 /// Rule V20.
 pub(super) fn done_as_requested(input: &VerdictInput) -> Option<Finding> {
@@ -35,7 +32,8 @@ pub(super) fn done_as_requested(input: &VerdictInput) -> Option<Finding> {
         Finding::new(
             VerdictStatus::Invalid,
             wrong.join("; "),
-            "run again; see the system's log for the reason why it did not start",
+            "run again; the system's log has the reason why it did not start. Faults of connections that come late need fewer \
+             clients, or a machine with free cores",
         )
         .of(measure),
     )
@@ -50,7 +48,7 @@ fn wrong(fault: &FaultRow) -> Option<String> {
         return Some(format!("failed: {failure}"));
     }
     let Some(done_at_s) = fault.done_at_s else { return Some("was not done".to_owned()) };
-    if done_at_s - fault.requested_at_s > LATE_S {
+    if done_at_s - fault.requested_at_s > LATEST_S {
         return Some(format!("was injected {:.1} s late", done_at_s - fault.requested_at_s));
     }
     (fault.requested_for_s.is_some() && fault.ended_at_s.is_none()).then(|| "did not end".to_owned())

@@ -150,6 +150,10 @@ pub(super) fn had_the_cpu(input: &VerdictInput) -> Option<Finding> {
 
 /// What to do about the program that used most of the CPU time.
 fn remedy(input: &VerdictInput) -> String {
+    if !Machine::of(input).is_some_and(|machine| machine.is_ours) {
+        return "stop other programs on the system's machine, give the system cores of its own, or lower the rate"
+            .to_owned();
+    }
     let cores = |usage: Option<&Usage>| usage.map_or(0.0, |usage| usage.cores);
     let (own, program) = (cores(input.generator_usage), cores(input.program_usage));
     let others = input.contention.and_then(|contention| contention.other_cores).unwrap_or(0.0);

@@ -6,7 +6,7 @@ use pubmark_engine::plan::{BACKOFF, RunPlan};
 use pubmark_model::fault::{Fault, Occurrence, Scope};
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::{SessionKind, Workload};
-use pubmark_record::faults::{FaultFigures, FaultRow, LevelBooks, Reconnect, promises, summed};
+use pubmark_record::faults::{FaultFigures, FaultRow, LATEST_S, LevelBooks, Reconnect, promises, summed};
 
 use super::FaultTimes;
 
@@ -77,25 +77,27 @@ fn fault<'a>(plan: &'a RunPlan, occurrence: &Occurrence) -> &'a Fault {
     &plan.workload.faults[occurrence.fault]
 }
 
-/// Largest delay of a thread that breaks connections, as of the fault itself (V20).
-const LATEST_BREAK_NS: u64 = 500_000_000;
-
 /// Times of a fault of connections, which the engine's threads inject.
 fn by_engine(noted: &FaultOutcome, number: usize, occurrence: &Occurrence, start_ns: u64) -> FaultTimes {
     let done_ns = noted.notes.broken_at_ns.get(number).copied().flatten();
     let end_ns = start_ns.saturating_add(occurrence.end_ns());
     let late_ns = noted.notes.last_begun_at_ns[number].saturating_sub(start_ns.saturating_add(occurrence.at_ns));
-    let failure = match noted.notes.missed[number] {
-        0 => (late_ns > LATEST_BREAK_NS)
-            .then(|| format!("some of its connections were broken {:.1} s late", late_ns as f64 / 1e9)),
-        missed => Some(format!("{missed} of its connections were not broken: their thread was late")),
-    };
+    let failure = not_in_time(noted.notes.missed[number], late_ns as f64 / 1e9);
     FaultTimes {
         done_ns: done_ns.map(|(first_ns, _)| first_ns),
         // Such a fault ends when clients may reconnect, or when they stop trying.
         ended_ns: done_ns.zip(occurrence.length_ns).map(|((_, last_ns), _)| last_ns.max(end_ns)),
         failure,
     }
+}
+
+/// Why the connections of a fault were not broken as requested; `None` if they were. The last thread began `late_s` late,
+/// and `missed` connections belong to threads that had finished.
+fn not_in_time(missed: u64, late_s: f64) -> Option<String> {
+    if missed > 0 {
+        return Some(format!("pubmark did not break {missed} of the connections: their thread was late"));
+    }
+    (late_s > LATEST_S).then(|| format!("pubmark broke some of the connections {late_s:.1} s late"))
 }
 
 /// The levels with entries.
@@ -108,4 +110,18 @@ fn keeps_sessions(workload: &Workload) -> bool {
     let devices = workload.devices.iter().map(|group| (group.qos, group.session));
     let mut all = devices.chain(workload.subscribers.iter().map(|group| (group.qos, group.session)));
     all.all(|(qos, session)| qos == Qos::BestEffort || session == SessionKind::Persistent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_in_time;
+
+    #[test]
+    fn a_thread_that_breaks_its_connections_late_or_never_is_named() {
+        assert_eq!(not_in_time(0, 0.4), None);
+        let late = not_in_time(0, 0.7).unwrap_or_default();
+        assert_eq!(late, "pubmark broke some of the connections 0.7 s late");
+        let missed = not_in_time(2, 0.7).unwrap_or_default();
+        assert_eq!(missed, "pubmark did not break 2 of the connections: their thread was late");
+    }
 }

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_once_it_is_over_with_what_to_do() {
+    fn a_failure_is_reported_when_it_is_over_with_what_to_do() {
         let error = Some(("failed to connect to `a`".to_owned(), Some("check the address".to_owned())));
         let shown = |state: State| Gathered::default().shown(&Subject { state, error: error.clone(), ..subject() });
         assert_eq!(shown(State::Failed).failure.as_deref(), Some("Failed to connect to `a`. Check the address."));
