@@ -145,11 +145,12 @@ fn the_drain_waits_for_a_system_that_returns_after_the_window() {
     place.write("faulted.yaml", WORKLOAD);
     place.write("slow.yaml", slow_to_return());
     let system =
-        ["--system", "./slow.yaml", "--profile", "durable", "--fault", "restart:at=5500ms,for=100ms", "--drain", "30s"];
+        ["--system", "./slow.yaml", "--profile", "durable", "--fault", "restart:at=5500ms,for=100ms", "--drain", "60s"];
     let record = place.record(&[&["faulted.yaml"], &TIMES[..], &system].concat());
     assert_count_eq!([of_level(&record, 1, "lost"), of_level(&record, 1, "unknown")], [0, 0], "{}", fault(&record, 0));
     let drain_s = record["settings"]["drain_s"].as_f64().unwrap();
-    assert!((7.0..20.0).contains(&drain_s), "it ended after {drain_s} s");
+    // It waits for the system, for the last client to connect again, and then for silence, but not to its limit.
+    assert!((7.0..55.0).contains(&drain_s), "it ended after {drain_s} s");
     assert_count_eq!(record["delivery"]["at_end"]["sessions_not_resumed"], 0);
 }
 

@@ -4,7 +4,7 @@ use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 /// Counts of an accounting table that rows add up to.
-const SUMMED: [&str; 17] = [
+const SUMMED: [&str; 18] = [
     "offered",
     "sent",
     "skipped_planned",
@@ -21,6 +21,7 @@ const SUMMED: [&str; 17] = [
     "out_of_order",
     "overlap",
     "absent",
+    "prevented",
     "delivered_after_refusal",
 ];
 
