@@ -9,7 +9,7 @@ use pubmark_runner::{PreparedRun, RunError};
 use crate::candidate::Candidate;
 use crate::cost::{Cost, LoadCost, RunCost};
 use crate::evidence::{failure, recovery_limit};
-use crate::headroom::Headroom;
+use crate::headroom::{Headroom, HeadroomResult};
 use crate::record::{CandidateResult, ChoiceRun, State};
 use crate::requirements::Requirements;
 use crate::rule::Rule;
@@ -83,18 +83,30 @@ impl<'a> Entry<'a> {
     ///
     /// # Errors
     /// The versions differ.
-    pub fn check_same_system(&self, record: &Record) -> Result<(), RunError> {
+    pub fn check_same_system(&self, found: &SystemInfo) -> Result<(), RunError> {
         let version = |system: &SystemInfo| system.version.clone().unwrap_or_else(|| "unknown".to_owned());
         match &self.system {
-            Some(known) if known.version != record.system.version => Err(RunError::input(format!(
+            Some(known) if known.version != found.version => Err(RunError::input(format!(
                 "`{}` was version {} in its first runs and is {} now",
                 self.candidate.label,
                 version(known),
-                version(&record.system)
+                version(found)
             ))
             .hint("`--fresh` begins a choice anew")),
             _ => Ok(()),
         }
+    }
+
+    /// Counts a search for its headroom.
+    ///
+    /// # Errors
+    /// As [`Entry::check_same_system`].
+    pub fn add_headroom(&mut self, found: HeadroomResult) -> Result<(), RunError> {
+        if let Some(system) = &found.system {
+            self.check_same_system(system)?;
+        }
+        (self.headroom, self.carried) = (found.headroom, found.carried);
+        Ok(())
     }
 
     fn is_broken(&self) -> bool {
@@ -301,6 +313,29 @@ mod tests {
             undecided(state("p50<1s", &[], true)),
             "stays up: no run was made, because the time limit was reached"
         );
+    }
+
+    #[test]
+    fn the_headroom_of_another_version_is_not_counted_with_the_runs() {
+        let mut requirements = Requirements::new("hello");
+        let candidate = candidate(&mut requirements, "builtin");
+        let objectives = Objectives::parse("p50<1s").unwrap();
+        let mut entry = Entry::new(&candidate, Rule { lead: 3 }, &limits(&objectives), &requirements);
+        let record = sample::record();
+        let judged = of_run(Phase::Race, &objectives, None, Some(&record), &COUNTS);
+        entry.add(Phase::Race, Some(&record), &COUNTS, judged, None);
+        let found = |version: Option<&str>| {
+            let headroom = Headroom { holds_factor: Some(4.0), ..Headroom::default() };
+            let version = version.map(str::to_owned);
+            HeadroomResult { headroom, carried: vec![], system: Some(SystemInfo { version, ..record.system.clone() }) }
+        };
+        let error = entry.add_headroom(found(Some("9.9.9"))).unwrap_err();
+        assert!(error.to_string().contains("and is 9.9.9 now"), "{error}");
+        assert_eq!(entry.headroom.holds_factor, None, "it was not counted");
+        entry.add_headroom(found(record.system.version.as_deref())).unwrap();
+        assert_eq!(entry.headroom.holds_factor, Some(4.0));
+        let unreached = HeadroomResult { system: None, ..found(None) };
+        assert!(entry.add_headroom(unreached).is_ok(), "no trial reached it");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, TrialOutcome};
-use pubmark_record::record::Status;
+use pubmark_record::record::{Status, SystemInfo};
 use pubmark_record::store::{self, RunFolder};
 use pubmark_record::threshold::Objectives;
 use pubmark_report::numbers::short;
@@ -157,16 +157,43 @@ pub struct HeadroomSearch<'a> {
     pub id: &'a str,
 }
 
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct HeadroomResult {
+    /// How much more the candidate carries.
+    pub headroom: Headroom,
+    /// The loads that held and what they cost.
+    pub carried: Vec<LoadCost>,
+    /// The system that was searched; `None` if no trial reached it.
+    pub system: Option<SystemInfo>,
+}
+
+impl HeadroomResult {
+    fn not_searched(reason: &str) -> HeadroomResult {
+        HeadroomResult { headroom: Headroom::not_searched(reason), carried: vec![], system: None }
+    }
+
+    fn of(record: &CapacityRecord, folder: String) -> HeadroomResult {
+        // Only a trial that was measured has a folder, and describes the system.
+        let is_reached = record.trials.iter().any(|trial| trial.folder.is_some());
+        HeadroomResult {
+            headroom: Headroom::of(record, folder),
+            carried: carried(record),
+            system: is_reached.then(|| record.system.clone()),
+        }
+    }
+}
+
 impl HeadroomSearch<'_> {
-    /// Searches; with the loads that held and what they cost.
+    /// Searches.
     ///
     /// # Errors
     /// Something could not be written, or pubmark failed. What the system did is in the headroom.
-    pub fn perform(&self, observer: &mut dyn Observer) -> Result<(Headroom, Vec<LoadCost>), RunError> {
+    pub fn perform(&self, observer: &mut dyn Observer) -> Result<HeadroomResult, RunError> {
         let mut spec = self.spec.clone();
         (spec.window.warmup, spec.window.drain) = (WARMUP, DRAIN);
         if Trials::offered_per_s(&spec.load()?).is_none() {
-            return Ok((Headroom::not_searched("the devices send as fast as they can"), vec![]));
+            return Ok(HeadroomResult::not_searched("the devices send as fast as they can"));
         }
         let name = folder_name(self.id);
         let folder = cleared(&self.folder.path().join(&name))?;
@@ -183,23 +210,21 @@ impl HeadroomSearch<'_> {
         let (record, unwritten) = match search.perform(observer) {
             Ok(found) => found,
             Err(error) if error.kind == ErrorKind::System => {
-                return Ok((Headroom::not_searched(&error.to_string()), vec![]));
+                return Ok(HeadroomResult::not_searched(&error.to_string()));
             }
             Err(error) => return Err(error),
         };
         if let Some(error) = unwritten {
             return Err(error);
         }
-        Ok((Headroom::of(&record, name), carried(&record)))
+        Ok(HeadroomResult::of(&record, name))
     }
 }
 
 /// A search that came to its end before the choice was interrupted.
 pub struct Earlier {
     /// What it found.
-    pub headroom: Headroom,
-    /// The loads that held and what they cost.
-    pub carried: Vec<LoadCost>,
+    pub result: HeadroomResult,
     /// Time it took.
     pub took: Duration,
 }
@@ -211,7 +236,7 @@ impl Earlier {
         let record: CapacityRecord = store::load_as(&choice.join(&name)).ok()?;
         let took = Duration::try_from_secs_f64(record.took_s).ok()?;
         let is_whole = record.status == Status::Complete;
-        is_whole.then(|| Earlier { carried: carried(&record), headroom: Headroom::of(&record, name), took })
+        is_whole.then(|| Earlier { result: HeadroomResult::of(&record, name), took })
     }
 }
 
@@ -232,6 +257,8 @@ fn carried(record: &CapacityRecord) -> Vec<LoadCost> {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_record::sample_experiment;
+
     use super::*;
 
     fn headroom(holds: Option<f64>, fails: Option<f64>, limit: CapacityLimit) -> Headroom {
@@ -253,6 +280,15 @@ mod tests {
             use Coverage::{Covered, NotCovered, Undecided};
             [Covered, Covered, Undecided, NotCovered]
         });
+    }
+
+    #[test]
+    fn a_search_names_its_system_if_a_trial_reached_it() {
+        let mut record = sample_experiment::capacity();
+        let found = HeadroomResult::of(&record, "headroom/1-small".to_owned());
+        assert_eq!(found.system, Some(record.system.clone()));
+        record.trials.iter_mut().for_each(|trial| trial.folder = None);
+        assert_eq!(HeadroomResult::of(&record, "headroom/1-small".to_owned()).system, None);
     }
 
     #[test]

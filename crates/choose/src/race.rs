@@ -156,7 +156,7 @@ impl<'a> Course<'a> {
         for entry in &mut self.entries {
             let Some(earlier) = Earlier::of(self.folder.folder.path(), &entry.candidate.id) else { continue };
             self.spent += earlier.took;
-            (entry.headroom, entry.carried) = (earlier.headroom, earlier.carried);
+            entry.add_headroom(earlier.result)?;
         }
         self.folder.note_sitting()
     }
@@ -248,7 +248,7 @@ impl<'a> Course<'a> {
         let p99_us = record.as_ref().and_then(|record| upper(&record.latency.total)?.p99);
         observer.event(&Event::RunEnded { run: &place, end: &end, p99_us, took, busy: false });
         if let Some(record) = &record {
-            self.entries[index].check_same_system(record)?;
+            self.entries[index].check_same_system(&record.system)?;
         }
         let folder = record.is_some().then_some(name);
         self.folder.note(noted(position, &end, folder.clone(), took))?;
@@ -347,8 +347,8 @@ impl<'a> Course<'a> {
                 label: &entry.candidate.label,
                 id: &entry.candidate.id,
             };
-            let (headroom, carried) = search.perform(observer)?;
-            (entry.headroom, entry.carried) = (headroom, carried);
+            let found = search.perform(observer)?;
+            entry.add_headroom(found)?;
         }
         Ok(())
     }
@@ -377,5 +377,54 @@ fn noted(place: RunPosition, end: &End, folder: Option<String>, took: Duration) 
             journal::Event::Failed { place, kind: *kind, code: code.clone(), text: text.clone(), folder, effort }
         }
         (End::Stopped | End::Counts(_), folder) => journal::Event::Stopped { place, folder, effort },
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_record::capacity::CAPACITY_FILE;
+    use pubmark_record::record::VerdictStatus;
+    use pubmark_record::{sample, sample_experiment};
+
+    use super::*;
+    use crate::candidate;
+    use crate::requirements::CandidateSpec;
+
+    /// Goes on with a choice of one candidate that has a run of the race and a finished search, of these versions.
+    fn goes_on(run: &str, search: &str) -> Result<Option<f64>, RunError> {
+        let out = tempfile::tempdir().unwrap();
+        let mut requirements = Requirements::new("hello");
+        requirements.candidates = vec![CandidateSpec::Name("builtin".to_owned())];
+        let host = Host::with_program("pubmark");
+        let candidates = candidate::all(&requirements, &host).unwrap();
+        let mut folder = ChoiceFolder::create(out.path(), "hello", &requirements, &candidates, &host).unwrap();
+        let path = folder.folder.path().to_owned();
+        let write = |name: &str, file: &str, text: String| {
+            std::fs::create_dir_all(path.join(name)).unwrap();
+            std::fs::write(path.join(name).join(file), text).unwrap();
+        };
+        let mut record = sample::record();
+        record.system.version = Some(run.to_owned());
+        write("runs/1", store::RECORD_FILE, store::to_json(&record).unwrap());
+        let mut capacity = sample_experiment::capacity();
+        capacity.system.version = Some(search.to_owned());
+        let id = &candidates[0].id;
+        write(&format!("headroom/{id}"), CAPACITY_FILE, store::to_json(&capacity).unwrap());
+        let place = RunPosition { order: 1, cell: cell_of(&candidates[0], Phase::Race), repetition: 1 };
+        let end = End::Counts(VerdictStatus::Valid);
+        folder.note(noted(place, &end, Some("runs/1".to_owned()), Duration::from_secs(1))).unwrap();
+        let objectives = Objectives::parse("p50<1s").unwrap();
+        let race = Race { requirements: &requirements, objectives: &objectives, candidates: &candidates, host: &host };
+        let mut course = Course::new(&race, folder);
+        course.go_on()?;
+        Ok(course.entries[0].headroom.holds_factor)
+    }
+
+    #[test]
+    fn a_choice_does_not_go_on_with_the_headroom_of_another_version() {
+        assert_eq!(goes_on("1.0", "1.0").unwrap(), Some(11.5));
+        let error = goes_on("1.0", "2.0").unwrap_err();
+        assert_eq!(error.to_string(), "`builtin` was version 1.0 in its first runs and is 2.0 now");
     }
 }

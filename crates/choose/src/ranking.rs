@@ -2,14 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use pubmark_record::evaluation::contests::{self, Entrant, Match};
+use pubmark_record::evaluation::contests::{self, Entrant, Match, Pair};
 use pubmark_record::experiment::{Contest, Grade};
-use pubmark_record::figures::figure;
+use pubmark_record::figures::{Figure, figure};
+use pubmark_record::statistics::Scale;
 
 use crate::record::Recommendation;
 
 /// Figures of cost, by their names in [`pubmark_record::figures::FIGURES`], and how a winner is described.
 pub const COSTS: [(&str, &str); 2] = [("system CPU", "CPU time"), ("system memory", "memory")];
+
+/// Reads the values of a figure.
+type Values = fn(&Qualified) -> &[f64];
+
+/// The values of each of [`COSTS`].
+const VALUES: [Values; 2] = [|one| &one.cores, |one| &one.memory_bytes];
 
 /// A candidate that qualifies.
 #[derive(Clone, Debug)]
@@ -26,16 +33,15 @@ pub struct Qualified {
 
 /// Compares the cost of those that may be ranked, by each figure.
 pub fn contests(qualified: &[Qualified]) -> Vec<Contest> {
-    let values: [fn(&Qualified) -> &Vec<f64>; 2] = [|one| &one.cores, |one| &one.memory_bytes];
     let matches: Vec<Match> = COSTS
         .iter()
-        .zip(values)
+        .zip(VALUES)
         .filter_map(|((name, _), values)| {
             let figure = figure(name).expect("a figure of the table, which a test checks");
             let entrants: Vec<Entrant> = qualified
                 .iter()
                 .filter(|one| one.ranked && !values(one).is_empty())
-                .map(|one| Entrant::exact(&one.label, values(one).clone()))
+                .map(|one| Entrant::exact(&one.label, values(one).to_vec()))
                 .collect();
             let match_of =
                 || Match { axis: "system".to_owned(), among: BTreeMap::new(), figure, entrants: entrants.clone() };
@@ -67,8 +73,7 @@ pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendatio
     }
     let winner = contests.iter().find_map(|contest| {
         let winner = contest.winner.as_ref()?;
-        let entrants = contest.ranking.len();
-        let is_cheapest = entrants == ranked.len() && contests.iter().all(|other| !is_beaten(winner, other));
+        let is_cheapest = contest.ranking.len() == ranked.len() && cheaper(&ranked, winner).is_none();
         is_cheapest.then(|| (winner.clone(), contest))
     });
     // The table shows what the others cost.
@@ -79,13 +84,30 @@ pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendatio
             candidate: Some(label),
             grade: Some(Grade::Proven),
         },
-        None => Recommendation { candidate: None, grade: Some(Grade::NotShown), text: not_shown(contests) },
+        None => Recommendation { candidate: None, grade: Some(Grade::NotShown), text: not_shown(&ranked, contests) },
     }
 }
 
-/// Is another shown to cost less by this figure?
-fn is_beaten(label: &str, contest: &Contest) -> bool {
-    contest.duels.iter().any(|duel| duel.worse == label && duel.grade() != Grade::NotShown)
+/// The first candidate that is shown to need less of something than the one with this label, and what. A contest has only the duels of
+/// its best mean, which one wild run may move, so each pair is compared here.
+fn cheaper<'a>(ranked: &[&'a Qualified], label: &str) -> Option<(&'a str, &'static str)> {
+    let one = ranked.iter().find(|one| one.label == label)?;
+    COSTS.iter().zip(VALUES).find_map(|((name, word), values)| {
+        let figure = figure(name).expect("a figure of the table, which a test checks");
+        let cheaper = ranked.iter().find(|other| is_shown_less(figure, values(other), values(one)))?;
+        Some((cheaper.label.as_str(), *word))
+    })
+}
+
+/// Is the first sample shown to be smaller? The p value is not corrected for the number of comparisons: a correction guards against false
+/// recommendations, and what this finds prevents one.
+fn is_shown_less(figure: &Figure, first: &[f64], second: &[f64]) -> bool {
+    if first.is_empty() || second.is_empty() {
+        return false;
+    }
+    let pair = Pair::of(figure, first, second);
+    let nothing = if pair.scale == Scale::Logarithm { 1.0 } else { 0.0 };
+    pair.difference > nothing && pair.grade(pair.tested.map(|found| found.p)) != Grade::NotShown
 }
 
 fn cost_word(figure: &str) -> &'static str {
@@ -93,19 +115,26 @@ fn cost_word(figure: &str) -> &'static str {
 }
 
 /// Why none is recommended, with what is known.
-fn not_shown(contests: &[Contest]) -> String {
-    let known: Vec<String> = contests
+fn not_shown(ranked: &[&Qualified], contests: &[Contest]) -> String {
+    let known: Vec<(&String, String)> = contests
         .iter()
         .filter_map(|contest| {
             let best = contest.ranking.first()?;
             let grade = contest.duels.iter().map(|duel| duel.grade()).min()?;
             let words = cost_word(&contest.figure);
-            (grade != Grade::NotShown).then(|| format!("{best} needs the least {words} ({})", grade.words()))
+            (grade != Grade::NotShown).then(|| (best, format!("{best} needs the least {words} ({})", grade.words())))
         })
         .collect();
-    match known.is_empty() {
-        true => "none over the others: that one of them costs less is not shown".to_owned(),
-        false => format!("none over the others: {}", known.join(", ")),
+    match known.as_slice() {
+        [] => "none over the others: that one of them costs less is not shown".to_owned(),
+        [(best, text)] => {
+            let but = cheaper(ranked, best).map(|(other, word)| format!(", but {other} needs less {word} than it"));
+            format!("none over the others: {text}{}", but.unwrap_or_default())
+        }
+        several => {
+            let texts: Vec<&str> = several.iter().map(|(_, text)| text.as_str()).collect();
+            format!("none over the others: {}", texts.join(", "))
+        }
     }
 }
 
@@ -161,6 +190,24 @@ mod tests {
             "{}",
             found.text
         );
+    }
+
+    #[test]
+    fn another_that_needs_less_of_the_other_resource_speaks_against_the_winner_whoever_has_the_best_mean() {
+        let winner = qualified("winner", [0.010_0, 0.010_1, 0.010_0], [20.0, 20.1, 19.9]);
+        let noisy = qualified("noisy", [0.050, 0.051, 0.052], [5.0, 30.0, 5.0]);
+        let steady = qualified("steady", [0.050, 0.052, 0.051], [9.2, 9.25, 9.22]);
+        let all = [winner, noisy, steady];
+        let memory = &contests(&all)[1];
+        assert_eq!(memory.ranking, ["noisy", "steady", "winner"], "the duels are those of the noisy one");
+        let found = recommended(&all);
+        assert_eq!((found.candidate, found.grade), (None, Some(Grade::NotShown)));
+        assert_eq!(
+            found.text,
+            "none over the others: winner needs the least CPU time (proven), but steady needs less memory than it"
+        );
+        let found = recommended(&all[..2]);
+        assert_eq!(found.candidate.as_deref(), Some("winner"), "noise speaks against nobody: {}", found.text);
     }
 
     #[test]

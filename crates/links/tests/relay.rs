@@ -4,8 +4,9 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pubmark_links::namespace::Namespace;
 use pubmark_links::relay::{Relay, RelayError, pair, serve};
@@ -16,7 +17,14 @@ const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// Where clients connect: an address of its own, as the system has the same port.
 const THERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
+/// The relay looks up the host `slow`, and does nothing else for that time.
+static IS_BUSY: AtomicBool = AtomicBool::new(false);
+
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
+    if host == "slow" {
+        IS_BUSY.store(true, Ordering::Release);
+        thread::sleep(Duration::from_millis(300));
+    }
     if host == "here" { Ok((HERE, port).into()) } else { Err(format!("no `{host}`")) }
 }
 
@@ -210,6 +218,59 @@ fn datagrams_find_their_way_back() {
     }
     let counts = relay.counts().unwrap();
     assert_eq!((counts.connections, counts.up.bytes, counts.down.bytes), (5, 6_000, 5));
+}
+
+#[test]
+fn every_datagram_is_forwarded_or_counted_as_dropped() {
+    const SENT: u64 = 2_000;
+    let relay = relay();
+    let system = UdpSocket::bind((HERE, 0)).unwrap();
+    let at = towards(&relay, system.local_addr().unwrap());
+    let client = UdpSocket::bind((HERE, 0)).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| relay.resolve("slow", 1));
+        while !IS_BUSY.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        for _ in 0..SENT {
+            client.send_to(&[7; 100], at).unwrap();
+        }
+    });
+    let began = Instant::now();
+    let accounted = || {
+        let up = relay.counts().unwrap().up;
+        up.reads + up.dropped
+    };
+    while accounted() < SENT && began.elapsed() < WITHIN {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_count_eq!(accounted(), SENT);
+}
+
+#[test]
+fn bytes_that_their_receiver_has_not_read_wait_in_the_relay() {
+    let relay = relay();
+    let (client, mut server) = both(&relay);
+    assert_eq!(relay.waiting_bytes().unwrap(), 0);
+    // Until the buffer of the other end, which reads nothing, is full.
+    client.set_nonblocking(true).unwrap();
+    let mut sent = 0;
+    let began = Instant::now();
+    while relay.waiting_bytes().unwrap() == 0 || began.elapsed() < Duration::from_millis(200) {
+        assert!(began.elapsed() < WITHIN, "{sent} B, and none waits");
+        sent += (&client).write(&[7; 65_536]).unwrap_or(0);
+    }
+    server.set_read_timeout(Some(WITHIN)).unwrap();
+    let mut buffer = vec![0; 65_536];
+    let mut received = 0;
+    while received < sent {
+        received += server.read(&mut buffer).unwrap();
+    }
+    let began = Instant::now();
+    while relay.waiting_bytes().unwrap() > 0 {
+        assert!(began.elapsed() < WITHIN, "everything has arrived");
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn cases() -> Vec<(&'static str, Conditions)> {
         ("2 kbit/s", rated(2_000, 64_000, Duration::ZERO)),
         ("down", Conditions { down: true, ..delayed(MS) }),
         ("rare loss", Conditions { loss: Loss::Random(0.0004), ..delayed(2 * MS) }),
+        ("copies", Conditions { duplicate: 0.1, ..rated(100_000, 64_000, Duration::ZERO) }),
     ]
 }
 
@@ -57,6 +58,7 @@ fn probes_find_links_as_configured() {
             "100 kbit/s" => &[Property::Rate],
             "10 Mbit/s" => &[Property::Loss],
             "down" => &[Property::Down],
+            "copies" => &[Property::Duplicates],
             _ => &[],
         };
         for property in exact {
@@ -68,6 +70,8 @@ fn probes_find_links_as_configured() {
             assert!(check.outcome != Outcome::Missed || late > 0.0, "{name}: too early: {verification}, load {load}");
         }
     }
+    let unmeasured = [(2, Property::Jitter), (4, Property::BurstLength)].map(|(at, of)| outcome(&found[at], of));
+    assert!(unmeasured.iter().all(|found| matches!(found, Some(Outcome::Unverified(_)))), "{unmeasured:?}");
     let rare = outcome(&found[14], Property::Loss);
     assert!(matches!(rare, Some(Outcome::Unverified(_))), "0.04 % of 3,000: {rare:?}");
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::latency::{LatencyBounds, Summary};
 use crate::record::{Environment, Status, SystemInfo, VerdictStatus};
 
 /// Version of this schema. It changes only when a field changes its meaning or is removed.
@@ -112,7 +113,7 @@ pub struct Trial {
     pub reason: Option<String>,
     /// Messages delivered per second of the window.
     pub delivered_per_s: Option<f64>,
-    /// Share of the wanted deliveries that did not arrive, whatever the reason.
+    /// Share of the wanted deliveries that did not arrive: 1 less the share `delivered` by which runs are compared.
     pub loss: Option<f64>,
     /// Latency of the trial.
     pub latency: TrialLatency,
@@ -141,6 +142,13 @@ pub struct TrialLatency {
 }
 
 impl TrialLatency {
+    /// The quantiles of both bounds of a latency.
+    pub fn of(bounds: &LatencyBounds) -> TrialLatency {
+        let quantiles =
+            |summary: &Summary| TrialQuantiles { p50_us: summary.p50, p99_us: summary.p99, max_us: Some(summary.max) };
+        TrialLatency { upper: quantiles(&bounds.upper), lower: bounds.lower.as_ref().map(quantiles) }
+    }
+
     /// Both bounds of a quantile, the lower one first; `None` for a bound that was not measured.
     pub fn bounds(&self, quantile: fn(&TrialQuantiles) -> Option<f64>) -> [Option<f64>; 2] {
         [self.lower.as_ref().and_then(quantile), quantile(&self.upper)]

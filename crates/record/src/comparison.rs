@@ -1,17 +1,22 @@
 //! Comparison of runs. Only runs with the same schedule can be compared: otherwise the load differs, and the figures
-//! with it.
+//! with it. A flood has no schedule: what a record has of its load must be the same.
 //!
 //! The best value is marked among runs that may be ranked: valid runs of a system that is not built in. A single run of
 //! each system shows what was observed, not what a repetition would show; [`Comparison::caution`] states this.
 
+mod load;
+
+use crate::faults::FaultRow;
 use crate::figures::custom_figures;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
+use crate::links::{LinkDirection, LinkGroup};
 use crate::record::{Record, VerdictStatus};
+pub(crate) use load::{Load, SAME_PAYLOAD, SAME_PAYLOAD_AS_BASELINE};
 
 /// Most runs in a comparison: more curves in one chart cannot be distinguished.
 pub const MOST_RUNS: usize = 8;
 /// Hash of a schedule that is not fixed before the run.
-const NO_HASH: &str = "none";
+pub(crate) const NO_HASH: &str = "none";
 
 /// Why runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,18 +39,18 @@ pub enum CompareError {
         /// Hash of its schedule.
         other_hash: String,
     },
-    /// The runs have no schedule fixed before the run (flood), and their workloads differ.
+    /// The runs have no schedule fixed before the run (flood), and their loads differ.
     #[error(
         "runs of different workloads cannot be compared: `{first}` ran {first_workload}, `{other}` ran {other_workload}"
     )]
     DifferentWorkloads {
         /// Name of the first run.
         first: String,
-        /// Its workload with variant and scale.
+        /// Its workload with variant, scale, and what else differs.
         first_workload: String,
         /// Name of the first run that differs from it.
         other: String,
-        /// Its workload with variant and scale.
+        /// Its workload with variant, scale, and what else differs.
         other_workload: String,
     },
 }
@@ -156,19 +161,21 @@ fn same_load(first: &Record, other: &Record) -> Result<(), CompareError> {
             other_hash: other_hash.clone(),
         });
     }
-    let describe = |record: &Record| {
-        format!("{} ({}, scale {})", record.workload.name, record.workload.variant, record.workload.scale)
-    };
-    let (first_workload, other_workload) = (describe(first), describe(other));
-    if first_hash == NO_HASH && first_workload != other_workload {
-        return Err(CompareError::DifferentWorkloads {
-            first: first.run.name.clone(),
-            first_workload,
-            other: other.run.name.clone(),
-            other_workload,
-        });
+    let differences = Load::of_run(first).differences(&Load::of_run(other), SAME_PAYLOAD);
+    if first_hash != NO_HASH || differences.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let describe = |record: &Record, side: usize| {
+        let rest = differences.iter().filter(|found| !matches!(&*found.name, "workload" | "variant" | "scale"));
+        let rest: String = rest.map(|found| format!(", {} {}", found.name, found.values[side])).collect();
+        format!("{} ({}, scale {}{rest})", record.workload.name, record.workload.variant, record.workload.scale)
+    };
+    Err(CompareError::DifferentWorkloads {
+        first: first.run.name.clone(),
+        first_workload: describe(first, 0),
+        other: other.run.name.clone(),
+        other_workload: describe(other, 1),
+    })
 }
 
 fn why_not_ranked(record: &Record) -> Option<String> {
@@ -229,45 +236,90 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>], lower: &[
 /// Name of a setting, and the function that reads it.
 type Setting = (&'static str, fn(&Record) -> String);
 
+/// The settings, versions and machine of a run, besides its schedule and its system.
+static SETTINGS: [Setting; 23] = [
+    ("protocol", |record| record.protocol.to_string()),
+    ("delivery level", |record| record.workload.levels().join(", ")),
+    // Reacting devices and subscribers are no part of the schedule.
+    ("devices", |record| record.workload.devices.to_string()),
+    ("subscribers", |record| record.workload.subscribers.to_string()),
+    ("links", links),
+    ("faults", faults),
+    ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
+    ("back end", |record| record.system.back_end.to_string()),
+    ("brokers", |record| match &record.system.topology {
+        Some(topology) => format!("{}:{}", topology.brokers, topology.mode),
+        None => "1".to_string(),
+    }),
+    ("limits", |record| {
+        record.system.limits.as_ref().map_or_else(|| "none".to_string(), |limits| limits.requested.clone())
+    }),
+    ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
+    ("TLS", |record| yes_no(record.settings.tls)),
+    ("TLS sessions", |record| match &record.connections.tls {
+        Some(tls) if tls.resumption => "resumed".to_string(),
+        Some(_) => "never resumed".to_string(),
+        None => "—".to_string(),
+    }),
+    ("congestion control", |record| {
+        let machine = || record.environment.congestion_control.clone().unwrap_or_else(|| "—".to_string());
+        record.settings.congestion_control.clone().unwrap_or_else(machine)
+    }),
+    ("real-time", |record| yes_no(record.settings.realtime)),
+    ("pace", |record| record.settings.pace.clone()),
+    ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),
+    ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
+    ("`sent` means", |record| record.protocol.sent_means.to_string()),
+    ("pubmark", |record| record.run.pubmark_version.clone()),
+    ("processor", |record| record.environment.cpu.clone()),
+    ("cores", |record| record.environment.cores.to_string()),
+    ("kernel", |record| record.environment.kernel.clone()),
+];
+
+/// All settings of a run, by name.
+pub(crate) fn settings_of(record: &Record) -> impl Iterator<Item = (&'static str, String)> {
+    SETTINGS.iter().map(|(name, get)| (*name, get(record)))
+}
+
 fn differences(records: &[Record]) -> Vec<Difference> {
-    let settings: [Setting; 19] = [
-        ("protocol", |record| record.protocol.to_string()),
-        ("delivery level", |record| record.workload.levels().join(", ")),
-        ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
-        ("back end", |record| record.system.back_end.to_string()),
-        ("brokers", |record| match &record.system.topology {
-            Some(topology) => format!("{}:{}", topology.brokers, topology.mode),
-            None => "1".to_string(),
-        }),
-        ("limits", |record| {
-            record.system.limits.as_ref().map_or_else(|| "none".to_string(), |limits| limits.requested.clone())
-        }),
-        ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
-        ("TLS", |record| yes_no(record.settings.tls)),
-        ("TLS sessions", |record| match &record.connections.tls {
-            Some(tls) if tls.resumption => "resumed".to_string(),
-            Some(_) => "never resumed".to_string(),
-            None => "—".to_string(),
-        }),
-        ("congestion control", |record| {
-            let machine = || record.environment.congestion_control.clone().unwrap_or_else(|| "—".to_string());
-            record.settings.congestion_control.clone().unwrap_or_else(machine)
-        }),
-        ("real-time", |record| yes_no(record.settings.realtime)),
-        ("pace", |record| record.settings.pace.clone()),
-        ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),
-        ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
-        ("`sent` means", |record| record.protocol.sent_means.to_string()),
-        ("pubmark", |record| record.run.pubmark_version.clone()),
-        ("processor", |record| record.environment.cpu.clone()),
-        ("cores", |record| record.environment.cores.to_string()),
-        ("kernel", |record| record.environment.kernel.clone()),
-    ];
-    settings
+    SETTINGS
         .iter()
         .map(|(name, get)| Difference { name, values: records.iter().map(get).collect() })
         .filter(|difference| difference.values.iter().any(|value| *value != difference.values[0]))
         .collect()
+}
+
+/// The links that were requested, each with its groups.
+fn links(record: &Record) -> String {
+    let Some(links) = &record.conditions.links else { return "none".to_string() };
+    let mut alike: Vec<(String, Vec<&str>)> = Vec::new();
+    for group in &links.groups {
+        let link = link(group);
+        match alike.iter_mut().find(|(known, _)| *known == link) {
+            Some((_, groups)) => groups.push(&group.group),
+            None => alike.push((link, vec![&group.group])),
+        }
+    }
+    let words: Vec<String> =
+        alike.into_iter().map(|(link, groups)| format!("{link} for {}", groups.join(", "))).collect();
+    words.join("; ")
+}
+
+/// Name and conditions of a link: `lte (up 40 ms, down 30 ms)`.
+fn link(group: &LinkGroup) -> String {
+    let way = |way: &LinkDirection| way.requested.join(", then ");
+    let (up, down) = (way(&group.up), way(&group.down));
+    if up == down { format!("{} ({up})", group.link) } else { format!("{} (up {up}, down {down})", group.link) }
+}
+
+/// The faults that were requested, in order of time.
+fn faults(record: &Record) -> String {
+    let Some(faults) = &record.conditions.faults else { return "none".to_string() };
+    let one = |fault: &FaultRow| {
+        let length = fault.requested_for_s.map_or_else(String::new, |length_s| format!(" for {length_s} s"));
+        format!("{} of {} at {} s{length}", fault.kind, fault.target, fault.requested_at_s)
+    };
+    faults.faults.iter().map(one).collect::<Vec<String>>().join("; ")
 }
 
 fn yes_no(value: bool) -> String {
@@ -359,6 +411,70 @@ mod tests {
         assert_eq!(figure_of(&compare(&records).unwrap(), "latency p99").best, None);
         records[1].workload.scale = 2;
         assert!(matches!(compare(&records), Err(CompareError::DifferentWorkloads { .. })));
+    }
+
+    #[test]
+    fn floods_of_another_load_are_refused_with_what_differs() {
+        let refused = |change: fn(&mut Record)| {
+            let mut records = pair();
+            for record in &mut records {
+                record.workload.schedule_hash = NO_HASH.to_string();
+                record.settings.flood = true;
+                record.tables.by_type.truncate(1);
+            }
+            change(&mut records[1]);
+            compare(&records).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(|_| ()), None);
+        let message = refused(|record| record.throughput.payload_bytes_per_s *= 100.0).unwrap();
+        assert!(message.contains("mean payload 96.4 B)") && message.contains("mean payload 9.64 KB)"), "{message}");
+        let message = refused(|record| record.workload.devices = 7).unwrap();
+        assert!(message.contains("scale 1, devices 200)") && message.contains("scale 1, devices 7)"), "{message}");
+        let others: [fn(&mut Record); 3] = [
+            |record| record.workload.subscribers = 7,
+            |record| record.workload.topics = 7,
+            |record| record.settings.duration_s = 30.0,
+        ];
+        for change in others {
+            assert!(refused(change).is_some());
+        }
+    }
+
+    #[test]
+    fn links_faults_and_clients_that_differ_are_named() {
+        use crate::faults::{FaultFigures, FaultRow};
+        use crate::links::{LinkDirection, LinkFigures, LinkGroup};
+        let mut records = pair();
+        let way = |words: &str| LinkDirection { requested: vec![words.to_string()], ..LinkDirection::default() };
+        let group = |name: &str, link: &str, up: &str| LinkGroup {
+            group: name.to_string(),
+            link: link.to_string(),
+            up: way(up),
+            down: way("30 ms"),
+            ..LinkGroup::default()
+        };
+        let groups = vec![group("a", "lte", "40 ms"), group("b", "lte", "40 ms"), group("c", "wifi", "30 ms")];
+        records[1].conditions.links = Some(LinkFigures { groups, ..LinkFigures::default() });
+        let fault = FaultRow {
+            target: "the system".to_string(),
+            requested_at_s: 5.0,
+            requested_for_s: Some(1.5),
+            ..FaultRow::default()
+        };
+        records[1].conditions.faults = Some(FaultFigures { faults: vec![fault], ..FaultFigures::default() });
+        (records[1].workload.devices, records[1].workload.subscribers) = (201, 2);
+        let comparison = compare(&records).unwrap();
+        let named: Vec<_> = comparison.differences.iter().map(|found| (found.name, found.values[1].as_str())).collect();
+        assert_eq!(
+            named,
+            [
+                ("devices", "201"),
+                ("subscribers", "2"),
+                ("links", "lte (up 40 ms, down 30 ms) for a, b; wifi (30 ms) for c"),
+                ("faults", "kill of the system at 5 s for 1.5 s"),
+            ]
+        );
+        assert_eq!(comparison.differences[2].values[0], "none");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Overall result of a command, computed from its records: success, or the reason why its figures must not be quoted.
 //! Front ends turn it into exit codes and states.
 
-use crate::capacity::{CapacityLimit, CapacityRecord};
+use crate::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
 use crate::check::{Checked, Kind};
 use crate::experiment::{CellFailure, ExperimentRecord, FailureKind};
 use crate::objectives::{ObjectiveOutcome, Undecided};
@@ -94,12 +94,17 @@ impl Conclusion {
         }
     }
 
-    /// Result of a capacity search.
+    /// Result of a capacity search. If its time was over before a load held, nothing is known of the system; if the generator limited
+    /// every trial until then, the reason is known.
     pub fn of_search(record: &CapacityRecord) -> Conclusion {
+        let is_ours = |trial: &Trial| trial.outcome == TrialOutcome::GeneratorLimited;
+        let was_always_ours = !record.trials.is_empty() && record.trials.iter().all(is_ours);
         match (record.status, record.result.holds_per_s, record.result.limit) {
             (Status::Interrupted, ..) => Conclusion::Interrupted,
             (_, Some(_), _) => Conclusion::Done,
             (_, None, CapacityLimit::Generator) => Conclusion::Invalid,
+            (_, None, CapacityLimit::Time) if was_always_ours => Conclusion::Invalid,
+            (_, None, CapacityLimit::Time) => Conclusion::Undecided,
             (_, None, _) => Conclusion::ThresholdMissed,
         }
     }
@@ -142,6 +147,25 @@ mod tests {
         assert_eq!(Conclusion::of_experiment(&record), Conclusion::SystemFailed);
         record.status = Status::Interrupted;
         assert_eq!(Conclusion::of_experiment(&record), Conclusion::Interrupted);
+    }
+
+    #[test]
+    fn a_search_whose_time_was_over_before_a_load_held_missed_nothing() {
+        let of = |holds_per_s, limit, outcomes: &[TrialOutcome]| {
+            let mut record = sample_experiment::capacity();
+            (record.result.holds_per_s, record.result.limit) = (holds_per_s, limit);
+            record.trials.truncate(outcomes.len());
+            record.trials.iter_mut().zip(outcomes).for_each(|(trial, outcome)| trial.outcome = *outcome);
+            Conclusion::of_search(&record)
+        };
+        let (ours, missed) = (TrialOutcome::GeneratorLimited, TrialOutcome::Missed);
+        assert_eq!(of(None, CapacityLimit::Time, &[ours, ours]), Conclusion::Invalid);
+        assert_eq!(of(None, CapacityLimit::Time, &[missed, ours]), Conclusion::Undecided);
+        assert_eq!(of(None, CapacityLimit::Time, &[missed]), Conclusion::Undecided);
+        assert_eq!(of(None, CapacityLimit::Time, &[]), Conclusion::Undecided, "no trial was made");
+        assert_eq!(of(Some(1_000.0), CapacityLimit::Time, &[ours]), Conclusion::Done);
+        assert_eq!(of(None, CapacityLimit::Generator, &[missed, ours]), Conclusion::Invalid);
+        assert_eq!(of(None, CapacityLimit::NothingHeld, &[missed, missed]), Conclusion::ThresholdMissed);
     }
 
     #[test]

@@ -123,6 +123,15 @@ pub struct LeftAtEnd {
     /// not known.
     #[serde(default)]
     pub system_drain_wait_ns: Option<u64>,
+    /// Bytes of connections that had arrived at the relay between links and a system that was already running, and that
+    /// their receivers had not acknowledged, in both directions; `null` without a relay, and where it is not known.
+    #[serde(default)]
+    pub relay_bytes: Option<u64>,
+    /// Bytes of IP packets that were on emulated links and may belong to messages of the window: those on links that were
+    /// never empty since such a message could have come to them. With the kernel's netem, all bytes in its queues. `null`
+    /// without links, and where it is not known.
+    #[serde(default)]
+    pub link_bytes: Option<u64>,
 }
 
 /// Messages by what made them due, and the latency of chains of reactions. Measured messages only: a reaction belongs

@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::capacity::{CapacityRecord, TrialLatency, TrialOutcome, TrialQuantiles};
+use crate::capacity::{CapacityRecord, TrialLatency, TrialOutcome};
 use crate::delivery::Delivery;
 use crate::experiment::{Cell, CellRun, ExperimentRecord};
+use crate::figures::delivered_share;
 use crate::in_use::is_in_use;
-use crate::latency::{LatencyBounds, Summary};
+use crate::latency::LatencyBounds;
 use crate::protocol::ProtocolInfo;
 use crate::record::{Record, RunInfo, Status, SystemInfo, VerdictStatus, WorkloadInfo};
 use crate::schema1::Step;
@@ -106,6 +107,10 @@ pub struct Headline {
     pub expected: Option<u64>,
     /// Messages delivered; runs only.
     pub delivered: Option<u64>,
+    /// Share of the wanted deliveries that arrived, as limits and rankings have it; `null` where none was wanted, and for other
+    /// kinds than runs.
+    #[serde(default)]
+    pub delivered_share: Option<f64>,
     /// Latency of a run, or of the highest load of a search that held.
     pub latency: Option<TrialLatency>,
     /// Highest load that held, messages per second; searches only.
@@ -188,17 +193,25 @@ pub fn with_facts(folder: &Path) -> Result<Option<(Headline, Option<RunFacts>)>,
     if !there(Record::FILE) {
         return Ok(None);
     }
-    let head = match read_as::<RunHead>(&folder.join(Record::FILE)) {
-        Some(head) if head.schema_version == u64::from(Record::VERSION) => head,
-        // Another version or no version: the full reader converts it or returns the error.
-        _ => store::load(folder).map(RunHead::from)?,
+    let (head, share) = match read_as::<RunHead>(&folder.join(Record::FILE)) {
+        Some(head) if head.is_enough() => {
+            let Delivery { expected, delivered, .. } = head.delivery.messages;
+            (head, (expected > 0).then(|| delivered as f64 / expected as f64))
+        }
+        // Another version or no version: the full reader converts it or returns the error. And where the system prevented
+        // deliveries, the share depends on fields behind the head.
+        _ => {
+            let record = store::load(folder)?;
+            let share = delivered_share(&record);
+            (RunHead::from(record), share)
+        }
     };
     let facts = RunFacts {
         schedule_hash: head.workload.schedule_hash.clone(),
         devices: head.workload.devices,
         offered_per_s: head.throughput.offered_per_s,
     };
-    Ok(Some((of_run(name, head), Some(facts))))
+    Ok(Some((of_run(name, head, share), Some(facts))))
 }
 
 /// The fields of a run's record that are read; fields between them are skipped and not stored.
@@ -213,6 +226,15 @@ struct RunHead {
     delivery: DeliveryHead,
     latency: LatencyHead,
     throughput: ThroughputHead,
+}
+
+impl RunHead {
+    /// Whether the headline follows from these fields alone: all wanted deliveries were expected, so the run's conditions do not matter
+    /// to [`delivered_share`].
+    fn is_enough(&self) -> bool {
+        let books = &self.delivery.messages;
+        self.schema_version == u64::from(Record::VERSION) && books.absent == 0 && books.prevented == 0
+    }
 }
 
 #[derive(Deserialize)]
@@ -289,7 +311,7 @@ fn is_whole(file: &mut File) -> bool {
     file.seek(SeekFrom::End(-(end.len() as i64))).and_then(|_| file.read_exact(&mut end)).is_ok() && end == *b"\n}\n"
 }
 
-fn of_run(folder: String, head: RunHead) -> Headline {
+fn of_run(folder: String, head: RunHead, delivered_share: Option<f64>) -> Headline {
     let mut reasons: Vec<String> = head.verdict.reasons.into_iter().map(|reason| reason.code).collect();
     reasons.dedup();
     Headline {
@@ -304,7 +326,8 @@ fn of_run(folder: String, head: RunHead) -> Headline {
         protocol: protocols(head.protocol),
         expected: Some(head.delivery.messages.expected),
         delivered: Some(head.delivery.messages.delivered),
-        latency: head.latency.total.as_ref().map(bounds),
+        delivered_share,
+        latency: head.latency.total.as_ref().map(TrialLatency::of),
         holds_per_s: None,
         objectives: None,
         cells: None,
@@ -343,6 +366,7 @@ fn of_experiment(folder: String, record: ExperimentRecord) -> Headline {
         variant: Some(record.variant),
         expected: None,
         delivered: None,
+        delivered_share: None,
         latency: None,
         holds_per_s: None,
         objectives: None,
@@ -384,6 +408,7 @@ fn of_search(folder: String, record: CapacityRecord) -> Headline {
         qos: vec![],
         expected: None,
         delivered: None,
+        delivered_share: None,
         holds_per_s: record.result.holds_per_s,
         objectives: Some(record.objectives),
         cells: None,
@@ -456,6 +481,7 @@ fn of_choice(folder: String, record: ChoiceHead) -> Headline {
         qos: vec![],
         expected: None,
         delivered: None,
+        delivered_share: None,
         latency: None,
         holds_per_s: None,
         objectives: Some(record.objectives.join(",")),
@@ -468,14 +494,6 @@ fn of_choice(folder: String, record: ChoiceHead) -> Headline {
         recommended: record.recommendation.candidate,
         in_progress: false,
     }
-}
-
-fn bounds(bounds: &LatencyBounds) -> TrialLatency {
-    TrialLatency { upper: quantiles(&bounds.upper), lower: bounds.lower.as_ref().map(quantiles) }
-}
-
-fn quantiles(summary: &Summary) -> TrialQuantiles {
-    TrialQuantiles { p50_us: summary.p50, p99_us: summary.p99, max_us: Some(summary.max) }
 }
 
 #[cfg(test)]
@@ -498,7 +516,33 @@ mod tests {
         assert_eq!(headline.kind, Kind::Run);
         assert_eq!(headline.delivered, Some(record.delivery.messages.delivered));
         assert_eq!(headline.system, std::slice::from_ref(&record.system.name));
-        assert_eq!(headline, of_run(headline.folder.clone(), RunHead::from(record)));
+        assert_eq!(headline.delivered_share, Some(1.0));
+        assert_eq!(headline, of_run(headline.folder.clone(), RunHead::from(record), Some(1.0)));
+    }
+
+    #[test]
+    fn the_share_delivered_is_that_of_limits_whatever_the_system_prevented() {
+        type Change = fn(&mut Record);
+        let changes: [(Change, Option<f64>); 5] = [
+            (|record| record.delivery.messages.absent = 2, Some(0.8)),
+            (|record| (record.delivery.messages.refused, record.delivery.messages.prevented) = (4, 8), Some(0.5)),
+            (|record| (record.delivery.messages.prevented, record.settings.flood) = (8, true), Some(1.0)),
+            (|record| (record.delivery.messages.delivered, record.delivery.messages.lost) = (6, 2), Some(0.75)),
+            (|record| (record.delivery.messages.delivered, record.delivery.messages.expected) = (0, 0), None),
+        ];
+        for (number, (change, expected)) in changes.into_iter().enumerate() {
+            let mut record = sample::record();
+            record.delivery.messages =
+                Delivery { offered: 8, sent: 4, expected: 8, delivered: 8, ..Delivery::default() };
+            change(&mut record);
+            let headline = of_folder(saved(&record).path()).expect("readable").expect("there");
+            assert_eq!((headline.delivered_share, delivered_share(&record)), (expected, expected), "change {number}");
+        }
+        let mut old =
+            serde_json::to_value(of_folder(saved(&sample::record()).path()).expect("readable")).expect("JSON");
+        old.as_object_mut().expect("a headline").remove("delivered_share");
+        let old: Headline = serde_json::from_value(old).expect("it has a default");
+        assert_eq!(old.delivered_share, None);
     }
 
     #[test]

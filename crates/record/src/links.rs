@@ -74,7 +74,8 @@ pub struct RelayTraffic {
     pub bytes: u64,
     /// Time from the kernel's receipt of bytes to the write to the other side's socket, by read.
     pub added: Option<Summary>,
-    /// Datagrams that the other side's kernel did not accept.
+    /// Datagrams that the relay dropped in the measured window and the drain: its receive buffer had no room for them, it had
+    /// no socket for their client, or the other side's kernel did not accept them.
     pub dropped: u64,
 }
 

@@ -307,7 +307,7 @@ fn types(text: &mut String, record: &Record) {
             ]
         })
         .collect();
-    let header = ["type", "devices", "offered", "delivered", "lost", "p50", "p99", "max"].map(String::from);
+    let header = ["type", "devices", "offered", "delivered of expected", "lost", "p50", "p99", "max"].map(String::from);
     table(text, &header, &rows);
 }
 

@@ -169,6 +169,20 @@ pub fn share(part: u64, whole: u64) -> String {
     }
 }
 
+/// A share that is known as a number, 1 for all, as a percentage; rounded as [`share`] does, `—` where it is not known.
+pub fn percentage(share: Option<f64>) -> String {
+    let Some(share) = share else { return missing() };
+    // A quotient may be the least bit below the hundredth of a percent that it stands for.
+    match (share * 1e4 + 1e-6).floor() as u64 {
+        _ if share >= 1.0 => "100 %".to_string(),
+        // The addition must not make a whole of it.
+        9_999.. => "99.99 %".to_string(),
+        hundredths @ 9_900..9_999 => format!("{}.{:02} %", hundredths / 100, hundredths % 100),
+        0 if share > 0.0 => "< 0.01 %".to_string(),
+        _ => format!("{} %", short(share * 100.0)),
+    }
+}
+
 /// A number of cores as a percentage of one core.
 pub fn cores(value: Option<f64>) -> String {
     value.map_or_else(missing, |cores| format!("{} %", short(cores * 100.0)))
@@ -300,6 +314,24 @@ mod tests {
         assert_eq!(share(9_999, 10_000), "99.99 %");
         assert_eq!(share(1, 1_000_000), "< 0.01 %");
         assert_eq!(share(1, 3), "33.3 %");
+    }
+
+    #[test]
+    fn a_share_as_a_number_reads_like_one_of_two_counts() {
+        for (part, whole) in [
+            (10_000, 10_000),
+            (999_999, 1_000_000),
+            (999_999_999_999, 1_000_000_000_000),
+            (9_999, 10_000),
+            (9_950, 10_000),
+            (1, 1_000_000),
+            (0, 5),
+            (1, 3),
+            (4, 8),
+        ] {
+            assert_eq!(percentage(Some(part as f64 / whole as f64)), share(part, whole));
+        }
+        assert_eq!((percentage(Some(0.0)), percentage(None)), ("0 %".to_string(), MISSING.to_string()));
     }
 
     #[test]

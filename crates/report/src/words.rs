@@ -154,6 +154,19 @@ pub fn delivery_outcomes(books: &Delivery) -> Vec<Outcome> {
     ]
 }
 
+/// Outcomes that prevent a delivery before it is expected, as far as there are any: the share that was delivered counts them.
+pub fn prevented_outcomes(books: &Delivery) -> Vec<Outcome> {
+    let is_prevented = |outcome: &Outcome| ["refused", "unsent", "disconnected", "absent"].contains(&outcome.name);
+    let all = sending_outcomes(books).into_iter().chain(further_counts(books));
+    all.filter(|outcome| is_prevented(outcome) && outcome.count > 0).collect()
+}
+
+/// Counts with their names in one text: `4 refused, 2 absent`.
+pub fn named_counts(outcomes: &[Outcome]) -> String {
+    let parts = outcomes.iter().map(|outcome| format!("{} {}", count(outcome.count), outcome.name));
+    parts.collect::<Vec<String>>().join(", ")
+}
+
 /// Counts that are not part of the message accounting.
 pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
     vec![

@@ -38,7 +38,7 @@ use crate::faults::{self, FaultInjector, FaultProgress};
 use crate::host::Host;
 use crate::latency_breakdown;
 use crate::life::Life;
-use crate::linked::{self, Extent, Linked};
+use crate::linked::{self, Carried, Extent, Linked};
 use crate::message_log::MessageLog;
 use crate::node_links::{LinksOnNodes, Reported};
 use crate::nodes;
@@ -49,7 +49,7 @@ use crate::relayed::{self, Relayed};
 use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{CheckedTarget, Target};
-use crate::watch::{CarriedAtEdges, Watch};
+use crate::watch::Watch;
 use crate::{labels, pins, prepare, workers};
 use pubmark_protocols::ProtocolPair;
 
@@ -101,8 +101,8 @@ pub struct RunOutcome {
 
 /// Observations of the links of a run.
 struct LinkObservations {
-    /// Traffic of the links at the edges of the window.
-    carried: CarriedAtEdges,
+    /// Traffic of the links at the edges of the window, and what they held at the end of the drain.
+    carried: Carried,
     /// Deliveries of the messages that were followed on the links.
     followed: FollowedDeliveries,
 }
@@ -257,8 +257,8 @@ impl PreparedRun {
         }
         let (mut measured, observed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
         let networks = linked.networks();
-        let (edges, held_ns) = observed.carried;
-        let (report, seen) = linked.finish(edges, held_ns)?;
+        let held_ns = observed.carried.held_ns();
+        let (report, seen) = linked.finish(observed.carried, held_ns)?;
         let (workload, fleet) = (&self.workload, &self.fleet);
         let sampling = self.followed();
         // If several nodes have networks, one network number means several networks.
@@ -365,8 +365,7 @@ impl PreparedRun {
                 life,
                 linked,
                 hosted: hosted.as_ref(),
-                carried: [None, None],
-                relay_held_ns: 0,
+                carried: Carried::default(),
                 ports,
                 in_transit: None,
                 fault_start: conductor.begin(),
@@ -390,8 +389,8 @@ impl PreparedRun {
         // The time that a relay held bytes is not the system's; it is unknown for a run that ended early.
         let reported =
             on_nodes.map(|_| Reported::read(&outcome.access, &self.workload, &self.node_names(), self.faults.len()));
-        let is_unknown = relay.is_some() && carried.0[1].is_none();
-        let held_here_ns = if is_unknown { u64::MAX } else { carried.1 };
+        let is_unknown = relay.is_some() && carried.edges[1].is_none();
+        let held_here_ns = if is_unknown { u64::MAX } else { carried.held_ns() };
         let held_ns = reported.as_ref().map_or(held_here_ns, Reported::held_ns);
         outcome.lower_by(held_ns, relayed::passes(&self.workload));
         let window_ns = outcome.window_ns;

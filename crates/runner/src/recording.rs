@@ -155,6 +155,8 @@ fn delivery(
             system_unsent_bytes: None,
             system_unread_bytes: None,
             system_drain_wait_ns: drain_wait_ns,
+            relay_bytes: None,
+            link_bytes: None,
         },
         reactions: outcome.reactions.map(|counted| ReactionCounts {
             scheduled: counted.scheduled,
@@ -234,6 +236,8 @@ pub fn add_links(record: &mut Record, reports: &[LinkReport]) {
         let of_all = reports.iter().filter_map(|report| report.cpu_ns);
         take_off(usage, of_all.fold(0, u64::saturating_add));
     }
+    let at_end = &mut record.delivery.at_end;
+    [at_end.relay_bytes, at_end.link_bytes] = linked::left_bytes(reports);
     record.conditions.links = Some(links);
 }
 

@@ -150,25 +150,32 @@ impl Relayed {
         self.process.relay().and_then(Relay::counts).map_err(|error| error.to_string())
     }
 
-    /// What the relay carried between two counts; `Err` has the reason why it is unknown.
+    /// Bytes of connections that wait in the relay and its sockets; `None` if it has ended.
+    pub fn waiting_bytes(&self) -> Option<u64> {
+        self.process.relay().and_then(Relay::waiting_bytes).ok()
+    }
+
+    /// What the relay carried between two counts, with the datagrams that it dropped until the end of the drain; `Err` has the
+    /// reason why it is unknown.
     ///
     /// # Errors
     /// The relay ended before the run did.
     pub fn report(
         &self,
-        before: &Result<Counts, String>,
-        after: &Result<Counts, String>,
+        [before, after]: [&Result<Counts, String>; 2],
+        drained: Option<&Counts>,
         held_ns: u64,
     ) -> Result<RelayReport, String> {
         let (before, after) = (before.as_ref().map_err(Clone::clone)?, after.as_ref().map_err(Clone::clone)?);
+        let drained = drained.unwrap_or(after);
         if held_ns == u64::MAX {
             return Err("it ended during the drain".to_owned());
         }
         Ok(RelayReport {
             connections: after.connections - self.before.0,
             refused: after.refused - self.before.1,
-            up: way(&before.up, &after.up),
-            down: way(&before.down, &after.down),
+            up: way(&before.up, &after.up, drained.up.dropped),
+            down: way(&before.down, &after.down, drained.down.dropped),
             cpu_ns: after.cpu_ns - before.cpu_ns,
             realtime: after.realtime,
         })
@@ -182,11 +189,11 @@ fn unreachable(error: &RelayError, to: &Endpoint) -> RunError {
         .hint("start the system, or check host and port of `--endpoint`")
 }
 
-fn way(before: &Carried, after: &Carried) -> DirectionReport {
+fn way(before: &Carried, after: &Carried, dropped: u64) -> DirectionReport {
     DirectionReport {
         bytes: after.bytes - before.bytes,
         added: after.added.since(&before.added).buckets().collect(),
-        dropped: after.dropped - before.dropped,
+        dropped: dropped - before.dropped,
     }
 }
 

@@ -17,13 +17,9 @@ use pubmark_systems::sockets::{self, InTransit};
 use crate::cluster::{Hosted, JoinedNodes};
 use crate::faults::FaultProgress;
 use crate::life::Life;
-use crate::linked::{CarriedNow, Linked};
+use crate::linked::{Carried, Linked};
 use crate::observer::{RunObserver, RunProgress};
 use crate::sampling::Sampling;
-
-/// What links had carried at both edges of the window, and the longest time that a relay held a byte since the first
-/// edge, ns.
-pub type CarriedAtEdges = ([Option<CarriedNow>; 2], u64);
 
 /// The watch of one repetition.
 pub struct Watch<'a> {
@@ -38,10 +34,8 @@ pub struct Watch<'a> {
     pub linked: Option<&'a Linked>,
     /// The system, if a node started it.
     pub hosted: Option<&'a Hosted>,
-    /// What links had carried at the edges of the window.
-    pub carried: [Option<CarriedNow>; 2],
-    /// Longest time that a relay held a byte since the window began, ns.
-    pub relay_held_ns: u64,
+    /// What links had carried at the edges of the window, and at the end of the drain.
+    pub carried: Carried,
     /// Ports of a system that was started here, and what was in transit from and to it at the end of the drain.
     pub ports: BTreeSet<u16>,
     pub in_transit: Option<InTransit>,
@@ -64,10 +58,9 @@ impl Watch<'_> {
         Some((after_us.saturating_sub(before_us) as f64 / passed_us).min(1.0))
     }
 
-    /// The observations: what links had carried at both edges with the longest hold of a relay, bytes in transit,
-    /// and the state of the system.
-    pub fn end(self) -> (CarriedAtEdges, Option<InTransit>, Life) {
-        ((self.carried, self.relay_held_ns), self.in_transit, self.life)
+    /// The observations: what links had carried, bytes in transit, and the state of the system.
+    pub fn end(self) -> (Carried, Option<InTransit>, Life) {
+        (self.carried, self.in_transit, self.life)
     }
 
     /// `None` if this run did not start the system on this machine. The calling thread is in the system's network, also behind
@@ -128,7 +121,7 @@ impl Observer for Watch<'_> {
 
     fn window_began(&mut self) {
         // First, because the holds of a relay are counted from here.
-        self.carried[0] = self.linked.map(Linked::carried);
+        self.carried.edges[0] = self.linked.map(Linked::carried);
         self.sampling.edge();
         self.joined.inspect(|joined| joined.edge(0));
         self.cpu_before = CpuTimes::read();
@@ -138,8 +131,7 @@ impl Observer for Watch<'_> {
     fn window_ended(&mut self) {
         self.sampling.edge();
         self.joined.inspect(|joined| joined.edge(1));
-        self.carried[1] = self.linked.map(Linked::carried);
-        self.relay_held_ns = self.carried[1].as_ref().map_or(0, CarriedNow::held_ns);
+        self.carried.edges[1] = self.linked.map(Linked::carried);
         let now = CpuTimes::read();
         self.pressure[1] = pressure_now();
         let times = self.cpu_before.zip(now);
@@ -157,8 +149,7 @@ impl Observer for Watch<'_> {
 
     fn drained(&mut self) {
         self.sampling.drained();
-        let held_ns = self.linked.filter(|linked| linked.relayed().is_some()).map(|linked| linked.carried().held_ns());
-        self.relay_held_ns = self.relay_held_ns.max(held_ns.unwrap_or(0));
+        self.carried.drained = self.linked.map(Linked::drained);
         self.in_transit = self.in_transit_now();
     }
 }

@@ -9,13 +9,28 @@ const NOISY: &[f64] = &[500.0, 2_000.0, 800.0, 1_400.0, 700.0];
 #[test]
 fn noise_is_no_regression_and_a_shift_is() {
     let folder = tempfile::tempdir().unwrap();
-    let shifted: Vec<f64> = STEADY.iter().map(|p99_us| p99_us * 1.3).collect();
+    let shifted: Vec<f64> = STEADY.iter().map(|p99_us| p99_us * 1.45).collect();
     experiment(folder.path(), "before", &[("mosquitto", STEADY), ("mochi", STEADY)], &[]);
     experiment(folder.path(), "after", &[("mosquitto", NOISY), ("mochi", &shifted)], &[]);
     let text = call_in(folder.path(), &["check", "after", "--baseline", "before", "--fail-on", "p99>+10%"]);
     assert_fits(&text);
     assert!(text.ends_with("[exit code 4]\n"), "{text}");
     insta::assert_snapshot!("experiments", text);
+}
+
+/// A fifth of each latency may be pubmark's delay.
+#[test]
+fn a_shift_within_pubmarks_own_delay_is_undecided() {
+    let folder = tempfile::tempdir().unwrap();
+    let shifted: Vec<f64> = STEADY.iter().map(|p99_us| p99_us * 1.2).collect();
+    experiment(folder.path(), "before", &[("mosquitto", STEADY)], &[]);
+    experiment(folder.path(), "after", &[("mosquitto", &shifted)], &[]);
+    let check = ["check", "after", "--baseline", "before", "--fail-on", "p99>+10%"];
+    let text = call_in(folder.path(), &check);
+    assert_fits(&text);
+    assert!(text.contains("? not p99>+10%") && text.ends_with("[exit code 8]\n"), "{text}");
+    let failed = call_in(folder.path(), &[&check[..], &["--undecided", "fail"]].concat());
+    assert!(failed.ends_with("[exit code 4]\n"), "{failed}");
 }
 
 #[test]

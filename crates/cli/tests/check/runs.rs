@@ -66,12 +66,12 @@ fn a_limit_between_both_bounds_is_undecided_unless_the_caller_decides() {
 fn changes_between_single_runs_are_plain_ratios_and_it_says_so() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "before", &record(840.0));
-    run(folder.path(), "after", &record(1_033.0));
+    run(folder.path(), "after", &record(1_260.0));
     let arguments = ["check", "after", "--baseline", "before", "--fail-on", "p99>+10%,rate<-5%,loss>+1%"];
     let worse = checked(folder.path(), &arguments, 4);
     insta::assert_snapshot!("regression", worse);
     let back = ["check", "before", "--baseline", "after", "--fail-on", "p99>+10%"];
-    assert!(checked(folder.path(), &back, 0).contains("−18.7 %"));
+    assert!(checked(folder.path(), &back, 0).contains("−33.3 %"));
 }
 
 #[test]
@@ -133,6 +133,28 @@ fn another_schedule_is_no_baseline() {
     run(folder.path(), "after", &record(840.0));
     let text = checked(folder.path(), &["check", "after", "--baseline", "before", "--fail-on", "p99>+10%"], 2);
     assert!(text.contains("beef") && text.contains("schedule"), "{text}");
+}
+
+#[test]
+fn a_baseline_with_other_settings_is_judged_and_they_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = record(840.0);
+    other.workload.subscribers = 5;
+    run(folder.path(), "before", &other);
+    run(folder.path(), "after", &record(840.0));
+    let arguments = ["check", "after", "--baseline", "before", "--fail-on", "p99>+10%"];
+    // Lines may be broken anywhere.
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(checked(folder.path(), &arguments, 0));
+    assert!(text.contains("subscribers: 5, here 1"), "{text}");
+    for (name, devices) in [("before", 100), ("after", 200)] {
+        let mut flood = record(840.0);
+        flood.workload.schedule_hash = "none".to_owned();
+        flood.workload.devices = devices;
+        run(folder.path(), name, &flood);
+    }
+    let text = words(checked(folder.path(), &arguments, 2));
+    assert!(text.contains("another load (devices 100, here 200)"), "{text}");
 }
 
 #[test]

@@ -98,6 +98,8 @@ fn assert_behind_20_ms(record: &Value) {
         assert!(!group["up"]["checks"].as_array().unwrap().is_empty(), "{group}");
     }
     assert_count_eq!(links["relay"]["refused"], 0);
+    let at_end = &record["delivery"]["at_end"];
+    assert!(at_end["relay_bytes"].is_u64() && at_end["link_bytes"].is_u64(), "{at_end}");
     for node in record["tables"]["nodes"].as_array().unwrap() {
         // Counters are sent before the window and after it.
         assert!(node["control"]["while_measuring"].as_u64() < Some(20_000), "{node}");

@@ -1,15 +1,18 @@
 //! Links to a system that already runs, in a network that the links are not part of: through a relay, whose delay is
 //! measured and included in the interval.
 
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use pubmark_conformance::ports;
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::links::can_be_made;
 use crate::support::books::{assert_closed, assert_delivered_once, check, count, names_deviation};
+use crate::support::cluster::stop;
 use crate::support::mosquitto::Mosquitto;
 use crate::support::place::{PUBMARK, Place};
 use crate::support::processes::{family_of, signal, wait_for};
@@ -23,6 +26,16 @@ devices:
   - {name: sensor, count: 10, every: 100ms, payload: 100B, topic: 'relayed/{index}', qos: 1, link: far}
 subscribers:
   - {name: reader, filters: ['relayed/#'], qos: 1}
+";
+/// Devices without a link, a reader behind one that is too slow for their messages.
+const SLOW_READER: &str = "\
+name: slow-reader
+links:
+  slow: {down: {rate: 20kbit/s}}
+devices:
+  - {name: sensor, count: 10, every: 100ms, payload: 100B, topic: 'slow/{index}', qos: 0}
+subscribers:
+  - {name: reader, filters: ['slow/#'], qos: 0, link: slow}
 ";
 const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
 const NOBODY: u32 = 65_534;
@@ -94,6 +107,31 @@ fn a_plain_user_reaches_a_system_on_the_network_that_the_run_has_left() {
     }
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     assert_behind_20_ms(&called.json());
+}
+
+#[test]
+fn messages_that_wait_in_the_relay_are_not_called_lost() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    // 10 kB/s of payload for a link that carries 2.5 kB/s.
+    place.write("slow-reader.yaml", SLOW_READER);
+    let address = ports::free();
+    let broker = place.start(&["broker", "--listen", &address.to_string()]);
+    wait_for("the broker", Duration::from_secs(20), || TcpStream::connect(address).is_ok());
+    let endpoint = format!("mqtt://{address}");
+    let call = ["slow-reader.yaml", "--endpoint", &endpoint, "--duration", "3s", "--warmup", "1s", "--drain", "1s"];
+    let record = place.record(&call);
+    stop(broker);
+    assert_closed(&record);
+    assert!(count(&record, "lost") > 50, "{}", record["delivery"]);
+    let at_end = &record["delivery"]["at_end"];
+    assert!(at_end["system_unsent_bytes"].is_null(), "{at_end}");
+    assert!(at_end["relay_bytes"].as_u64() > Some(5_000), "{at_end}");
+    assert_eq!(check(&record, "V19"), "suspect", "{}", record["verdict"]);
+    let words = record["verdict"].to_string();
+    assert!(words.contains("B in the relay"), "{words}");
 }
 
 #[test]

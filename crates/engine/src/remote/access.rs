@@ -18,6 +18,9 @@ pub trait AccessNetwork {
     /// Devices follow their schedule from now on; the measured window starts at this time of the run's clock, ns.
     fn begin(&mut self, start_ns: u64);
 
+    /// The drain is over: the clients are about to end their connections.
+    fn drained(&mut self);
+
     /// Ends the network and returns a report of its traffic, of at most [`LARGEST_REPORT`] bytes.
     fn finish(&mut self) -> Vec<u8>;
 }

@@ -84,6 +84,11 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
                 let Some(place) = task.shards.iter().position(|own| *own == shard) else { continue };
                 match command {
                     Command::Finish => {
+                        if unfinished == task.shards.len()
+                            && let Some(access) = &mut access
+                        {
+                            access.drained();
+                        }
                         let outcome = worker.finish_one(place);
                         unfinished = unfinished.saturating_sub(1);
                         if let Some(mut access) = access.take_if(|_| unfinished == 0) {

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_model::workload::Workload;
-use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome, TrialQuantiles};
+use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome};
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::figures::delivered_share;
-use pubmark_record::latency::upper;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
 use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
@@ -106,22 +105,10 @@ impl Trials<'_> {
         }
         *joined = run.nodes().cloned();
         let mut trial = Trial {
-            factor,
             offered_per_s,
             devices: run.fleet.device_count() as u64,
             duration_s: spec.window.duration.as_secs_f64(),
-            attempt: place.attempt,
-            outcome: TrialOutcome::Failed,
-            reason: None,
-            delivered_per_s: None,
-            loss: None,
-            latency: TrialLatency::default(),
-            latency_growth_us_per_s: None,
-            system_cores: None,
-            generator_cores: None,
-            system_rss_bytes: None,
-            verdict: None,
-            folder: None,
+            ..begun(factor, place.attempt)
         };
         let measured = match run.repeat(1, spec.workload.name(), &mut *observer.run()) {
             Ok(measured) => measured,
@@ -198,16 +185,33 @@ fn falls_behind(record: &Record) -> bool {
     waits_to_be_sent || record.throughput.delivered_per_s < CLEAR_SHARE * expected_per_s
 }
 
+/// A trial of which nothing is known yet.
+fn begun(factor: f64, attempt: u32) -> Trial {
+    Trial {
+        factor,
+        offered_per_s: 0.0,
+        devices: 0,
+        duration_s: 0.0,
+        attempt,
+        outcome: TrialOutcome::Failed,
+        reason: None,
+        delivered_per_s: None,
+        loss: None,
+        latency: TrialLatency::default(),
+        latency_growth_us_per_s: None,
+        system_cores: None,
+        generator_cores: None,
+        system_rss_bytes: None,
+        verdict: None,
+        folder: None,
+    }
+}
+
 fn fill(trial: &mut Trial, record: &Record) {
-    let latency = upper(&record.latency.total);
     trial.offered_per_s = record.throughput.offered_per_s;
     trial.delivered_per_s = Some(record.throughput.delivered_per_s);
     trial.loss = delivered_share(record).map(|share| 1.0 - share);
-    trial.latency.upper = TrialQuantiles {
-        p50_us: latency.and_then(|latency| latency.p50),
-        p99_us: latency.and_then(|latency| latency.p99),
-        max_us: latency.map(|latency| latency.max),
-    };
+    trial.latency = record.latency.total.as_ref().map(TrialLatency::of).unwrap_or_default();
     trial.latency_growth_us_per_s = growth(record);
     trial.system_cores = record.cost.system.map(|usage| usage.cores);
     trial.generator_cores = record.cost.generator.map(|usage| usage.cores);
@@ -254,6 +258,25 @@ mod tests {
         assert_eq!(window(10_000.0), Duration::from_secs(3));
         assert_eq!(window(200.0), Duration::from_secs(10));
         assert_eq!(window(0.0), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_trial_has_both_bounds_of_its_latency_and_what_was_not_delivered() {
+        let mut record = sample::record();
+        let mut trial = begun(1.0, 1);
+        fill(&mut trial, &record);
+        let total = record.latency.total.clone().unwrap();
+        let lower = total.lower.unwrap();
+        assert_eq!(trial.latency.bounds(|it| it.p50_us), [lower.p50, total.upper.p50]);
+        assert_eq!(trial.latency.lower.unwrap().p99_us, lower.p99);
+        assert_eq!(trial.latency.bounds(|it| it.max_us), [Some(lower.max), Some(total.upper.max)]);
+        assert_eq!(trial.loss, Some(0.0));
+        record.latency.total.as_mut().unwrap().lower = None;
+        fill(&mut trial, &record);
+        assert_eq!((trial.latency.lower, trial.latency.upper.p99_us), (None, total.upper.p99));
+        record.latency.total = None;
+        fill(&mut trial, &record);
+        assert_eq!(trial.latency, TrialLatency::default());
     }
 
     #[test]

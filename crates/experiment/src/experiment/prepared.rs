@@ -14,7 +14,7 @@ use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, command_line, now, 
 use super::definition;
 use super::fetching;
 use super::folder::ExperimentFolder;
-use super::journal::{Journal, JournalError, Planned};
+use super::journal::{self, Journal, JournalError, Planned};
 use super::planning::{self, Cell, Plan, Refusal};
 use super::runner::{Finished, Runner};
 use crate::machines::{Machines, NodeEvents};
@@ -83,11 +83,12 @@ impl PreparedExperiment {
         definition::bundle(experiment, &from).refuse_passwords(&secrets(&cells, |run| &run.workload))
     }
 
-    /// Resumes the experiment in a folder, on as many machines as before.
+    /// Resumes the experiment in a folder, on as many machines as before and with the same version of pubmark. That these
+    /// are the same machines is not checked; the record has a caution where they are not.
     ///
     /// # Errors
-    /// The folder has no experiment, another process executes it, its workload, its machines or pubmark have changed
-    /// since, or machines did not join.
+    /// The folder has no experiment, another process executes it, its workload, the number of its machines or the version
+    /// of pubmark has changed since, or machines did not join.
     pub fn resume(
         folder: &Path,
         host: &Host,
@@ -96,6 +97,7 @@ impl PreparedExperiment {
     ) -> Result<PreparedExperiment, RunError> {
         let experiment = definition::in_experiment(folder)?;
         let journal = Journal::open(folder).map_err(unusable)?;
+        refuse_other_version(journal.events(), folder)?;
         refuse_other_machines(journal.planned(), machines, folder)?;
         let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, host, machines)?;
         refuse_if_changed(&plan, journal.planned(), folder)?;
@@ -161,6 +163,21 @@ fn share(plan: &mut Plan, joined: Option<&Arc<JoinedNodes>>) -> Result<(), RunEr
         }
     }
     Ok(())
+}
+
+/// Refuses an experiment that another version of pubmark was at, because its runs would be averaged with those of this one.
+fn refuse_other_version(events: &[journal::Event], folder: &Path) -> Result<(), RunError> {
+    const THIS: &str = env!("CARGO_PKG_VERSION");
+    let other = events.iter().find_map(|event| match event {
+        journal::Event::Started { pubmark_version, .. } if pubmark_version != THIS => Some(pubmark_version),
+        _ => None,
+    });
+    let Some(other) = other else { return Ok(()) };
+    Err(RunError::input(format!(
+        "the experiment in `{}` was made with pubmark {other}, and this is {THIS}",
+        folder.display()
+    ))
+    .hint(format!("resume it with pubmark {other}, or run it again in a new folder")))
 }
 
 /// Refuses other machines, because their runs would be averaged with the earlier ones.
@@ -242,5 +259,34 @@ fn unusable(error: JournalError) -> RunError {
         JournalError::NotFound { .. } => found.hint("give the folder of an experiment; `pubmark experiment` makes one"),
         JournalError::InUse { .. } => found.hint("wait for its end, or stop it with Ctrl-C"),
         _ => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_experiment_that_another_version_was_at_is_not_resumed() {
+        let place = tempfile::tempdir().unwrap();
+        let (host, machines) = (Host::with_program("pubmark"), Machines::default());
+        let text = "{name: t, workload: hello, repeat: 1, duration: 1s, warmup: 0s, axes: {system: builtin}}";
+        let experiment = definition::parse(text, place.path()).unwrap();
+        let begun =
+            PreparedExperiment::begin(experiment, Some(place.path()), place.path(), &host, &machines, &mut ()).unwrap();
+        let folder = begun.folder().to_owned();
+        drop(begun);
+        let note = |version: &str| {
+            let (at, pubmark_version) = ("2026-01-01T00:00:00Z".to_owned(), version.to_owned());
+            Journal::open(&folder).unwrap().add(journal::Event::Started { at, pubmark_version }).unwrap();
+        };
+        let resumed = || PreparedExperiment::resume(&folder, &host, &machines, &mut ());
+        note(env!("CARGO_PKG_VERSION"));
+        assert!(resumed().is_ok());
+        note("0.0.1");
+        let error = resumed().err().unwrap();
+        let text = error.to_string();
+        assert!(error.kind == ErrorKind::Input && text.contains("was made with pubmark 0.0.1"), "{text}");
+        assert!(error.hint.unwrap().contains("new folder"));
     }
 }

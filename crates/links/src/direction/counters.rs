@@ -58,14 +58,16 @@ pub struct Counters {
     pub out_of_order: u64,
     /// Most bytes that waited for the rate at once.
     pub queue_high_water_bytes: u64,
+    /// Since when there has been a packet on the link without a break, ns; 0 if there is none, and where it is not known.
+    pub waiting_since_ns: u64,
 }
 
 /// Numbers in [`Counters`].
-const WORDS: usize = 19;
+const WORDS: usize = 20;
 
 impl Counters {
-    /// What happened since `earlier`, an older state of the same counters. What is a state and no sum (waiting, high
-    /// water) stays as it is.
+    /// What happened since `earlier`, an older state of the same counters. What is a state and no sum (waiting, since when,
+    /// high water) stays as it is.
     pub fn since(&self, earlier: &Counters) -> Counters {
         Counters {
             arrived: self.arrived.since(earlier.arrived),
@@ -79,6 +81,7 @@ impl Counters {
             sent_ahead: self.sent_ahead - earlier.sent_ahead,
             out_of_order: self.out_of_order - earlier.out_of_order,
             queue_high_water_bytes: self.queue_high_water_bytes,
+            waiting_since_ns: self.waiting_since_ns,
         }
     }
 
@@ -94,7 +97,8 @@ impl Counters {
         let pairs = self.tallies().map(|tally| [tally.packets, tally.bytes]);
         let mut words = [0; WORDS];
         words[..16].copy_from_slice(pairs.as_flattened());
-        words[16..].copy_from_slice(&[self.sent_ahead, self.out_of_order, self.queue_high_water_bytes]);
+        let others = [self.sent_ahead, self.out_of_order, self.queue_high_water_bytes, self.waiting_since_ns];
+        words[16..].copy_from_slice(&others);
         words
     }
 
@@ -125,6 +129,7 @@ impl Counters {
             sent_ahead: words[16],
             out_of_order: words[17],
             queue_high_water_bytes: words[18],
+            waiting_since_ns: words[19],
         }
     }
 }

@@ -282,6 +282,9 @@ impl<P: Clone> OneWayLink<P> {
     /// Puts a packet before the bottleneck. Is it on the link?
     fn queue(&mut self, now_ns: u64, held: Queued<P>) -> bool {
         let bytes = held.bytes;
+        if self.counters.waiting.packets == 0 {
+            self.counters.waiting_since_ns = now_ns;
+        }
         self.counters.waiting.add(bytes);
         self.held_bytes += bytes + HELD_OVERHEAD_BYTES;
         match self.bottleneck.take(now_ns, held) {
@@ -315,6 +318,9 @@ impl<P: Clone> OneWayLink<P> {
 
     fn release(&mut self, bytes: u64) {
         self.counters.waiting.remove(bytes);
+        if self.counters.waiting.packets == 0 {
+            self.counters.waiting_since_ns = 0;
+        }
         self.held_bytes -= bytes + HELD_OVERHEAD_BYTES;
     }
 }

@@ -53,6 +53,24 @@ fn feed(link: &mut OneWayLink<u64>, count: u64, bytes: u64, every_ns: u64) -> u6
 }
 
 #[test]
+fn a_link_says_since_when_it_is_never_empty() {
+    // 8 ms a packet of 100 B.
+    let mut link = link(rated(100_000, 10_000));
+    let since = |link: &OneWayLink<u64>| link.counters().waiting_since_ns;
+    assert_eq!(since(&link), 0);
+    for number in 0..3 {
+        link.input(5 * MS + number * MS, 100, UNLIMITED, || number);
+        assert_eq!(since(&link), 5 * MS);
+    }
+    assert!(link.pop(13 * MS).is_some());
+    assert_eq!(since(&link), 5 * MS, "two are left");
+    drain(&mut link);
+    assert_eq!(since(&link), 0);
+    link.input(90 * MS, 100, UNLIMITED, || 3);
+    assert_eq!(since(&link), 90 * MS);
+}
+
+#[test]
 fn untouched_links_change_nothing() {
     let mut link = link(Conditions::default());
     assert_eq!(link.input(5, 100, 0, || unreachable!("nothing holds it")), InputResult::Through(1));

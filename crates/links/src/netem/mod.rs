@@ -89,15 +89,15 @@ pub fn refuse(links: &[Link]) -> Result<(), LinkError> {
     Ok(())
 }
 
-/// How the kernel's emulation differs from `conditions`; a run with it reports these differences.
-pub fn differences(conditions: &Conditions) -> Vec<&'static str> {
+/// How the kernel's emulation differs from `conditions`, on a link that faults cut or not; a run with it reports these differences.
+pub fn differences(conditions: &Conditions, is_cut: bool) -> Vec<&'static str> {
     [
         (
             conditions.rate.is_some(),
             "queues are bounded in packets: what fits of 1,500 B, and what can be under way of 64 B",
         ),
         (conditions.rate.is_some(), "a new rate holds for packets that come after it, not for those that wait"),
-        (conditions.down, "what waits when a link goes down still arrives"),
+        (conditions.down || is_cut, "what waits when a link goes down still arrives"),
     ]
     .into_iter()
     .filter_map(|(differs, how)| differs.then_some(how))

@@ -148,9 +148,10 @@ fn the_normal_table_has_the_quantiles_of_the_normal_distribution() {
 
 #[test]
 fn differences_of_the_kernels_emulation_are_named() {
-    assert!(differences(&delayed(0)).is_empty());
-    assert_eq!(differences(&Conditions { rate: Some(SLOW), ..delayed(1) }).len(), 2);
-    assert_eq!(differences(&Conditions { down: true, ..delayed(0) }).len(), 1);
+    assert!(differences(&delayed(0), false).is_empty());
+    assert_eq!(differences(&Conditions { rate: Some(SLOW), ..delayed(1) }, false).len(), 2);
+    assert_eq!(differences(&Conditions { down: true, ..delayed(0) }, false).len(), 1);
+    assert_eq!(differences(&delayed(0), true), differences(&Conditions { down: true, ..delayed(0) }, false));
 }
 
 const SLOW: Rate = Rate { bits_per_second: 1_000, queue_bytes: 1_500 };

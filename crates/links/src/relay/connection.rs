@@ -117,6 +117,13 @@ impl Connection {
         }
     }
 
+    /// Bytes of both directions that the peers do not have yet: unread, held, and unacknowledged by the peer they are for.
+    pub fn waiting_bytes(&self) -> u64 {
+        let held = self.flows.iter().map(|flow| (flow.held.len() - flow.at) as u64);
+        let queued = self.sides.iter().map(|side| side.socket.unread_bytes() + side.socket.unsent_bytes());
+        held.chain(queued).sum()
+    }
+
     /// Closing it then resets the connections of both sides; where that cannot be had they end in order.
     fn reset(&self) {
         self.sides.iter().for_each(|side| drop(side.socket.close_by_reset()));

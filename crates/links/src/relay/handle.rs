@@ -4,7 +4,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use super::{Counts, Request, Response, channel};
+use pubmark_protocol::datagram;
+
+use super::{Counts, RECEIVE_BYTES, Request, Response, channel};
 use crate::error::LinkError;
 use crate::namespace::Namespace;
 
@@ -108,6 +110,18 @@ impl Relay {
         }
     }
 
+    /// Bytes of connections that it has received and whose receiver has not acknowledged them: in its buffers and in the kernel's for
+    /// its sockets. While it counts them it forwards nothing.
+    ///
+    /// # Errors
+    /// The relay is gone.
+    pub fn waiting_bytes(&self) -> Result<u64, RelayError> {
+        match self.call(&Request::Waiting, None)? {
+            Response::Waiting(bytes) => Ok(bytes),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// Gives a socket away: with our copy open, a relay that is gone would still seem to listen.
     fn send_socket(&self, request: &Request, socket: OwnedFd) -> Result<(), RelayError> {
         match self.call(request, Some(&socket))? {
@@ -147,5 +161,8 @@ fn sockets(address: IpAddr, port: u16) -> Result<(TcpListener, UdpSocket, Socket
         return Err(refused(io::Error::last_os_error()));
     }
     let at = listener.local_addr().map_err(refused)?;
-    Ok((listener, UdpSocket::bind(at).map_err(refused)?, at))
+    let socket = UdpSocket::bind(at).map_err(refused)?;
+    // Here, because the relay may lack the right to it in this namespace. What finds no room all the same is counted.
+    let _ = datagram::enlarge_receive_buffer(socket.as_fd(), RECEIVE_BYTES);
+    Ok((listener, socket, at))
 }

@@ -27,6 +27,8 @@ use crate::lateness::Lateness;
 
 /// Largest message between the relay and who uses it, bytes: counts with two histograms take some 10 KB.
 const LARGEST_MESSAGE: usize = 256 * 1024;
+/// Requested receive buffer of a socket of datagrams, bytes: thousands of them may come while the loop does something else.
+const RECEIVE_BYTES: libc::c_int = 16 << 20;
 
 /// A request to the relay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +45,8 @@ enum Request {
     Forget,
     /// Return the counters.
     Count,
+    /// Return how many bytes wait. Not one of the counters: it asks the kernel about every connection, and nothing is carried meanwhile.
+    Waiting,
 }
 
 /// The relay's response to a [`Request`].
@@ -51,6 +55,7 @@ enum Response {
     Address(SocketAddr),
     Done,
     Counts(Box<Counts>),
+    Waiting(u64),
     Failed(String),
 }
 
@@ -63,7 +68,8 @@ pub struct Carried {
     pub reads: u64,
     /// Time from the kernel's receipt of the last byte of a read to when that byte was handed to the other side's kernel.
     pub added: Lateness,
-    /// Datagrams that the other side's kernel did not take.
+    /// Datagrams that were not forwarded: the relay's receive buffer had no room for them, their client got no socket, or the other
+    /// side's kernel did not take them.
     pub dropped: u64,
 }
 

@@ -300,6 +300,9 @@ impl Serving {
                 Response::Done
             }
             (Request::Count, _) => Response::Counts(Box::new(self.counts())),
+            (Request::Waiting, _) => {
+                Response::Waiting(self.connections.iter().flatten().map(Connection::waiting_bytes).sum())
+            }
             (Request::Stream { to }, Some(socket)) => response(self.listen(socket, to)),
             (Request::Datagrams { to }, Some(socket)) => response(self.listen_for_datagrams(socket, to)),
             (Request::Stream { .. } | Request::Datagrams { .. }, None) => Response::Failed("no socket came".to_owned()),

@@ -15,6 +15,12 @@ pub enum Property {
     Rate,
     /// Share of packets that came twice.
     Duplicates,
+    /// Half width or standard deviation of the delay, ns.
+    Jitter,
+    /// Share of packets sent ahead.
+    Reordering,
+    /// Mean packets of the bad state of a bursty loss.
+    BurstLength,
     /// Packets that got through a link that is down.
     Down,
     /// Packets lost that neither loss nor queue nor a broken link took: must be none.
@@ -122,6 +128,10 @@ fn packets(formatter: &mut fmt::Formatter<'_>, count: f64) -> fmt::Result {
     write!(formatter, "{count:.0} packets")
 }
 
+fn mean_packets(formatter: &mut fmt::Formatter<'_>, mean: f64) -> fmt::Result {
+    write!(formatter, "{mean:.1} packets")
+}
+
 /// A value in the words of its property.
 struct Formatted(f64, fn(&mut fmt::Formatter<'_>, f64) -> fmt::Result);
 
@@ -139,6 +149,9 @@ impl Property {
             Property::Loss => ("loss", share),
             Property::Rate => ("rate", rate),
             Property::Duplicates => ("duplicates", share),
+            Property::Jitter => ("jitter", time),
+            Property::Reordering => ("reordering", share),
+            Property::BurstLength => ("length of bursts", mean_packets),
             Property::Down => ("through a link that is down", packets),
             Property::Unexpected => ("lost unexpectedly", packets),
         }

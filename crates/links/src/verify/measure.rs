@@ -1,5 +1,7 @@
 //! From what probes found to checks.
 
+use std::collections::HashSet;
+
 use pubmark_model::link::{Conditions, Loss, Rate};
 
 use super::check::{Check, Property};
@@ -77,17 +79,46 @@ pub fn delay(path: &mut Path<'_>, conditions: &Conditions) -> Result<Check, Link
     let wait_ns = patience_ns(conditions, SMALLEST as u64, 1);
     let plan = Plan { count, bytes: SMALLEST, spacing_ns, catches_up: false, send_for_ns: SLOWEST_NS, wait_ns };
     let round = path.probe(plan)?;
-    let arrived = round.arrivals.len() as f64;
+    let samples = delay_samples(&round.arrivals, conditions);
+    let arrived = samples.len() as f64;
     if arrived < LEAST_DELAY_PROBES as f64 {
         let why = format!("{arrived} of {} probes arrived", round.sent);
         return Ok(Check::unverified(Property::Delay, asked, why));
     }
-    let sum: f64 = round.arrivals.iter().map(|arrival| arrival.received_ns as f64 - arrival.sent_ns as f64).sum();
+    let sum: f64 = samples.iter().sum();
     // Some are sent ahead, the others take their time: that spreads the sample as well.
     let split = mean * libm::sqrt(conditions.reorder * (1.0 - conditions.reorder));
     let spread = libm::sqrt(deviation * deviation + split * split);
     let slack = DELAY_SHARE * asked + DELAY_SLACK_NS + NORMAL_99 * spread / libm::sqrt(arrived);
     Ok(Check::judged(Property::Delay, asked, sum / arrived, (asked - slack, asked + slack), round.sent))
+}
+
+/// Times in flight, ns, of arrivals that did not wait for each other. A copy waits for its original at a rate, and behind it where
+/// the order is preserved: there only the first arrival of each number counts. Elsewhere the two are independent samples, and the
+/// first of two would be too early.
+fn delay_samples(arrivals: &[Arrival], conditions: &Conditions) -> Vec<f64> {
+    let delay = &conditions.delay;
+    let are_independent = conditions.rate.is_none() && (delay.jitter_reorders || delay.jitter_ns == 0);
+    let mut seen = HashSet::new();
+    let counts = |arrival: &&Arrival| are_independent || seen.insert(arrival.number);
+    arrivals.iter().filter(counts).map(|arrival| arrival.received_ns as f64 - arrival.sent_ns as f64).collect()
+}
+
+/// Conditions that no probe measures, so that nobody takes them for verified.
+pub fn unmeasured(conditions: &Conditions) -> Vec<Check> {
+    let burst = match conditions.loss {
+        Loss::GilbertElliott { to_bad, to_good, .. } if to_bad > 0.0 && to_good > 0.0 => 1.0 / to_good,
+        _ => 0.0,
+    };
+    [
+        (Property::Jitter, conditions.delay.jitter_ns as f64, "probes measure the mean delay only"),
+        (Property::Reordering, conditions.reorder, "probes are too far apart to overtake each other"),
+        (Property::BurstLength, burst, "probes measure the share of lost packets only"),
+    ]
+    .into_iter()
+    .filter(|(_, asked, _)| *asked > 0.0)
+    .map(|(property, asked, why)| Check::unverified(property, asked, why))
+    .collect()
 }
 
 /// Shares of packets that are lost and that come twice.
@@ -184,6 +215,45 @@ fn busy_time(arrivals: &[Arrival], conditions: &Conditions, service: u64) -> (f6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verify::Outcome;
+
+    #[test]
+    fn a_copy_that_waited_for_its_original_is_no_sample_of_the_delay() {
+        let arrival = |number, sent_ns, received_ns| Arrival { number, sent_ns, received_ns };
+        // 4 ms a packet; the second was duplicated.
+        let arrivals = [
+            arrival(0, 0, 4 * MS),
+            arrival(1, 8 * MS, 12 * MS),
+            arrival(1, 8 * MS, 16 * MS),
+            arrival(2, 16 * MS, 20 * MS),
+        ];
+        let rate = Some(Rate { bits_per_second: 96_000, queue_bytes: 64_000 });
+        let mut conditions = Conditions { duplicate: 0.1, rate, ..Conditions::default() };
+        assert_eq!(delay_samples(&arrivals, &conditions), [4e6; 3]);
+        // In the order of packets, a copy is never before its original.
+        conditions.rate = None;
+        conditions.delay.jitter_ns = MS;
+        assert_eq!(delay_samples(&arrivals, &conditions).len(), 3);
+        // It takes a time of its own where neither holds.
+        conditions.delay.jitter_reorders = true;
+        assert_eq!(delay_samples(&arrivals, &conditions).len(), 4);
+    }
+
+    #[test]
+    fn what_no_probe_measures_is_named() {
+        assert!(
+            unmeasured(&Conditions { loss: Loss::Random(0.5), duplicate: 0.1, ..Conditions::default() }).is_empty()
+        );
+        let loss = Loss::GilbertElliott { to_bad: 0.02, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
+        let mut conditions = Conditions { loss, reorder: 0.05, ..Conditions::default() };
+        conditions.delay.jitter_ns = MS;
+        let found = unmeasured(&conditions);
+        let words: Vec<[String; 3]> = found.iter().map(Check::words).collect();
+        let expected =
+            [["jitter", "1.000 ms", "—"], ["reordering", "5.000 %", "—"], ["length of bursts", "4.0 packets", "—"]];
+        assert_eq!(words, expected.map(|row| row.map(str::to_owned)));
+        assert!(found.iter().all(|check| matches!(check.outcome, Outcome::Unverified(_))));
+    }
 
     #[test]
     fn only_busy_times_count_for_the_rate() {

@@ -61,6 +61,7 @@ pub fn verify_direction(network: &Network, group: usize, direction: Direction) -
         if let Some(rate) = conditions.rate {
             checks.extend(again_if_missed(|_| Ok(vec![measure::rate(&mut path, &conditions, rate)?]))?);
         }
+        checks.extend(measure::unmeasured(&conditions));
     }
     let counters = network.snapshot().links[group].of(direction).since(&before);
     checks.push(unasked(&path, &counters));

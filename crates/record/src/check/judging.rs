@@ -1,11 +1,10 @@
 //! Judges a subject: verdicts first, then limits, then changes from the baseline.
 
-use crate::evaluation::contests::Pair;
 use crate::record::VerdictStatus;
-use crate::statistics::description::mean_on;
-use crate::statistics::{FEWEST_REPETITIONS, holm};
-use crate::threshold::{Bound, Clause, ClauseOutcome, Conditions, MeasuredFigure, Objectives, Operator, change};
+use crate::statistics::FEWEST_REPETITIONS;
+use crate::threshold::{Bound, Clause, ClauseOutcome, Conditions, MeasuredFigure, Objectives, Operator};
 
+use super::changes::{changes, other_settings};
 use super::subject::{CellFacts, Subject};
 use super::{Checked, Kind, Outcome, Row};
 
@@ -28,6 +27,12 @@ pub enum NotComparable {
         /// Hash of the subject's schedule.
         subject: String,
     },
+    /// Neither has a schedule that is fixed before the run (flood), and their loads differ.
+    #[error("the baseline was a flood of another load ({differences}): changes would be the load's")]
+    Loads {
+        /// In what they differ, with both values.
+        differences: String,
+    },
 }
 
 impl NotComparable {
@@ -36,6 +41,7 @@ impl NotComparable {
         match self {
             NotComparable::Kinds { .. } => "give an experiment of the same cells, or a run on both sides",
             NotComparable::Schedules { .. } => "run both with the same workload, `--seed` and `--duration`",
+            NotComparable::Loads { .. } => "run both with the same workload, settings and `--duration`",
         }
     }
 }
@@ -76,6 +82,7 @@ pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -
         let clauses: Vec<&Clause> = conditions().filter(|clause| matches!(clause.bound, Bound::Change(_))).collect();
         rows.extend(changes(subject, baseline, &clauses)?);
         notes.extend(few_repetitions(subject, baseline));
+        notes.extend(other_settings(subject, baseline));
     }
     // Groups the checks by cell; the sort is stable and preserves their order.
     rows.sort_by_key(|row| subject.cells.iter().position(|cell| cell.label == row.cell));
@@ -172,111 +179,6 @@ fn decisive(clause: &Clause, figures: &[MeasuredFigure], kind: Kind) -> Option<M
         _ => -figure.interval[0],
     };
     figures.iter().copied().max_by(|one, other| badness(one).total_cmp(&badness(other)))
-}
-
-/// A change in one cell, before it is judged together with the others.
-struct Change<'a> {
-    cell: &'a CellFacts,
-    clause: &'a Clause,
-    before: Option<f64>,
-    after: Option<f64>,
-    pair: Option<Pair>,
-}
-
-fn changes(subject: &Subject, baseline: &Subject, clauses: &[&Clause]) -> Result<Vec<Row>, NotComparable> {
-    let mut found = Vec::new();
-    for clause in clauses {
-        for cell in &subject.cells {
-            found.push(change_of(cell, counterpart(cell, subject, baseline)?, clause)?);
-        }
-    }
-    let p_values: Vec<f64> = found.iter().filter_map(|one| Some(one.pair?.tested?.p)).collect();
-    let mut adjusted = holm::adjust(&p_values).into_iter();
-    let rows = found.iter().map(|one| {
-        let tested = one.pair.is_some_and(|pair| pair.tested.is_some());
-        change_row(one, if tested { adjusted.next() } else { None })
-    });
-    Ok(rows.collect())
-}
-
-/// The cell of the baseline with the same settings; if both sides have one cell, these correspond.
-fn counterpart<'a>(
-    cell: &CellFacts,
-    subject: &Subject,
-    baseline: &'a Subject,
-) -> Result<Option<&'a CellFacts>, NotComparable> {
-    if let ([_], [other]) = (&subject.cells[..], &baseline.cells[..]) {
-        return Ok(Some(other));
-    }
-    if subject.cells.iter().chain(&baseline.cells).any(|cell| cell.id.is_empty()) {
-        let (subject, baseline) = (subject.name.clone(), baseline.name.clone());
-        return Err(NotComparable::Kinds { subject, baseline });
-    }
-    Ok(baseline.cells.iter().find(|other| other.id == cell.id))
-}
-
-fn change_of<'a>(
-    cell: &'a CellFacts,
-    before: Option<&CellFacts>,
-    clause: &'a Clause,
-) -> Result<Change<'a>, NotComparable> {
-    let figure = clause.metric.figure();
-    // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
-    let upper = |run: MeasuredFigure| (!run.few_samples && !run.partial).then_some(run.interval[1]);
-    let values = |cell: &CellFacts| -> Vec<f64> {
-        cell.measured(&clause.metric).into_iter().filter_map(|run| upper(run?)).collect()
-    };
-    let (old, new) = (before.map_or_else(Vec::new, values), values(cell));
-    if let (Some(one), Some(other)) = (&cell.schedule_hash, before.and_then(|before| before.schedule_hash.as_ref()))
-        && one != other
-    {
-        return Err(NotComparable::Schedules { baseline: other.clone(), subject: one.clone() });
-    }
-    let scale = figure.scale.for_values(old.iter().chain(&new));
-    let is_measured = !old.is_empty() && !new.is_empty();
-    Ok(Change {
-        cell,
-        clause,
-        before: mean_on(scale, &old),
-        after: mean_on(scale, &new),
-        pair: is_measured.then(|| Pair::of(&figure, &old, &new)),
-    })
-}
-
-fn change_row(one: &Change, p_adjusted: Option<f64>) -> Row {
-    let metric = &one.clause.metric;
-    let row = |outcome, detail| Row {
-        value: one.after,
-        baseline: one.before,
-        change: one.before.zip(one.after).map(|(before, after)| change(before, after)),
-        p: p_adjusted,
-        ..Row::plain(&one.cell.label, &one.clause.text, Kind::Regression, outcome, detail)
-    };
-    let (Some(pair), Some(before), Some(after)) = (one.pair, one.before, one.after) else {
-        let where_not = if one.before.is_none() { " in the baseline" } else { "" };
-        return row(Outcome::NotMeasured, format!("not measured{where_not}"));
-    };
-    let shown = format!("{} ({} → {})", change_text(change(before, after)), metric.text(before), metric.text(after));
-    if !one.clause.is_change(before, after) {
-        return row(Outcome::Passed, shown);
-    }
-    match p_adjusted {
-        Some(p) if !pair.is_significant(p_adjusted) => {
-            row(Outcome::Passed, format!("{shown}, within the noise: p = {p:.2}"))
-        }
-        Some(p) if p < 0.001 => row(Outcome::Failed, format!("{shown}, p < 0.001")),
-        Some(p) => row(Outcome::Failed, format!("{shown}, p = {p:.3}")),
-        None => row(Outcome::Failed, shown),
-    }
-}
-
-/// `+12.3 %`, `−5 %`, `from nothing`.
-fn change_text(share: f64) -> String {
-    if !share.is_finite() {
-        return "from nothing".to_owned();
-    }
-    let sign = if share < 0.0 { "−" } else { "+" };
-    format!("{sign}{:.1} %", share.abs() * 100.0)
 }
 
 fn few_repetitions(subject: &Subject, baseline: &Subject) -> Option<String> {

@@ -1,5 +1,6 @@
 //! Checks a run or an experiment against limits and a baseline: [`Subject`] is what is judged, [`judge`] judges it.
 
+mod changes;
 mod judging;
 mod subject;
 
@@ -43,7 +44,8 @@ pub enum Outcome {
     Passed,
     /// The check passed with a remark.
     Warned,
-    /// The limit holds at one bound of the figure and not at the other.
+    /// The limit holds at one bound of the figure and not at the other, or the change from the baseline is one at the
+    /// upper bounds and may be none at the others.
     Undecided,
     /// The check failed.
     Failed,
@@ -88,7 +90,7 @@ pub struct Row {
     pub baseline: Option<f64>,
     /// Change from the baseline as a share of it.
     pub change: Option<f64>,
-    /// p value after correction, where repetitions allow a test.
+    /// p value after correction of the test that decided, where repetitions allow one.
     pub p: Option<f64>,
     /// One sentence with the figures.
     pub detail: String,

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pubmark_model::experiment::axis_title;
+
+use crate::comparison::{Load, settings_of};
 use crate::custom::CustomMetric;
-use crate::experiment::{CellFailure, CellFigure, CellMetric, ExperimentRecord};
+use crate::experiment::{Cell, CellFailure, CellFigure, CellMetric, ExperimentRecord};
 use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
 use crate::threshold::metrics::{METRICS, Metric};
@@ -31,6 +34,10 @@ pub struct CellFacts {
     pub label: String,
     /// Hash of the schedule.
     pub schedule_hash: Option<String>,
+    /// What determines the load where the schedule is not fixed before the run.
+    pub(super) load: Load,
+    /// Settings besides the load and the system, by name.
+    pub(super) settings: Vec<(String, String)>,
     /// Verdict of each run, with its worst reason if it was read.
     pub verdicts: Vec<(VerdictStatus, Option<String>)>,
     /// Repetitions without figures.
@@ -149,12 +156,15 @@ impl CellFacts {
     }
 }
 
-fn of_run(record: &Record) -> Subject {
+/// A run as one cell.
+pub(super) fn of_run(record: &Record) -> Subject {
     let reason = record.verdict.reasons.first().map(|reason| format!("{} {}", reason.code, reason.text));
     let cell = CellFacts {
         id: String::new(),
         label: String::new(),
         schedule_hash: Some(record.workload.schedule_hash.clone()),
+        load: Load::of_run(record),
+        settings: settings_of(record).map(|(name, value)| (name.to_owned(), value)).collect(),
         verdicts: vec![(record.verdict.status, reason)],
         failures: Vec::new(),
         measured: METRICS.iter().map(|metric| (metric.name, vec![metric.measured(record)])).collect(),
@@ -168,8 +178,12 @@ fn of_run(record: &Record) -> Subject {
     }
 }
 
-fn of_experiment(record: ExperimentRecord) -> Subject {
-    let cells = record.cells.into_iter().map(|cell| CellFacts {
+/// An experiment.
+pub(super) fn of_experiment(record: ExperimentRecord) -> Subject {
+    let loads: Vec<Load> = record.cells.iter().map(|cell| Load::of_cell(&record, cell)).collect();
+    let cells = record.cells.into_iter().zip(loads).map(|(cell, load)| CellFacts {
+        load,
+        settings: settings_of_cell(&cell),
         id: cell.id,
         label: cell.label,
         schedule_hash: cell.schedule_hash,
@@ -184,6 +198,13 @@ fn of_experiment(record: ExperimentRecord) -> Subject {
         own_limits: None,
         cells: cells.collect(),
     }
+}
+
+/// The axes of a cell that are neither the load nor the system.
+fn settings_of_cell(cell: &Cell) -> Vec<(String, String)> {
+    let is_other = |axis: &str| axis != "system" && !Load::is_axis(axis);
+    let settings = cell.settings.iter().filter(|(axis, _)| is_other(axis));
+    settings.map(|(axis, value)| (axis_title(axis).to_owned(), value.clone())).collect()
 }
 
 /// The limits in the record of a run.

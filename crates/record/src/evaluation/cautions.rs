@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{CellInput, why_left_out};
+use super::{CellInput, RunInput, why_left_out};
 use crate::by_reason::{by_reason, named};
 use crate::experiment::{Contest, FailureKind};
 use crate::figures::FIGURES;
-use crate::record::VerdictStatus;
+use crate::record::{Record, VerdictStatus};
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::steadiness::unsteady;
 
@@ -14,6 +14,8 @@ use crate::steadiness::unsteady;
 pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(left_out(cells));
+    found.extend(other_pubmark(cells));
+    found.extend(other_machine(cells));
     found.extend(few_repetitions(cells));
     found.extend(lost_to_the_generator(cells));
     found.extend(without_times(cells));
@@ -143,6 +145,34 @@ fn other_version(cell: &CellInput) -> Option<String> {
     let versions: BTreeSet<&str> = cell.runs.iter().filter_map(|run| run.record.system.version.as_deref()).collect();
     let versions: Vec<&str> = versions.into_iter().collect();
     (versions.len() > 1).then(|| format!("{} changed its version between runs: {}", cell.label, versions.join(", ")))
+}
+
+/// Versions of pubmark that executed the runs, if there are several.
+fn other_pubmark(cells: &[CellInput]) -> Option<String> {
+    let versions = in_order(cells, |record| record.run.pubmark_version.clone());
+    (versions.len() > 1).then(|| format!("pubmark changed its version between runs: {}", versions.join(", ")))
+}
+
+/// Machines on which the runs were executed, if there are several. A change of the kernel counts as another machine.
+fn other_machine(cells: &[CellInput]) -> Option<String> {
+    let machines = in_order(cells, |record| {
+        let machine = &record.environment;
+        format!("{} × {}, kernel {}", machine.cores, machine.cpu, machine.kernel)
+    });
+    (machines.len() > 1).then(|| format!("the machine changed between runs: {}", machines.join("; ")))
+}
+
+/// Values of all runs without repetitions, in order of execution.
+fn in_order(cells: &[CellInput], of: fn(&Record) -> String) -> Vec<String> {
+    let mut runs: Vec<&RunInput> = cells.iter().flat_map(|cell| &cell.runs).collect();
+    runs.sort_by_key(|run| run.run.order);
+    let mut values: Vec<String> = Vec::new();
+    for value in runs.into_iter().map(|run| of(&run.record)) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
 }
 
 fn without_histogram(cell: &CellInput) -> Option<String> {

@@ -230,6 +230,25 @@ fn cautions_are_shown() {
 }
 
 #[test]
+fn runs_of_several_versions_of_pubmark_or_machines_have_a_caution() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    assert_eq!(evaluate(&systems(), 1, &cells).unwrap().cautions, Vec::<String>::new());
+    cells[1].runs[1].record.run.pubmark_version = "0.9.0".to_owned();
+    cells[0].runs[2].record.environment.cpu = "Other CPU".to_owned();
+    cells[1].runs[2].record.environment.kernel = "7.1".to_owned();
+    let found = evaluate(&systems(), 1, &cells).unwrap().cautions;
+    let cpu = "Example CPU at 2.60 GHz";
+    let machines = format!("4 × {cpu}, kernel 6.12.0; 4 × Other CPU, kernel 6.12.0; 4 × {cpu}, kernel 7.1");
+    assert_eq!(
+        found,
+        [
+            "pubmark changed its version between runs: 0.1.0, 0.9.0".to_owned(),
+            format!("the machine changed between runs: {machines}"),
+        ]
+    );
+}
+
+#[test]
 fn a_figure_is_ranked_without_a_system_that_lacks_it_and_the_page_names_it() {
     let mut cells = [cell("a", &[], &[100.0; 3]), cell("b", &[], &[300.0; 3]), cell("c", &[], &[300.0; 3])];
     cells[2].runs.iter_mut().for_each(|run| run.record.cost.system = None);

@@ -140,6 +140,7 @@ mod tests {
             qos: vec!["0".to_owned()],
             expected: Some(10),
             delivered: Some(10),
+            delivered_share: Some(1.0),
             latency: None,
             holds_per_s: None,
             objectives: None,

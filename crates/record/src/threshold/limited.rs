@@ -87,7 +87,7 @@ impl Limited {
                 format!("{:.3} %", (value * 1e5).floor() / 1e3)
             }
             Unit::Share => quantity::percent(value),
-            Unit::Count => quantity::count(value.max(0.0) as u64),
+            Unit::Count => count(value.max(0.0)),
             Unit::PerSecond => format!("{}/s", quantity::count(value.max(0.0).round() as u64)),
             Unit::Cores => format!("{} cores", quantity::digits(value)),
             Unit::CpuSecondsPerMillion => format!("{} s a million", quantity::digits(value)),
@@ -100,7 +100,35 @@ impl Limited {
     }
 }
 
+/// A count; the mean of several has a decimal where it is no whole number, and is 0 only if it is exactly that.
+fn count(value: f64) -> String {
+    if value.fract() == 0.0 || !value.is_finite() {
+        return quantity::count(value as u64);
+    }
+    match (value * 10.0).round() as u64 {
+        0 => "< 0.1".to_owned(),
+        tenths => format!("{}.{}", quantity::count(tenths / 10), tenths % 10),
+    }
+}
+
 /// Name of a user-defined metric without `custom.`.
 fn own_name(name: &str) -> &str {
     name.strip_prefix(PREFIX).unwrap_or(name)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::threshold::Objectives;
+
+    #[test]
+    fn a_mean_of_counts_is_not_cut_to_a_whole_number() {
+        let objectives = Objectives::parse("lost<3").unwrap();
+        let lost = &objectives.clauses()[0].metric;
+        let mean = |counts: [f64; 3]| counts.iter().sum::<f64>() / 3.0;
+        assert_eq!([[0.0, 0.0, 2.0], [2.0, 3.0, 3.0]].map(|counts| lost.text(mean(counts))), ["0.7", "2.7"]);
+        assert_eq!([0.0, 3.0, 1_234.0].map(|value| lost.text(value)), ["0", "3", "1,234"]);
+        assert_eq!([0.02, 1.96, 1_234.5].map(|value| lost.text(value)), ["< 0.1", "2.0", "1,234.5"]);
+        assert_eq!(lost.interval([0.5, 2.0]), "0.5 to 2");
+    }
 }

@@ -152,6 +152,8 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
         ("in our sockets", Some(at_end.socket_unsent_bytes)),
         ("in the system's", at_end.system_unsent_bytes),
         ("that the system has not read", at_end.system_unread_bytes),
+        ("in the relay", at_end.relay_bytes),
+        ("on the links", at_end.link_bytes),
         ("in messages that subscribers process", Some(at_end.held_bytes)),
     ];
     let bytes = places.iter().filter_map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);

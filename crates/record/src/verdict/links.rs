@@ -2,7 +2,7 @@
 
 use super::limits::{Limits, p99_or_max};
 use super::{Finding, Measure, VerdictInput};
-use crate::quantity::micros;
+use crate::quantity::{count, micros};
 use crate::record::{CheckUnit, VerdictStatus};
 
 /// Most conditions that a verdict names.
@@ -57,11 +57,16 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
     }
     let Some(lateness) = &links.lateness else {
-        let finding = match links.cpu_s {
-            Some(_) => "no packet went through a link",
-            None => "the kernel emulated the links; its delays were not measured",
+        let sides = links.groups.iter().flat_map(|group| [&group.up, &group.down]);
+        let entered = sides.map(|side| side.traffic.entered_packets).fold(0, u64::saturating_add);
+        let finding = match (links.cpu_s, entered) {
+            (None, _) => "the kernel emulated the links; its delays were not measured".to_owned(),
+            (Some(_), 0) => "no packet went through a link".to_owned(),
+            (Some(_), _) => {
+                format!("the links delayed none of the {} packets that entered, so none could be late", count(entered))
+            }
         };
-        return Some(Finding::valid(finding.to_owned()));
+        return Some(Finding::valid(finding));
     };
     let (lateness_us, which) = p99_or_max(lateness);
     let latency_us = input.latency.filter(|_| !input.settings.flood).map(|latency| p99_or_max(latency).0);
@@ -105,6 +110,22 @@ mod tests {
         let (found, words) = status("V17", |links| links.groups[0].down.checks.push(check(Some(false))));
         assert_eq!(found, VerdictStatus::Suspect);
         assert_eq!(words, "delay of `gprs` down (meters): configured 10 ms, measured 12 ms");
+    }
+
+    #[test]
+    fn links_that_only_lose_packets_have_no_lateness_and_are_not_called_unused() {
+        let words = |entered, cpu_s| {
+            let (found, words) = status("V18", |links| {
+                links.cpu_s = cpu_s;
+                links.groups[0].down.traffic.entered_packets = entered;
+            });
+            assert_eq!(found, VerdictStatus::Valid);
+            words
+        };
+        assert_eq!(words(0, Some(0.1)), "no packet went through a link");
+        let expected = "the links delayed none of the 2,000 packets that entered, so none could be late";
+        assert_eq!(words(2_000, Some(0.1)), expected);
+        assert_eq!(words(2_000, None), "the kernel emulated the links; its delays were not measured");
     }
 
     #[test]

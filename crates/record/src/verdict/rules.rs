@@ -215,7 +215,8 @@ pub const RULES: &[Rule] = &[
         name: "links as configured",
         meaning: "Before the run, probes measure each emulated link: the mean delay may differ by 2 % + 50 µs, the rate by 1 %, \
                   and the loss must lie in the 99 % interval of its binomial distribution. A link that differs more makes the \
-                  run suspect. The record names what a probe cannot measure in its time.",
+                  run suspect. The record names what probes do not measure: what takes longer, the width of jitter, \
+                  reordering and the length of bursts.",
         remedy: "Run again. If it happens again, use a machine with free cores. `pubmark doctor` checks the machine.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -224,9 +225,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V18",
         name: "emulator kept up",
-        meaning: "A packet that the kernel dropped on its way to the emulator, or that found a full queue of the emulator, is a \
-                  loss that the link does not have: one makes the run invalid. A packet that the emulator forwarded too late \
-                  adds to the latency, as the generator's own lag does; the p99 of this delay has the limits of V01.",
+        meaning: "A packet that the kernel dropped on its way to the emulator, that found a full queue of the emulator, or that \
+                  the relay to a system dropped, is a loss that the link does not have: one makes the run invalid. A packet \
+                  that the emulator forwarded too late adds to the latency, as the generator's own lag does; the \
+                  p99 of this delay has the limits of V01.",
         remedy: "Use fewer or larger messages, a machine with free cores, or root for real-time priority.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
@@ -236,8 +238,9 @@ pub const RULES: &[Rule] = &[
         code: "V19",
         name: "lost, not late",
         meaning: "A message that has not arrived at the end of the drain is counted as lost. If bytes are still in transit at \
-                  that time, in the sockets of pubmark or of the system, TCP is retransmitting them or their receiver has not \
-                  read them, and some of those messages are late, not lost: suspect. The same applies to messages that a \
+                  that time, in the sockets of pubmark or of the system, in the relay from emulated links to a system, or on the \
+                  links, TCP is retransmitting them, their receiver has not read them or a queue holds them, and some of \
+                  those messages are late, not lost: suspect. The same applies to messages that a \
                   subscriber is still processing (`processing`), and to a system whose threads waited for a CPU for more than a \
                   quarter of the drain: silence does not end the drain while they wait, nor while the system has not read what \
                   was sent to it. It applies to the messages that the system may have stored for subscribers with persistent \

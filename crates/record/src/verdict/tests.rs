@@ -206,7 +206,7 @@ fn real_time_needs_room_on_few_cores_only() {
 #[test]
 fn each_fault_is_found_by_its_own_rule() {
     type Change = fn(&mut Record);
-    let faults: [(&str, VerdictStatus, Change); 21] = [
+    let faults: [(&str, VerdictStatus, Change); 23] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
             record.delivery.messages.offered += 3;
@@ -242,6 +242,14 @@ fn each_fault_is_found_by_its_own_rule() {
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
             record.delivery.at_end.held_bytes = 1;
+        }),
+        ("V19", VerdictStatus::Suspect, |record| {
+            lose_one(record);
+            record.delivery.at_end.relay_bytes = Some(1);
+        }),
+        ("V19", VerdictStatus::Suspect, |record| {
+            lose_one(record);
+            record.delivery.at_end.link_bytes = Some(1);
         }),
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
@@ -314,6 +322,12 @@ fn messages_may_count_as_lost_when_none_is_in_flight() {
         });
         assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
     }
+    let verdict = verdict_of(|record| {
+        lose_one(record);
+        (record.delivery.at_end.relay_bytes, record.delivery.at_end.link_bytes) = (Some(2_000), Some(300));
+    });
+    let words = &verdict.checks.iter().find(|check| check.code == "V19").unwrap().text;
+    assert!(words.contains("(2,000 B in the relay, 300 B on the links)"), "{words}");
     // Bytes that belong to no missing message, such as acknowledgements.
     assert_eq!(verdict_of(|record| record.delivery.at_end.system_unsent_bytes = Some(9)).status, VerdictStatus::Valid);
 }

@@ -105,8 +105,8 @@ fn loss(record: &CapacityRecord) -> Chart {
     if largest <= 0.0 {
         return Chart::missing(TITLE, CSV, "No trial lost a message.");
     }
-    let y = Axis::from_zero(largest * 100.0, "% of the expected messages", short);
-    let shown: [(&str, usize, Get); 1] = [("lost or unknown", 1, |trial: &Trial| trial.loss.map(|loss| loss * 100.0))];
+    let y = Axis::from_zero(largest * 100.0, "% of the wanted deliveries", short);
+    let shown: [(&str, usize, Get); 1] = [("not delivered", 1, |trial: &Trial| trial.loss.map(|loss| loss * 100.0))];
     let print = |value: f64| format!("{} %", significant(value));
     let least = record.trials.iter().filter(|trial| trial.loss.is_some_and(|loss| loss > 0.0)).map(|t| t.offered_per_s);
     let least = least.fold(f64::INFINITY, f64::min);

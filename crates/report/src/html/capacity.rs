@@ -52,10 +52,11 @@ fn tiles(record: &CapacityRecord) -> Markup {
         (unit.interval([lower, upper]), if upper.is_some() { unit.symbol() } else { "" })
     });
     let cores = at_answer.and_then(|trial| trial.system_cores);
-    let limit = match record.result.limit {
-        CapacityLimit::System => "highest load that held",
-        CapacityLimit::NothingHeld => "no load that was tried held",
-        _ => "at least: the end was not found",
+    let limit = match (record.result.limit, record.result.holds_per_s) {
+        (CapacityLimit::System, _) => "highest load that held",
+        (CapacityLimit::NothingHeld, _) => "no load that was tried held",
+        (_, None) => "no load is known to hold",
+        (_, Some(_)) => "at least: the end was not found",
     };
     let tiles = [
         ("Carries", rate(record.result.holds_per_s), limit),

@@ -100,6 +100,10 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
         ("bytes left in our sockets", count(record.delivery.at_end.socket_unsent_bytes)),
         ("bytes left in the system's sockets", known_count(record.delivery.at_end.system_unsent_bytes)),
         ("bytes that the system had not read", known_count(record.delivery.at_end.system_unread_bytes)),
+        (
+            "bytes left in the relay, on links",
+            [record.delivery.at_end.relay_bytes, record.delivery.at_end.link_bytes].map(known_count).join(", "),
+        ),
         ("bytes that busy subscribers had not processed", count(record.delivery.at_end.held_bytes)),
         ("subscribers' sessions not connected again", count(record.delivery.at_end.sessions_not_resumed)),
     ];

@@ -150,7 +150,7 @@ pub(super) fn types(record: &Record) -> Markup {
             }
             thead { tr {
                 th { "type" }
-                @for name in ["devices", "offered", "delivered", "lost", "p50", "p99", "max"] { th.number { (name) } }
+                @for name in ["devices", "offered", "delivered of expected", "lost", "p50", "p99", "max"] { th.number { (name) } }
                 @if with_churn { th.number { "online" } }
                 @for (name, _) in &further { th.number { (name) } }
             } }

@@ -1,11 +1,12 @@
 //! The first screen of a run: five figures, one tile each, with their objectives.
 
 use maud::{Markup, html};
+use pubmark_record::figures::delivered_share;
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};
 use pubmark_record::record::Record;
 
-use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, share, significant, time};
+use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, percentage, significant, time};
 use crate::words;
 
 /// A figure on a tile.
@@ -67,9 +68,11 @@ fn objectives<'a>(record: &'a Record, id: &str) -> Vec<&'a Objective> {
 
 fn delivered(record: &Record) -> Tile {
     let books = &record.delivery.messages;
-    let beside = match books.expected {
+    let prevented = words::named_counts(&words::prevented_outcomes(books));
+    let expected = match books.expected {
         0 => "no message was expected".to_string(),
-        expected if books.delivered == expected => format!("all {} messages", count(expected)),
+        expected if books.delivered == expected && prevented.is_empty() => format!("all {} messages", count(expected)),
+        expected if books.delivered == expected => format!("all {} expected", count(expected)),
         expected => {
             let missing = [(books.lost, "lost"), (books.unknown, "unknown")];
             let parts: Vec<String> = missing
@@ -80,7 +83,8 @@ fn delivered(record: &Record) -> Tile {
             format!("{} of {}", parts.join(", "), count(expected))
         }
     };
-    let text = share(books.delivered, books.expected);
+    let beside = if prevented.is_empty() { expected } else { format!("{expected}; {prevented}") };
+    let text = percentage(delivered_share(record));
     let (value, unit) = text.split_once(" %").map_or((text.as_str(), ""), |(value, _)| (value, "%"));
     Tile {
         id: "delivered",
@@ -181,4 +185,33 @@ fn cost(record: &Record) -> Tile {
 fn split(text: &str) -> (String, String) {
     let (value, unit) = text.split_once(' ').unwrap_or((text, ""));
     (value.to_string(), unit.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::record::Delivery;
+    use pubmark_record::sample;
+
+    use super::*;
+
+    #[test]
+    fn what_the_system_prevented_is_in_the_share_that_the_first_tile_shows() {
+        let tile = |books: Delivery| {
+            let mut record = sample::record();
+            record.delivery.messages = books;
+            let tile = delivered(&record);
+            (tile.values[0].0.clone(), tile.beside)
+        };
+        let books = Delivery { offered: 8, sent: 4, expected: 8, delivered: 8, ..Delivery::default() };
+        let of = |share: &str, beside: &str| (share.to_string(), beside.to_string());
+        assert_eq!(tile(books), of("100", "all 8 messages"));
+        let refused = Delivery { refused: 4, prevented: 8, ..books };
+        assert_eq!(tile(refused), of("50", "all 8 expected; 4 refused"));
+        let many = Delivery { refused: 2, unsent: 1, skipped_disconnected: 1, absent: 4, ..refused };
+        let many = Delivery { delivered: 5, lost: 3, ..many };
+        assert_eq!(tile(many), of("25", "3 lost of 8; 1 disconnected, 2 refused, 1 unsent, 4 absent"));
+        let none = Delivery { offered: 5, refused: 5, prevented: 5, ..Delivery::default() };
+        assert_eq!(tile(none), of("0", "no message was expected; 5 refused"));
+        assert_eq!(tile(Delivery::default()), of(MISSING, "no message was expected"));
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::numbers::{self, MISSING, TimeUnit, counted};
-use crate::words::verdict_word;
+use crate::words::{delivered_share_text, verdict_word};
 use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
 use pubmark_record::headline::{Headline, Kind, RunList};
 use pubmark_record::past_runs::filter::Filter;
@@ -51,7 +51,7 @@ fn of_run(entry: &Headline) -> String {
     if entry.variant.as_deref() == Some("published") {
         what.push_str(" (published)");
     }
-    let delivered = numbers::share(entry.delivered.unwrap_or(0), entry.expected.unwrap_or(0));
+    let delivered = delivered_share_text(entry);
     let [p50, p99] = latency(entry.latency.as_ref());
     let mut text = line(&what, &[delivered, p50, p99], entry.verdict.map_or(MISSING, verdict_word));
     if entry.status == Status::Interrupted {
@@ -79,7 +79,7 @@ fn of_experiment(entry: &Headline) -> String {
 fn of_search(entry: &Headline) -> String {
     let holds = match entry.holds_per_s {
         Some(rate) => format!("holds {} msg/s", numbers::significant(rate)),
-        None => "no load held".to_owned(),
+        None => "no load is known to hold".to_owned(),
     };
     let [p50, p99] = latency(entry.latency.as_ref());
     let there = if entry.latency.is_some() { format!(" (p50 {p50} ms, p99 {p99} ms)") } else { String::new() };
@@ -173,3 +173,36 @@ fn folders(number: u64) -> String {
 }
 
 const _: () = assert!(WHAT + FIGURES[0] + FIGURES[1] + FIGURES[2] + 2 + "suspect".len() <= COLUMNS);
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_record::record::{Delivery, Record};
+    use pubmark_record::{headline, sample, store};
+
+    use super::*;
+
+    fn headline_of(record: &Record) -> Headline {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(store::RECORD_FILE), store::to_json(record).unwrap()).unwrap();
+        headline::of_folder(folder.path()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_list_shows_the_share_that_limits_are_judged_by() {
+        let mut record = sample::record();
+        record.delivery.messages = Delivery {
+            offered: 8,
+            sent: 4,
+            refused: 4,
+            prevented: 8,
+            expected: 8,
+            delivered: 8,
+            ..Delivery::default()
+        };
+        let entry = headline_of(&record);
+        assert!(of_run(&entry).contains(" 50 % "), "{}", of_run(&entry));
+        let old = Headline { delivered_share: None, ..entry };
+        assert!(of_run(&old).contains(" 100 % "), "a headline of an earlier pubmark: {}", of_run(&old));
+    }
+}

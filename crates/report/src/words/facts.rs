@@ -2,7 +2,7 @@
 
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
 use pubmark_record::cost::{HostUsage, LimitEffect, Usage};
-use pubmark_record::record::{LimitInfo, Record, SystemInfo};
+use pubmark_record::record::{LimitInfo, Record, Status, SystemInfo};
 
 use crate::numbers::{MISSING, bytes, cores, count, counted, seconds, share, short, significant};
 
@@ -183,10 +183,11 @@ pub fn capacity_limit(limit: CapacityLimit) -> &'static str {
 pub fn capacity_headline(record: &CapacityRecord) -> String {
     let answer = &record.result;
     let Some(holds) = answer.holds_per_s else {
-        let nothing = if record.trials.is_empty() {
-            "Nothing is known: no trial was made"
-        } else {
-            "No load that was tried held"
+        let nothing = match (record.status, answer.limit) {
+            _ if record.trials.is_empty() => "Nothing is known: no trial was made",
+            (Status::Interrupted, _) => "Nothing is known: the search was interrupted",
+            (_, CapacityLimit::Time) => "Nothing is known: the time was over",
+            _ => "No load that was tried held",
         };
         return nothing.to_string();
     };
@@ -203,7 +204,7 @@ pub fn counted_trials(record: &CapacityRecord) -> String {
     counted(record.trials.len() as u64, "trial", "trials")
 }
 
-/// Share of messages that were lost.
+/// Share of the wanted deliveries that did not arrive.
 pub fn loss_share(loss: f64) -> String {
     match loss {
         loss if loss <= 0.0 => "0".to_string(),
@@ -252,6 +253,19 @@ mod tests {
             effect_parts(&some),
             ["CPU rationed in 34 % of its periods (3.2 s)", "memory never at its limit", "1 process OOM-killed"]
         );
+    }
+
+    #[test]
+    fn a_search_whose_time_was_over_says_nothing_of_the_system() {
+        let mut record = sample_experiment::capacity();
+        (record.result.holds_per_s, record.result.limit) = (None, CapacityLimit::NothingHeld);
+        assert_eq!(capacity_headline(&record), "No load that was tried held");
+        record.result.limit = CapacityLimit::Time;
+        assert_eq!(capacity_headline(&record), "Nothing is known: the time was over");
+        record.status = Status::Interrupted;
+        assert_eq!(capacity_headline(&record), "Nothing is known: the search was interrupted");
+        record.trials.clear();
+        assert_eq!(capacity_headline(&record), "Nothing is known: no trial was made");
     }
 
     #[test]

@@ -1,11 +1,21 @@
-//! Text of the command line, and of the trials of a search.
+//! Text of the command line, of the trials of a search, and of headlines.
 
 use pubmark_record::capacity::Trial;
+use pubmark_record::headline::Headline;
 
 use super::loss_share;
-use crate::numbers::{MISSING, TimeUnit, significant};
+use crate::numbers::{MISSING, TimeUnit, percentage, share, significant};
 
-/// Figures of a trial: offered and delivered per second, lost, p50, p99, cores of the system and of pubmark.
+/// The share of the wanted deliveries that arrived in a past run; of the expected ones in headlines of an earlier pubmark, which lack
+/// it; `—` for other kinds.
+pub fn delivered_share_text(headline: &Headline) -> String {
+    match headline.delivered_share {
+        None => share(headline.delivered.unwrap_or(0), headline.expected.unwrap_or(0)),
+        known => percentage(known),
+    }
+}
+
+/// Figures of a trial: offered and delivered per second, share not delivered, p50, p99, cores of the system and of pubmark.
 pub fn trial_numbers(trial: &Trial, unit: TimeUnit) -> [String; 7] {
     let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
     [

@@ -2,6 +2,7 @@
 //! traffic is counted in the measured window. The system runs in the core network, as do all clients that have no link.
 
 mod behind;
+mod carried;
 mod report;
 
 use std::sync::Arc;
@@ -11,27 +12,27 @@ use pubmark_links::error::LinkError;
 use pubmark_links::namespace::Namespace;
 use pubmark_links::netem;
 use pubmark_links::network::{BackEnd, Network, Settings};
-use pubmark_links::relay::Counts;
 use pubmark_links::star::Snapshot;
 use pubmark_links::verify::{self, Verification};
 use pubmark_links::watch::{Watch, WatchResult, WatchSpec};
 use pubmark_links::{Direction, privilege, sockets};
-use pubmark_model::fault::Fault;
+use pubmark_model::fault::{Fault, Scope};
 use pubmark_model::link::Link;
 use pubmark_model::workload::Workload;
-use pubmark_protocol::network;
+use pubmark_protocol::{clock, network};
 use pubmark_protocols::ProtocolPair;
 use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::links::{LinkBackEnd, LinkGroup};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, RunError};
-use crate::relayed::Relayed;
+use crate::relayed::{RelayReport, Relayed};
 use crate::spec::{self, RunSpec};
 
 use behind::Behind;
 pub use behind::{NetworkAddresses, places};
-pub use report::{LinkReport, figures, requested};
+pub use carried::{Carried, CarriedNow, Drained};
+pub use report::{LinkReport, figures, left_bytes, requested};
 
 /// Whether a group is behind a link.
 pub fn any(workload: &Workload) -> bool {
@@ -62,26 +63,10 @@ pub struct Linked {
     probed: Snapshot,
     congestion_control: String,
     watch: Watch,
+    /// Some fault of the workload cuts links.
+    is_cut: bool,
     /// The relay to a system that already runs.
     relayed: Option<Relayed>,
-}
-
-/// What links, and the relay behind them, have carried so far.
-pub struct CarriedNow {
-    links: Snapshot,
-    relay: Option<Result<Counts, String>>,
-}
-
-impl CarriedNow {
-    /// The longest time that the relay held a byte since the last query, ns; 0 without a relay, and `u64::MAX` if it
-    /// has ended.
-    pub fn held_ns(&self) -> u64 {
-        match &self.relay {
-            None => 0,
-            Some(Ok(counts)) => counts.longest_held_ns,
-            Some(Err(_)) => u64::MAX,
-        }
-    }
 }
 
 pub(crate) fn failed(error: &LinkError) -> RunError {
@@ -190,6 +175,7 @@ impl Linked {
             found,
             congestion_control,
             watch,
+            is_cut: workload.faults.iter().any(|fault| fault.kind.scope() == Scope::Links),
             relayed: None,
         }))
     }
@@ -259,7 +245,14 @@ impl Linked {
 
     /// What the links and the relay have carried so far.
     pub fn carried(&self) -> CarriedNow {
-        CarriedNow { links: self.network.snapshot(), relay: self.relayed.as_ref().map(Relayed::counts) }
+        let relay = self.relayed.as_ref().map(Relayed::counts);
+        CarriedNow { links: self.network.snapshot(), relay, at_ns: clock::monotonic_ns() }
+    }
+
+    /// What the links and the relay have carried at the end of the drain, before clients end their connections.
+    pub fn drained(&self) -> Drained {
+        let now = self.carried();
+        Drained { now, relay_bytes: self.relayed.as_ref().and_then(Relayed::waiting_bytes) }
     }
 
     /// What the links carried between the edges of the window, with the times of packets that were found; `None` if the
@@ -267,20 +260,14 @@ impl Linked {
     ///
     /// # Errors
     /// The emulator had ended before.
-    pub fn finish(
-        self,
-        carried: [Option<CarriedNow>; 2],
-        held_ns: u64,
-    ) -> Result<(LinkReport, Option<WatchResult>), RunError> {
+    pub fn finish(self, carried: Carried, held_ns: u64) -> Result<(LinkReport, Option<WatchResult>), RunError> {
         let links = self.network.links().to_vec();
         let names: Vec<String> = (0..links.len()).map(|number| self.name(number)).collect();
         let emulated = self.network.back_end() == BackEnd::UserSpace;
-        let counts = |now: &Option<CarriedNow>| now.as_ref().and_then(|now| now.relay.clone());
-        let relay = match (&self.relayed, counts(&carried[0]), counts(&carried[1])) {
-            (Some(relayed), Some(before), Some(after)) => Some(relayed.report(&before, &after, held_ns)),
-            _ => None,
-        };
-        let [before, after] = carried.map(|now| now.map(|now| now.links));
+        let relay = self.relay_report(&carried, held_ns);
+        let relay_bytes = carried.drained.as_ref().and_then(|drained| drained.relay_bytes);
+        let link_bytes = carried.link_bytes(&links);
+        let [before, after] = carried.edges.map(|now| now.map(|now| now.links));
         let packets = match (&before, &after) {
             (Some(before), Some(after)) => self.packets([&self.probed, before, after]),
             _ => vec![],
@@ -304,9 +291,11 @@ impl Linked {
             realtime: end.snapshot.realtime,
             congestion_control: self.congestion_control.clone(),
             groups: (0..links.len()).map(group).collect(),
-            differences: if emulated { vec![] } else { report::differences(&links) },
+            differences: if emulated { vec![] } else { report::differences(&links, self.is_cut) },
             relay,
             relay_held_ns: held_ns,
+            relay_bytes,
+            link_bytes,
             lateness: after.lateness.since(&before.lateness).buckets().collect(),
             cpu_ns: emulated.then(|| after.cpu_ns - before.cpu_ns),
             queue_drops: end.unexpected_drops() - overflowed,
@@ -315,6 +304,14 @@ impl Linked {
             packets,
         };
         Ok((report, emulated.then(|| self.watch.take())))
+    }
+
+    /// What the relay carried in the window; `None` without a relay, or if the run did not reach the end of its window.
+    fn relay_report(&self, carried: &Carried, held_ns: u64) -> Option<Result<RelayReport, String>> {
+        let counts = |now: &Option<CarriedNow>| now.as_ref().and_then(|now| now.relay.clone());
+        let [before, after] = [counts(&carried.edges[0])?, counts(&carried.edges[1])?];
+        let drained = carried.drained.as_ref().and_then(|drained| drained.now.relay.as_ref()?.as_ref().ok());
+        Some(self.relayed.as_ref()?.report([&before, &after], drained, held_ns))
     }
 
     /// For each group: packets between the second and the third snapshot, and between the first and the second. Packets

@@ -35,6 +35,10 @@ pub struct LinkReport {
     pub relay: Option<Result<RelayReport, String>>,
     /// Longest time that the relay held a byte since the window began, ns; `u64::MAX` if unknown.
     pub relay_held_ns: u64,
+    /// [`LeftAtEnd::relay_bytes`](pubmark_record::record::LeftAtEnd::relay_bytes).
+    pub relay_bytes: Option<u64>,
+    /// [`LeftAtEnd::link_bytes`](pubmark_record::record::LeftAtEnd::link_bytes).
+    pub link_bytes: Option<u64>,
     /// [`LinkFigures::lateness`].
     pub lateness: Times,
     /// CPU time of the emulator in the window, ns; `None` for the kernel's netem.
@@ -75,6 +79,11 @@ pub fn figures(reports: &[LinkReport]) -> LinkFigures {
         overflowed: sum(|report| report.overflowed),
         unroutable_packets: sum(|report| report.unroutable_packets),
     }
+}
+
+/// Bytes that waited in the relays of all processes, and on their links, at the end of the drain.
+pub fn left_bytes(reports: &[LinkReport]) -> [Option<u64>; 2] {
+    [total(reports.iter().map(|report| report.relay_bytes)), total(reports.iter().map(|report| report.link_bytes))]
 }
 
 /// The sum, if all figures are known; it saturates, because a node may report any value.
@@ -189,11 +198,33 @@ fn traffic_of_kernel(counters: &Counters) -> LinkTraffic {
     }
 }
 
-/// Differences between the kernel's netem and our emulator for these links, each listed once.
-pub(super) fn differences(links: &[Link]) -> Vec<String> {
+/// Differences between the kernel's netem and our emulator for these links, which faults cut or not, each listed once.
+pub(super) fn differences(links: &[Link], is_cut: bool) -> Vec<String> {
     let steps = links.iter().flat_map(|link| link.up.iter().chain(&link.down));
-    let mut found: Vec<&str> = steps.flat_map(|step| netem::differences(&step.conditions)).collect();
+    let mut found: Vec<&str> = steps.flat_map(|step| netem::differences(&step.conditions, is_cut)).collect();
     found.sort_unstable();
     found.dedup();
     found.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_model::link::Conditions;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_that_cuts_links_is_a_difference_of_the_kernels_emulation() {
+        let link = Link::symmetric("far", Conditions::default());
+        let links = [link.clone(), link];
+        assert!(differences(&links, false).is_empty());
+        assert_eq!(differences(&links, true), ["what waits when a link goes down still arrives"]);
+    }
+
+    #[test]
+    fn what_is_left_is_known_only_if_every_process_knows_it() {
+        let report = |relay_bytes| LinkReport { relay_bytes, link_bytes: Some(7), ..LinkReport::default() };
+        assert_eq!(left_bytes(&[report(Some(3)), report(Some(4))]), [Some(7), Some(14)]);
+        assert_eq!(left_bytes(&[report(Some(3)), report(None)]), [None, Some(14)]);
+    }
 }

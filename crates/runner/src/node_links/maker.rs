@@ -17,7 +17,7 @@ use pubmark_protocol::clock;
 use super::{NodeOrder, NodeReport};
 use crate::error::RunError;
 use crate::faults::{self, FaultInjector, FaultTimes};
-use crate::linked::{self, CarriedNow, Extent, Linked};
+use crate::linked::{self, Carried, CarriedNow, Drained, Extent, Linked};
 use crate::relay::RelayProcess;
 use crate::relayed::Relayed;
 
@@ -27,6 +27,8 @@ pub struct NodeLinks {
     relay: Arc<RelayProcess>,
     made: Option<ActiveLinks>,
     watch: Option<Watch>,
+    /// What the links carried and held at the end of the drain.
+    drained: Option<Drained>,
 }
 
 /// Active links.
@@ -68,7 +70,7 @@ impl NodeLinks {
         let order = serde_json::from_slice(order).map_err(|error| format!("no order for links: {error}"))?;
         let relay = RelayProcess::start(None).map_err(|error| words(&error))?;
         linked::claim().map_err(|error| words(&error))?;
-        Ok(NodeLinks { order, relay: Arc::new(relay), made: None, watch: None })
+        Ok(NodeLinks { order, relay: Arc::new(relay), made: None, watch: None, drained: None })
     }
 
     fn make(&mut self, plan: RunPlan) -> Result<RunPlan, RunError> {
@@ -107,11 +109,12 @@ impl NodeLinks {
             }
             None => Watched::default(),
         };
-        let drained = made.linked.carried().held_ns();
-        let held_ns = watched.carried[1].as_ref().map_or(u64::MAX, |end| end.held_ns().max(drained));
+        let last_ns = made.linked.carried().held_ns();
+        let carried = Carried { edges: watched.carried, drained: self.drained.take() };
+        let held_ns = if carried.edges[1].is_some() { carried.held_ns().max(last_ns) } else { u64::MAX };
         // The thread that shared it has ended.
         let linked = Arc::into_inner(made.linked)?;
-        let (mut links, _) = linked.finish(watched.carried, held_ns).ok()?;
+        let (mut links, _) = linked.finish(carried, held_ns).ok()?;
         // The coordinator knows the settings that it sent, and a series may have ten thousand steps.
         let sides = links.groups.iter_mut().flat_map(|group| [&mut group.up, &mut group.down]);
         sides.for_each(|side| side.requested.clear());
@@ -158,6 +161,10 @@ impl AccessNetwork for NodeLinks {
         let thread = thread::Builder::new().name("links-watch".to_owned()).spawn(follow);
         // Without the thread, the report states that nothing is known.
         self.watch = thread.ok().map(|thread| Watch { running, thread });
+    }
+
+    fn drained(&mut self) {
+        self.drained = self.made.as_ref().map(|made| made.linked.drained());
     }
 
     fn finish(&mut self) -> Vec<u8> {

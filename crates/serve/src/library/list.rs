@@ -222,11 +222,13 @@ fn system(entry: &RunEntry) -> (&[String], &[String]) {
     (&entry.systems, entry.headline.as_ref().map_or(&[], |headline| &headline.protocol))
 }
 
-/// Share of messages delivered.
+/// Share of the wanted deliveries that arrived; of the expected ones for a run stored without it.
 fn delivered(entry: &RunEntry) -> Option<f64> {
     let headline = entry.headline.as_ref()?;
-    let expected = headline.expected.filter(|expected| *expected > 0)?;
-    Some(headline.delivered? as f64 / expected as f64)
+    headline.delivered_share.or_else(|| {
+        let expected = headline.expected.filter(|expected| *expected > 0)?;
+        Some(headline.delivered? as f64 / expected as f64)
+    })
 }
 
 fn latency(entry: &RunEntry, quantile: fn(&TrialQuantiles) -> Option<f64>) -> Option<f64> {

@@ -5,7 +5,7 @@ use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
 use pubmark_record::headline::{Headline, Kind};
 use pubmark_report::html::{IndexRow, with_code};
 use pubmark_report::numbers::{self, MISSING, counted};
-use pubmark_report::words::verdict_word;
+use pubmark_report::words::{delivered_share_text, verdict_word};
 
 use crate::entry::RunEntry;
 use crate::library::history::FAIL_ON;
@@ -350,7 +350,7 @@ fn load(entry: &RunEntry, headline: Option<&Headline>) -> String {
         (Kind::Experiment, Some(headline)) => counted(headline.cells.unwrap_or(0), "cell", "cells"),
         (Kind::Capacity, Some(headline)) => match headline.holds_per_s {
             Some(rate) => format!("holds {}/s", numbers::significant(rate)),
-            None => "none held".to_owned(),
+            None => "none known to hold".to_owned(),
         },
         (Kind::Choice, Some(headline)) => {
             format!("{} of {} qualify", headline.qualify.len(), headline.cells.unwrap_or(0))
@@ -360,10 +360,7 @@ fn load(entry: &RunEntry, headline: Option<&Headline>) -> String {
 }
 
 fn delivered(headline: Option<&Headline>) -> String {
-    match headline.map(|headline| (headline.delivered, headline.expected)) {
-        Some((Some(delivered), Some(expected))) => numbers::share(delivered, expected),
-        _ => MISSING.to_owned(),
-    }
+    headline.map_or_else(|| MISSING.to_owned(), delivered_share_text)
 }
 
 /// Both bounds of a latency with the unit.

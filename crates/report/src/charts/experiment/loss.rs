@@ -14,15 +14,15 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
         view.members().filter_map(|member| Some((missing_percent(member)?, member.cell.label.as_str()))).collect();
     let (worst, label) = lost.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0))?;
     if worst <= 0.0 {
-        let finding = format!("in {} every expected message arrived", counted(lost.len() as u64, "cell", "cells"));
-        let picture = Picture::Missing("Nothing was lost.".to_string());
+        let finding = format!("in {} every wanted delivery arrived", counted(lost.len() as u64, "cell", "cells"));
+        let picture = Picture::Missing("Nothing is missing.".to_string());
         return Some(Chart { title: TITLE, finding: sentence(&finding), notes: Vec::new(), csv: CELLS, picture });
     }
     let losing = lost.iter().filter(|(share, _)| *share > 0.0).count();
     let highest = view.members().filter_map(|member| interval(member).map(|(_, high)| high)).fold(worst, f64::max);
     let panel = RowPanel {
-        name: "lost or unknown".to_string(),
-        axis: Axis::from_zero(highest, "% of the expected messages", short),
+        name: "not delivered".to_string(),
+        axis: Axis::from_zero(highest, "% of the wanted deliveries", short),
     };
     let contents = |member: &Member| vec![content(member)];
     Some(Chart {
@@ -39,7 +39,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
     })
 }
 
-/// Share of expected messages that did not arrive, in percent.
+/// Share of the wanted deliveries that did not arrive, in percent.
 fn missing_percent(member: &Member) -> Option<f64> {
     member.mean("delivered").map(|delivered| (1.0 - delivered).max(0.0) * 100.0)
 }

@@ -1,0 +1,402 @@
+//! Judges changes from a baseline: a regression has to exceed the noise and what the measurement alone could have caused.
+//!
+//! A latency is known as two bounds ([`crate::evaluation::pair`]), so a change is a regression only where the bounds of
+//! both sides are nearest to each other. If it is one by the upper bounds alone, it is undecided.
+
+use crate::comparison::{NO_HASH, SAME_PAYLOAD_AS_BASELINE};
+use crate::evaluation::contests::Pair;
+use crate::evaluation::pair::Sample;
+use crate::statistics::description::mean_on;
+use crate::statistics::holm;
+use crate::threshold::{Clause, MeasuredFigure, change};
+
+use super::judging::NotComparable;
+use super::subject::{CellFacts, Subject};
+use super::{Kind, Outcome, Row};
+
+/// Judges all changes from a baseline, corrected for their number.
+pub(super) fn changes(subject: &Subject, baseline: &Subject, clauses: &[&Clause]) -> Result<Vec<Row>, NotComparable> {
+    let mut found = Vec::new();
+    for clause in clauses {
+        for cell in &subject.cells {
+            found.push(Change::new(cell, counterpart(cell, subject, baseline)?, clause)?);
+        }
+    }
+    let bounded = adjusted(&found, |pairs| pairs.bounded);
+    let upper = adjusted(&found, |pairs| pairs.upper);
+    let rows = found.iter().zip(bounded.into_iter().zip(upper));
+    Ok(rows.map(|(one, (p_bounded, p_upper))| one.row(p_bounded, p_upper)).collect())
+}
+
+/// The settings of two runs, or of two experiments of one cell, in one sentence, if they differ besides the system.
+pub(super) fn other_settings(subject: &Subject, baseline: &Subject) -> Option<String> {
+    let ([cell], [other]) = (&subject.cells[..], &baseline.cells[..]) else { return None };
+    // A run and an experiment name their settings differently.
+    if cell.id.is_empty() != other.id.is_empty() {
+        return None;
+    }
+    let both = cell.settings.iter().filter_map(|(name, value)| {
+        let (_, before) = other.settings.iter().find(|(known, _)| known == name)?;
+        (before != value).then(|| format!("{name}: {before}, here {value}"))
+    });
+    let both: Vec<String> = both.collect();
+    (!both.is_empty())
+        .then(|| format!("the baseline had other settings, which may have made a change: {}", both.join("; ")))
+}
+
+/// The cell of the baseline with the same settings; if both sides have one cell, these correspond.
+fn counterpart<'a>(
+    cell: &CellFacts,
+    subject: &Subject,
+    baseline: &'a Subject,
+) -> Result<Option<&'a CellFacts>, NotComparable> {
+    if let ([_], [other]) = (&subject.cells[..], &baseline.cells[..]) {
+        return Ok(Some(other));
+    }
+    if subject.cells.iter().chain(&baseline.cells).any(|cell| cell.id.is_empty()) {
+        let (subject, baseline) = (subject.name.clone(), baseline.name.clone());
+        return Err(NotComparable::Kinds { subject, baseline });
+    }
+    Ok(baseline.cells.iter().find(|other| other.id == cell.id))
+}
+
+/// Refuses cells with other loads.
+fn same_load(cell: &CellFacts, before: &CellFacts) -> Result<(), NotComparable> {
+    let (Some(hash), Some(hash_before)) = (&cell.schedule_hash, &before.schedule_hash) else { return Ok(()) };
+    if hash != hash_before {
+        return Err(NotComparable::Schedules { baseline: hash_before.clone(), subject: hash.clone() });
+    }
+    let differences = before.load.differences(&cell.load, SAME_PAYLOAD_AS_BASELINE);
+    if hash != NO_HASH || differences.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> = differences
+        .iter()
+        .map(|found| format!("{} {}, here {}", found.name, found.values[0], found.values[1]))
+        .collect();
+    Err(NotComparable::Loads { differences: words.join("; ") })
+}
+
+/// The p value of each change's pair after correction over all of them; `None` where repetitions allow no test.
+fn adjusted(found: &[Change], of: fn(&Pairs) -> Pair) -> Vec<Option<f64>> {
+    let p_of = |one: &Change| Some(of(one.pairs.as_ref()?).tested?.p);
+    let p_values: Vec<Option<f64>> = found.iter().map(p_of).collect();
+    let tested: Vec<f64> = p_values.iter().copied().flatten().collect();
+    let mut corrected = holm::adjust(&tested).into_iter();
+    p_values.into_iter().map(|p| p.and_then(|_| corrected.next())).collect()
+}
+
+/// Both bounds of a figure in the runs of one side.
+#[derive(Default)]
+struct Bounds {
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    /// What would bring the bounds nearer; `None` without runs.
+    remedy: Option<&'static str>,
+}
+
+impl Bounds {
+    fn of(cell: &CellFacts, clause: &Clause) -> Bounds {
+        // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
+        let runs = cell.measured(&clause.metric).into_iter().flatten();
+        let runs: Vec<MeasuredFigure> = runs.filter(|run| !run.few_samples && !run.partial).collect();
+        // A system that was held up could have been faster by any time.
+        let lower = |run: &MeasuredFigure| if run.held_up { 0.0 } else { run.interval[0] };
+        Bounds {
+            lower: runs.iter().map(lower).collect(),
+            upper: runs.iter().map(|run| run.interval[1]).collect(),
+            remedy: runs.iter().find(|run| run.held_up).or(runs.first()).map(MeasuredFigure::remedy),
+        }
+    }
+
+    fn sample(&self) -> Sample<'_> {
+        Sample { lower: &self.lower, upper: &self.upper }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.lower == self.upper
+    }
+}
+
+/// Both sides of a change, compared.
+struct Pairs {
+    /// Where the difference is smallest.
+    bounded: Pair,
+    /// As if the upper bounds were the values.
+    upper: Pair,
+}
+
+/// A change in one cell, before it is judged together with the others.
+struct Change<'a> {
+    cell: &'a CellFacts,
+    clause: &'a Clause,
+    before: Bounds,
+    after: Bounds,
+    /// `None` where a side was not measured.
+    pairs: Option<Pairs>,
+}
+
+impl<'a> Change<'a> {
+    fn new(cell: &'a CellFacts, before: Option<&CellFacts>, clause: &'a Clause) -> Result<Change<'a>, NotComparable> {
+        if let Some(before) = before {
+            same_load(cell, before)?;
+        }
+        let (before, after) =
+            (before.map_or_else(Bounds::default, |cell| Bounds::of(cell, clause)), Bounds::of(cell, clause));
+        let figure = clause.metric.figure();
+        let is_measured = !before.upper.is_empty() && !after.upper.is_empty();
+        let pairs = is_measured.then(|| Pairs {
+            bounded: Pair::between(&figure, before.sample(), after.sample()),
+            upper: Pair::of(&figure, &before.upper, &after.upper),
+        });
+        Ok(Change { cell, clause, before, after, pairs })
+    }
+
+    /// Means of two samples on the scale on which they are compared; `None` if one is empty.
+    fn means(&self, before: &[f64], after: &[f64]) -> Option<(f64, f64)> {
+        let scale = self.clause.metric.figure().scale.for_values(before.iter().chain(after));
+        mean_on(scale, before).zip(mean_on(scale, after))
+    }
+
+    /// Means of both sides where the bounds permit the smallest change to larger values, and the largest.
+    fn ends(&self) -> Option<[(f64, f64); 2]> {
+        let least = self.means(&self.before.upper, &self.after.lower)?;
+        Some([least, self.means(&self.before.lower, &self.after.upper)?])
+    }
+
+    fn is_exact(&self) -> bool {
+        self.before.is_exact() && self.after.is_exact()
+    }
+
+    /// Judges the change, given the p values of its pairs after correction.
+    fn row(&self, p_bounded: Option<f64>, p_upper: Option<f64>) -> Row {
+        let metric = &self.clause.metric;
+        let plain =
+            |outcome, detail| Row::plain(&self.cell.label, &self.clause.text, Kind::Regression, outcome, detail);
+        let seen = self.means(&self.before.upper, &self.after.upper);
+        let (Some(pairs), Some((before, after)), Some(ends)) = (&self.pairs, seen, self.ends()) else {
+            let where_not = if self.before.upper.is_empty() { " in the baseline" } else { "" };
+            let detail = format!("not measured{where_not}");
+            return Row {
+                value: self.mean(&self.after),
+                baseline: self.mean(&self.before),
+                ..plain(Outcome::NotMeasured, detail)
+            };
+        };
+        let row = |outcome, p, detail| Row {
+            value: Some(after),
+            baseline: Some(before),
+            change: Some(change(before, after)),
+            p,
+            ..plain(outcome, detail)
+        };
+        let shown =
+            format!("{} ({} → {})", change_text(change(before, after)), metric.text(before), metric.text(after));
+        if !self.clause.is_change(before, after) {
+            return row(Outcome::Passed, p_bounded, shown);
+        }
+        let is_proven = |pair: &Pair, p: Option<f64>| p.is_none() || pair.is_significant(p);
+        if is_proven(&pairs.bounded, p_bounded) && ends.iter().all(|(from, to)| self.clause.is_change(*from, *to)) {
+            return row(Outcome::Failed, p_bounded, format!("{shown}{}", p_text(p_bounded)));
+        }
+        // The pairs of a figure without bounds are equal, and were corrected together with different ones.
+        let p_upper = if self.is_exact() { p_bounded } else { p_upper };
+        match p_upper.filter(|_| !is_proven(&pairs.upper, p_upper)) {
+            Some(p) => row(Outcome::Passed, p_upper, format!("{shown}, within the noise: p = {p:.2}")),
+            None => row(Outcome::Undecided, p_bounded, format!("{shown}, {}", self.undecided(ends, p_bounded))),
+        }
+    }
+
+    /// What the nearest bounds show, and what would decide.
+    fn undecided(&self, ends: [(f64, f64); 2], p: Option<f64>) -> String {
+        let is_none = |(from, to): &&(f64, f64)| !self.clause.is_change(*from, *to);
+        let nearest = match (ends.iter().find(is_none), p) {
+            (Some((from, to)), _) => change_text(change(*from, *to)),
+            (None, p) => format!("within the noise (p = {:.2})", p.unwrap_or(1.0)),
+        };
+        let wide = [&self.after, &self.before].into_iter().find(|side| !side.is_exact());
+        let remedy = wide.and_then(|side| side.remedy).unwrap_or("repeat both more often");
+        format!("undecided: by the nearest bounds {nearest}; to decide it, {remedy}")
+    }
+
+    fn mean(&self, side: &Bounds) -> Option<f64> {
+        mean_on(self.clause.metric.figure().scale.for_values(&side.upper), &side.upper)
+    }
+}
+
+fn p_text(p: Option<f64>) -> String {
+    match p {
+        Some(p) if p < 0.001 => ", p < 0.001".to_owned(),
+        Some(p) => format!(", p = {p:.3}"),
+        None => String::new(),
+    }
+}
+
+/// `+12.3 %`, `−5 %`, `from nothing`.
+fn change_text(share: f64) -> String {
+    if !share.is_finite() {
+        return "from nothing".to_owned();
+    }
+    let sign = if share < 0.0 { "−" } else { "+" };
+    format!("{sign}{:.1} %", share.abs() * 100.0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::check::subject::{of_experiment, of_run};
+    use crate::check::{Demands, judge};
+    use crate::experiment::ExperimentRecord;
+    use crate::links::{LinkDirection, LinkFigures, LinkGroup};
+    use crate::record::{Reason, Record, VerdictStatus};
+    use crate::threshold::Conditions;
+    use crate::{sample, sample_experiment};
+
+    /// Bounds of five runs around these.
+    fn five(lower_us: f64, upper_us: f64) -> Vec<[f64; 2]> {
+        [1.0, 1.01, 0.99, 1.005, 0.995].map(|noise| [lower_us * noise, upper_us * noise]).to_vec()
+    }
+
+    /// An experiment of one cell with these bounds of p99.
+    fn experiment(p99s_us: &[[f64; 2]]) -> ExperimentRecord {
+        let mut record = sample_experiment::experiment();
+        let mut cell = record.cells.remove(1);
+        let p99 = cell.figures.iter_mut().find(|figure| figure.figure == "latency p99").unwrap();
+        p99.values = p99s_us.iter().map(|bounds| Some(bounds[1])).collect();
+        p99.lower.as_mut().unwrap().values = p99s_us.iter().map(|bounds| Some(bounds[0])).collect();
+        record.cells = vec![cell];
+        record
+    }
+
+    fn judged(before: &Subject, after: &Subject, condition: &str) -> Row {
+        let demands = Demands { fail_on: Some(Conditions::parse(condition).unwrap()), ..Demands::default() };
+        let rows = judge(after, &demands, Some(before)).unwrap().rows;
+        rows.into_iter().find(|row| row.kind == Kind::Regression).unwrap()
+    }
+
+    /// Judges the change of p99 between two experiments.
+    fn of_p99(before: &[[f64; 2]], after: &[[f64; 2]], condition: &str) -> Row {
+        judged(&of_experiment(experiment(before)), &of_experiment(experiment(after)), condition)
+    }
+
+    #[test]
+    fn a_change_that_the_generator_may_have_made_is_undecided() {
+        let row = of_p99(&five(1_000.0, 1_020.0), &five(1_000.0, 1_300.0), "p99>+10%");
+        assert_eq!((row.outcome, row.p), (Outcome::Undecided, Some(1.0)), "{row:?}");
+        assert!(row.detail.starts_with("+27.5 %") && row.detail.contains("nearest bounds −2.0 %"), "{row:?}");
+        assert!(row.detail.contains("`--realtime`"), "{row:?}");
+        let row = of_p99(&five(1_000.0, 1_020.0), &five(1_060.0, 1_300.0), "p99>+10%");
+        assert_eq!(row.outcome, Outcome::Undecided, "slower for certain, and perhaps by less than the limit: {row:?}");
+        let row = of_p99(&five(1_000.0, 1_300.0), &five(1_000.0, 1_020.0), "p99<-5%");
+        assert_eq!(row.outcome, Outcome::Undecided, "{row:?}");
+    }
+
+    #[test]
+    fn a_change_at_the_nearest_bounds_is_a_regression() {
+        let row = of_p99(&five(1_000.0, 1_020.0), &five(1_250.0, 1_300.0), "p99>+10%");
+        assert_eq!(row.outcome, Outcome::Failed, "{row:?}");
+        assert!(row.detail.ends_with("p < 0.001") && (row.change.unwrap() - 0.2745).abs() < 1e-3, "{row:?}");
+        let row = of_p99(&five(1_250.0, 1_300.0), &five(1_000.0, 1_020.0), "p99<-5%");
+        assert_eq!(row.outcome, Outcome::Failed, "{row:?}");
+        let row = of_p99(&five(1_000.0, 1_020.0), &five(1_000.0, 1_030.0), "p99>+10%");
+        assert_eq!(row.outcome, Outcome::Passed, "{row:?}");
+    }
+
+    #[test]
+    fn noise_is_no_regression_however_wide_the_bounds() {
+        let noisy = [500.0, 2_000.0, 800.0, 1_400.0, 700.0].map(|upper_us| [0.5 * upper_us, upper_us]);
+        let row = of_p99(&five(700.0, 800.0), &noisy, "p99>+10%");
+        assert_eq!(row.outcome, Outcome::Passed, "{row:?}");
+        assert!(row.detail.contains("within the noise") && row.p.unwrap() < 1.0, "{row:?}");
+    }
+
+    #[test]
+    fn without_lower_bounds_above_nothing_no_change_is_certain() {
+        let row = of_p99(&five(0.0, 1_000.0), &five(0.0, 1_300.0), "p99>+10%");
+        assert_eq!(row.outcome, Outcome::Undecided, "{row:?}");
+        let row = of_p99(&five(0.0, 1_000.0), &five(1_250.0, 1_300.0), "p99>+10%");
+        assert_eq!(row.outcome, Outcome::Failed, "{row:?}");
+    }
+
+    #[test]
+    fn a_figure_without_bounds_is_compared_as_it_is() {
+        let of_rate = |rate: f64| {
+            let mut record = experiment(&five(1_000.0, 1_020.0));
+            let mut figure = record.cells[0].figures[0].clone();
+            figure.figure = "delivered rate".to_owned();
+            figure.values = five(rate, rate).iter().map(|bounds| Some(bounds[1])).collect();
+            figure.lower = None;
+            record.cells[0].figures.push(figure);
+            of_experiment(record)
+        };
+        let outcome = |before, after| judged(&of_rate(before), &of_rate(after), "rate<-5%").outcome;
+        assert_eq!(outcome(1_000.0, 900.0), Outcome::Failed);
+        assert_eq!(outcome(1_000.0, 970.0), Outcome::Passed);
+        assert_eq!(outcome(1_000.0, 1_100.0), Outcome::Passed);
+    }
+
+    #[test]
+    fn a_system_that_was_held_up_has_no_regression_of_times() {
+        let slower = |code: &str| {
+            let mut record = sample::record();
+            let total = record.latency.total.as_mut().unwrap();
+            for summary in [&mut total.upper, total.lower.as_mut().unwrap()] {
+                summary.p99 = summary.p99.map(|p99| 2.0 * p99);
+            }
+            let (text, hint) = (String::new(), String::new());
+            record.verdict.reasons = vec![Reason { code: code.to_owned(), status: VerdictStatus::Suspect, text, hint }];
+            of_run(&record)
+        };
+        let before = of_run(&sample::record());
+        let row = judged(&before, &slower("V28"), "p99>+10%");
+        assert_eq!(row.outcome, Outcome::Undecided, "{row:?}");
+        assert!(row.detail.contains("CPU time"), "{row:?}");
+        assert_eq!(judged(&before, &slower("V12"), "p99>+10%").outcome, Outcome::Failed);
+    }
+
+    #[test]
+    fn a_flood_of_another_load_is_no_baseline() {
+        let conditions = || Demands { fail_on: Some(Conditions::parse("p99>+10%").unwrap()), ..Demands::default() };
+        let refused = |before: &Subject, after: &Subject| {
+            judge(after, &conditions(), Some(before)).err().map(|error| error.to_string())
+        };
+        let run = |change: fn(&mut Record)| {
+            let mut record = sample::record();
+            record.workload.schedule_hash = NO_HASH.to_owned();
+            change(&mut record);
+            of_run(&record)
+        };
+        assert_eq!(refused(&run(|_| ()), &run(|_| ())), None);
+        let message = refused(&run(|_| ()), &run(|record| record.workload.name = "pairs".to_owned())).unwrap();
+        assert!(message.contains("workload smart-home, here pairs"), "{message}");
+        assert!(refused(&run(|_| ()), &run(|record| record.workload.devices = 7)).is_some());
+        let cell = |payload: &str| {
+            let mut record = experiment(&five(1_000.0, 1_020.0));
+            record.cells[0].schedule_hash = Some(NO_HASH.to_owned());
+            record.cells[0].settings.insert("payload".to_owned(), payload.to_owned());
+            of_experiment(record)
+        };
+        assert_eq!(refused(&cell("16B"), &cell("16B")), None);
+        let message = refused(&cell("16B"), &cell("64KB")).unwrap();
+        assert!(message.contains("payload 16B, here 64KB"), "{message}");
+    }
+
+    #[test]
+    fn links_that_the_baseline_did_not_have_are_named() {
+        let mut linked = sample::record();
+        let way = || LinkDirection { requested: vec!["40 ms".to_owned()], ..LinkDirection::default() };
+        let group = LinkGroup {
+            group: "sensors".to_owned(),
+            link: "lte".to_owned(),
+            up: way(),
+            down: way(),
+            ..LinkGroup::default()
+        };
+        linked.conditions.links = Some(LinkFigures { groups: vec![group], ..LinkFigures::default() });
+        let (before, after) = (of_run(&sample::record()), of_run(&linked));
+        let note = other_settings(&after, &before).unwrap();
+        assert!(note.ends_with("links: none, here lte (40 ms) for sensors"), "{note}");
+        assert_eq!(other_settings(&after, &after), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! What links, and the relay behind them, have carried at three times of a run, and what they still hold at its end.
+
+use pubmark_links::relay::Counts;
+use pubmark_links::star::Snapshot;
+use pubmark_model::link::Link;
+
+/// Longest delay by the jitter, in standard deviations: one normal value in 500 million is larger.
+const WIDEST_JITTER: u64 = 6;
+/// Longest time that the system and this machine need to forward a message, ns. One that needs longer is in a queue of
+/// the system or of a socket, which are examined separately.
+const FORWARDED_WITHIN_NS: u64 = 100_000_000;
+
+/// What links, and the relay behind them, have carried so far.
+pub struct CarriedNow {
+    pub(super) links: Snapshot,
+    pub(super) relay: Option<Result<Counts, String>>,
+    /// Time of the counters, by the clock of the links.
+    pub(super) at_ns: u64,
+}
+
+impl CarriedNow {
+    /// The longest time that the relay held a byte since the last query, ns; 0 without a relay, and `u64::MAX` if it
+    /// has ended.
+    pub fn held_ns(&self) -> u64 {
+        match &self.relay {
+            None => 0,
+            Some(Ok(counts)) => counts.longest_held_ns,
+            Some(Err(_)) => u64::MAX,
+        }
+    }
+}
+
+/// What links had carried at the end of the drain, and what waits in the relay then.
+pub struct Drained {
+    pub(super) now: CarriedNow,
+    /// Bytes that wait in the relay; `None` without one, or if it has ended.
+    pub(super) relay_bytes: Option<u64>,
+}
+
+/// What links, and the relay behind them, had carried in a run that may have ended early.
+#[derive(Default)]
+pub struct Carried {
+    /// At the beginning and at the end of the measured window.
+    pub edges: [Option<CarriedNow>; 2],
+    /// At the end of the drain.
+    pub drained: Option<Drained>,
+}
+
+impl Carried {
+    /// Longest time that the relay held a byte since the window began, ns; `u64::MAX` if it has ended.
+    pub fn held_ns(&self) -> u64 {
+        let drained = self.drained.as_ref().map(|drained| &drained.now);
+        self.edges[1].iter().chain(drained).map(CarriedNow::held_ns).max().unwrap_or(0)
+    }
+
+    /// Bytes of packets on the links at the end of the drain that may belong to messages of the window; `None` if they were
+    /// not counted.
+    pub(super) fn link_bytes(&self, links: &[Link]) -> Option<u64> {
+        let drained = self.drained.as_ref()?;
+        let last_ns = self.edges[1].as_ref().map_or(u64::MAX, |end| last_entry_ns(end.at_ns, links));
+        Some(backlog_bytes(&drained.now.links, last_ns))
+    }
+}
+
+/// The latest time at which a message of a window that ended at `end_ns` comes to a link without having waited in a queue:
+/// after it has crossed another link.
+fn last_entry_ns(end_ns: u64, links: &[Link]) -> u64 {
+    let steps = links.iter().flat_map(|link| link.up.iter().chain(&link.down));
+    let delays = steps.map(|step| step.conditions.delay);
+    let longest = delays.map(|delay| delay.mean_ns.saturating_add(delay.jitter_ns.saturating_mul(WIDEST_JITTER))).max();
+    end_ns.saturating_add(longest.unwrap_or(0)).saturating_add(FORWARDED_WITHIN_NS)
+}
+
+/// Bytes that wait on links which were never empty since `last_ns`. A link that was empty after the last message could have
+/// come to it holds other packets: acknowledgements, keep-alives, the discovery of clients. Of the kernel's netem it is
+/// not known since when packets wait, and all count.
+fn backlog_bytes(now: &Snapshot, last_ns: u64) -> u64 {
+    let directions = now.links.iter().flat_map(|link| [&link.up, &link.down]);
+    directions.filter(|counters| counters.waiting_since_ns <= last_ns).map(|counters| counters.waiting.bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_links::direction::{Counters, Tally};
+    use pubmark_links::star::{Lateness, LinkCounters, Strays};
+    use pubmark_model::link::{Conditions, Delay, Step};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const END_NS: u64 = 5_000 * MS;
+
+    fn carried(up_since_ns: u64, down_since_ns: u64) -> CarriedNow {
+        let of = |bytes, waiting_since_ns| Counters {
+            waiting: Tally { packets: 1, bytes },
+            waiting_since_ns,
+            ..Counters::default()
+        };
+        let links = Snapshot {
+            links: vec![LinkCounters { up: of(1, up_since_ns), down: of(20, down_since_ns) }],
+            strays: Strays::default(),
+            lateness: Lateness::none(),
+            cpu_ns: 0,
+            realtime: false,
+        };
+        CarriedNow { links, relay: None, at_ns: END_NS }
+    }
+
+    /// Of a link that delays packets by 400 ms to the system, and by 50 ms back.
+    fn link_bytes(end: Option<CarriedNow>, drained: CarriedNow) -> Option<u64> {
+        let step = |mean_ns| Step {
+            at_ns: 0,
+            conditions: Conditions { delay: Delay { mean_ns, ..Delay::default() }, ..Conditions::default() },
+        };
+        let (up, down) = (vec![step(400 * MS)], vec![step(50 * MS)]);
+        let link = Link { name: "far".to_owned(), source: None, up, down };
+        Carried { edges: [None, end], drained: Some(Drained { now: drained, relay_bytes: None }) }.link_bytes(&[link])
+    }
+
+    #[test]
+    fn packets_wait_that_may_be_of_the_window_and_no_others() {
+        let end = || Some(carried(0, 0));
+        // Since before the end of the window, and since a message that was under way then came to the second link.
+        assert_eq!(link_bytes(end(), carried(END_NS - MS, END_NS + 450 * MS)), Some(21));
+        // A keep-alive on a link that had been empty.
+        assert_eq!(link_bytes(end(), carried(END_NS - MS, END_NS + 600 * MS)), Some(1));
+        assert_eq!(link_bytes(end(), carried(END_NS + 600 * MS, END_NS + 600 * MS)), Some(0));
+        // A window without an end, and the kernel's netem.
+        assert_eq!(link_bytes(None, carried(END_NS + 600 * MS, END_NS + 600 * MS)), Some(21));
+        assert_eq!(link_bytes(end(), carried(0, 0)), Some(21));
+        assert_eq!(Carried::default().link_bytes(&[]), None, "a missing figure is not 0");
+    }
+}
