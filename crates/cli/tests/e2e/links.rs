@@ -132,13 +132,13 @@ fn datagrams_that_wait_on_a_link_are_not_called_lost() {
         return;
     }
     // 15 kB/s for a link that carries 2.5 kB/s; no socket holds what waits in its queue.
-    let slow = "{up: {rate: 20kbit/s, queue: 64KB}}";
+    let slow = "up: {rate: 20kbit/s, queue: 64KB}";
     let record = run_behind(slow, "0", &["--system", "coap", "--drain", "1s"]);
     assert!(count(&record, "lost") > 100, "{}", record["delivery"]);
     assert!(record["delivery"]["at_end"]["link_bytes"].as_u64() > Some(10_000), "{}", record["delivery"]["at_end"]);
     assert_eq!(check(&record, "V19"), "suspect", "{}", record["verdict"]);
     // What a link loses is lost, whatever keep-alives and acknowledgements it carries.
-    let record = run_behind("{delay: 20ms, loss: 5%}", "0", &["--system", "coap", "--drain", "1s"]);
+    let record = run_behind("delay: 20ms, loss: 5%", "0", &["--system", "coap", "--drain", "1s"]);
     assert!(count(&record, "lost") > 0, "{}", record["delivery"]);
     assert_eq!(record["delivery"]["at_end"]["link_bytes"], 0);
     assert!(!record["verdict"].to_string().contains("on the links"), "{}", record["verdict"]);
