@@ -113,6 +113,8 @@ pub struct Recorder {
     pub bare: Vec<usize>,
     /// Arrivals that the adapter had no buffer space for.
     pub missed: u64,
+    /// Datagrams that found the full buffer of a socket.
+    pub overflowed: u64,
     /// Reports of a client program that cannot be true.
     pub misreports: Vec<Misreport>,
     /// Round trips of its ping responses, ns.
@@ -206,6 +208,7 @@ impl Sink for Recorder {
             events::Event::Withheld(_) => return self.withheld += 1,
             events::Event::Discarded => return self.discarded += 1,
             events::Event::Missed(messages) => return self.missed += messages,
+            events::Event::Overflowed(datagrams) => return self.overflowed += datagrams,
             events::Event::Misreported(misreport) => return self.misreports.push(misreport),
             // Each of its sessions reports this as the cause of its end.
             events::Event::ProgramEnded(_) => return,

@@ -284,6 +284,8 @@ pub struct Counters {
     /// Messages that arrived and were dropped by pubmark, because a shard did not read them from a client library in
     /// time.
     pub missed: u64,
+    /// Datagrams that the kernel dropped, because a shard did not read its socket in time.
+    pub overflowed: u64,
     /// Reports of client programs that cannot be true.
     pub misreports: BTreeMap<Misreport, u64>,
     /// How a client program ended, if it ended before the run did.
@@ -358,6 +360,7 @@ impl Counters {
         self.topic_alias_refused += other.topic_alias_refused;
         self.resent += other.resent;
         self.missed += other.missed;
+        self.overflowed += other.overflowed;
         for (misreport, count) in other.misreports {
             *self.misreports.entry(misreport).or_default() += count;
         }

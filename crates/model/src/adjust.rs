@@ -48,7 +48,8 @@ pub fn set_payload(workload: &mut Workload, bytes: u32) {
     });
 }
 
-/// Multiplies the rate of every device: intervals, recorded send times and jitter become shorter by `factor`. On and off
+/// Multiplies the rate of every device, also that of a slowed-down one: intervals, recorded send times and jitter become shorter
+/// by `factor`. On and off
 /// times, lengths of states, profiles and churn are unchanged. A factor of 1 is allowed for every workload, even one
 /// without a rate.
 pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustError> {
@@ -63,6 +64,9 @@ pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustE
     }
     for group in &mut workload.devices {
         group.arrival = faster(&group.arrival, factor);
+        if let Some(interval) = group.slowdown.as_mut().and_then(|slowdown| slowdown.interval.as_mut()) {
+            *interval = shorter(*interval, factor);
+        }
         if group.arrival.is_too_fast() {
             return Err(AdjustError::TooFast { factor, group: group.name.clone() });
         }
@@ -74,9 +78,13 @@ pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustE
     Ok(())
 }
 
+/// At least 1 ns: an interval of zero has no schedule.
+fn shorter(time: Duration, factor: f64) -> Duration {
+    Duration::from_nanos(((time.as_nanos() as f64 / factor).round() as u64).max(1))
+}
+
 fn faster(arrival: &Arrival, factor: f64) -> Arrival {
-    // At least 1 ns: an interval of zero has no schedule.
-    let shorter = |time: Duration| Duration::from_nanos(((time.as_nanos() as f64 / factor).round() as u64).max(1));
+    let shorter = |time: Duration| shorter(time, factor);
     match arrival {
         Arrival::Periodic { interval, phase, jitter } => Arrival::Periodic {
             interval: shorter(*interval),
@@ -121,6 +129,17 @@ mod tests {
             }
             assert_eq!(changed.deviations.len(), plain.deviations.len() + 1);
         }
+    }
+
+    #[test]
+    fn a_device_that_sends_less_for_a_time_is_multiplied_as_well() {
+        let text = "name: test\ndevices:\n  - {name: meter, client: meter, rate: 5/s, payload: 80B, \
+                    when: {receives: 'busy/+', rate: 1/s, for: 3s}}\n  - {name: busy, every: 1s, payload: 80B, topic: busy/x}\n\
+                    subscribers:\n  - {name: meters, client: meter, filters: ['busy/+']}\n";
+        let mut workload = crate::load::parse("test.yaml", text, &LoadOptions::default()).unwrap();
+        multiply_rate(&mut workload, 10.0).unwrap();
+        let slow = workload.devices[0].slowdown.as_ref().unwrap();
+        assert_eq!((slow.interval, slow.length), (Some(Duration::from_millis(100)), Duration::from_secs(3)));
     }
 
     #[test]

@@ -167,6 +167,8 @@ pub struct Plan {
     pub deliveries: Option<f64>,
     /// Subscriber groups that receive from no device; probably the filter is wrong.
     pub subscribers_without_devices: Vec<String>,
+    /// Device groups with devices whose messages no subscriber receives, and the number of these devices.
+    pub devices_without_subscribers: Vec<(String, u64)>,
     /// Seconds per second that a subscriber processes messages, for the busiest group; `None` if no group has a processing
     /// time.
     pub processing: Option<Processing>,
@@ -225,6 +227,7 @@ impl Plan {
             messages_sent: incoming.map(|flow| flow.mean_messages_per_s * seconds),
             deliveries: heard.total.map(|flow| flow.mean_messages_per_s * seconds),
             subscribers_without_devices: heard.without_devices,
+            devices_without_subscribers: heard.without_subscribers,
             processing: heard.processing,
             requests: RequestPlan::new(workload, &fleet, &flows),
             source_addresses: options.source_addresses.max(1),
@@ -364,6 +367,7 @@ struct DeliveryPlan {
     streams: u64,
     overlapping: u64,
     without_devices: Vec<String>,
+    without_subscribers: Vec<(String, u64)>,
     processing: Option<Processing>,
 }
 
@@ -377,9 +381,11 @@ impl DeliveryPlan {
             streams: 0,
             overlapping: 0,
             without_devices: Vec::new(),
+            without_subscribers: Vec::new(),
             processing: None,
         };
         let mut streams_by_group = vec![0_u64; workload.subscribers.len()];
+        let mut is_received = vec![false; flows.len()];
         // A shared group is one audience, and each member receives a part.
         let audiences = fleet.audiences(workload);
         let mut members = vec![0_u32; fleet.subscribers().len()];
@@ -389,6 +395,7 @@ impl DeliveryPlan {
             let (flow, overlapping) = *known.entry(Arc::as_ptr(list).cast()).or_insert_with(|| {
                 let of = |heard: &StreamSource| flows[heard.publisher as usize];
                 let flow = list.iter().map(of).try_fold(Traffic::default(), sum);
+                list.iter().for_each(|heard| is_received[heard.publisher as usize] = true);
                 (flow, list.iter().filter(|heard| heard.filters > 1).count() as u64)
             });
             if !std::mem::replace(&mut counted[audience as usize], true) {
@@ -403,6 +410,12 @@ impl DeliveryPlan {
         let groups = workload.subscribers.iter().zip(streams_by_group);
         deliveries_planned.without_devices =
             groups.filter(|(_, heard)| *heard == 0).map(|(group, _)| group.name.clone()).collect();
+        let mut unreceived = vec![0_u64; workload.devices.len()];
+        for device in fleet.devices().iter().filter(|device| !is_received[device.publisher as usize]) {
+            unreceived[usize::from(device.group)] += 1;
+        }
+        let groups = workload.devices.iter().zip(unreceived).filter(|(_, devices)| *devices > 0);
+        deliveries_planned.without_subscribers = groups.map(|(group, devices)| (group.name.clone(), devices)).collect();
         deliveries_planned
     }
 

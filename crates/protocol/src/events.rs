@@ -229,6 +229,9 @@ pub enum Event<'a> {
     Discarded,
     /// So many messages arrived and were dropped by the adapter, because the shard did not read them in time.
     Missed(u64),
+    /// So many more datagrams found the full buffer of the session's socket: the shard did not read it in time. Not every one is
+    /// a message: acknowledgements, repetitions and blocks count, too.
+    Overflowed(u64),
     /// The client program reported something that cannot be true. Without a session if it names none that exists.
     Misreported(Misreport),
     /// The client program ended, stalled or violated its protocol: how. Each of its connections is closed after it; without a session.

@@ -237,13 +237,17 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>], lower: &[
 type Setting = (&'static str, fn(&Record) -> String);
 
 /// The settings, versions and machine of a run, besides its schedule and its system.
-static SETTINGS: [Setting; 23] = [
+static SETTINGS: [Setting; 27] = [
     ("protocol", |record| record.protocol.to_string()),
     ("delivery level", |record| record.workload.levels().join(", ")),
     // Reacting devices and subscribers are no part of the schedule.
     ("devices", |record| record.workload.devices.to_string()),
     ("subscribers", |record| record.workload.subscribers.to_string()),
+    ("topics", |record| record.workload.topics.to_string()),
     ("links", links),
+    ("emulation of links", |record| {
+        record.conditions.links.as_ref().map(|links| links.back_end).unwrap_or_default().to_string()
+    }),
     ("faults", faults),
     ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
     ("back end", |record| record.system.back_end.to_string()),
@@ -265,6 +269,11 @@ static SETTINGS: [Setting; 23] = [
         let machine = || record.environment.congestion_control.clone().unwrap_or_else(|| "—".to_string());
         record.settings.congestion_control.clone().unwrap_or_else(machine)
     }),
+    ("clients", |record| {
+        let programs = record.connections.client_programs.as_ref();
+        programs.map_or_else(|| "pubmark's own".to_string(), |programs| programs.library.clone())
+    }),
+    ("longest drain", |record| format!("{} s", record.settings.drain_limit_s)),
     ("real-time", |record| yes_no(record.settings.realtime)),
     ("pace", |record| record.settings.pace.clone()),
     ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),

@@ -33,11 +33,11 @@ pub struct Cost {
     /// Effects of the system's resource limits; `null` without limits.
     #[serde(default)]
     pub limits: Option<LimitEffect>,
-    /// CPU seconds of the system per million messages delivered.
+    /// CPU seconds of the system in the window per million messages that arrived in the window.
     pub system_cpu_s_per_million: Option<f64>,
-    /// CPU seconds of pubmark per million messages delivered.
+    /// CPU seconds of pubmark, without emulated links, in the window per million messages that arrived in the window.
     pub generator_cpu_s_per_million: Option<f64>,
-    /// CPU seconds of the client programs per million messages delivered; absent where their CPU time is not known.
+    /// CPU seconds of the client programs in the window per million messages that arrived in it; absent where their CPU time is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_programs_cpu_s_per_million: Option<f64>,
     /// Growth of the system's resident set from idle to its peak, divided by the clients that were connected, bytes; `null`

@@ -18,6 +18,9 @@ pub struct DeliveryFigures {
     pub sizes_raised: u64,
     /// Data that was still in transit when the run ended.
     pub at_end: LeftAtEnd,
+    /// What pubmark itself dropped on arrival.
+    #[serde(default)]
+    pub own_drops: OwnDrops,
     /// Messages by what made them due; `null` if no device reacts.
     #[serde(default)]
     pub reactions: Option<ReactionCounts>,
@@ -132,6 +135,17 @@ pub struct LeftAtEnd {
     /// without links, and where it is not known.
     #[serde(default)]
     pub link_bytes: Option<u64>,
+}
+
+/// What had arrived and was dropped because pubmark did not take it in time, from the first to the last of the run. If
+/// messages are missing, nobody can tell them from those that the system lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnDrops {
+    /// Messages that pubmark did not take from a client library in time: its queue for them was full.
+    pub missed: u64,
+    /// Datagrams (CoAP) that found the full buffer of pubmark's socket. Not every one is a message: acknowledgements,
+    /// repetitions and blocks count, too.
+    pub overflowed_datagrams: u64,
 }
 
 /// Messages by what made them due, and the latency of chains of reactions. Measured messages only: a reaction belongs

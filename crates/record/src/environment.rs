@@ -12,8 +12,11 @@ pub struct Environment {
     pub kernel: String,
     /// Name of the processor.
     pub cpu: String,
-    /// Cores that pubmark may use.
+    /// Cores that pubmark may use, before any `--pin`.
     pub cores: u32,
+    /// Processors of the whole machine, among which `busy_cores` counts; `null` if not known.
+    #[serde(default)]
+    pub processors: Option<u32>,
     /// Memory, bytes.
     pub memory_bytes: u64,
     /// Load average over one minute before the run.
@@ -36,4 +39,11 @@ pub struct Environment {
     pub congestion_control: Option<String>,
     /// The clock that latencies are measured with.
     pub clock: String,
+}
+
+impl Environment {
+    /// Processors of the machine; in older records those that pubmark could use.
+    pub fn machine_cores(&self) -> u32 {
+        self.processors.unwrap_or(self.cores)
+    }
 }

@@ -454,9 +454,11 @@ fn client_cpu_per_million(record: &Record) -> Option<f64> {
     per_million(record, record.cost.client_programs?)
 }
 
+/// CPU time and deliveries of the same time: those that arrive after the window, for which the window's CPU time did not
+/// pay, would make a system that falls behind look cheap.
 fn per_million(record: &Record, usage: Usage) -> Option<f64> {
-    (record.delivery.messages.delivered > 0)
-        .then(|| usage.cpu_seconds * 1e6 / record.delivery.messages.delivered as f64)
+    let per_s = record.throughput.delivered_per_s;
+    (per_s > 0.0).then(|| usage.cores * 1e6 / per_s)
 }
 
 #[cfg(test)]
@@ -509,8 +511,10 @@ mod tests {
         record.cost.client_programs =
             Some(Usage { cpu_seconds: 2.0, cores: 0.2, peak_rss_bytes: 40 << 20, ..Usage::default() });
         assert!(super::figure("client CPU").unwrap().concerns(&record));
-        let delivered = record.delivery.messages.delivered as f64;
-        assert_eq!(of(&record, "client CPU a million"), Some(2e6 / delivered));
+        record.throughput.delivered_per_s = 800.0;
+        assert_eq!(of(&record, "client CPU a million"), Some(250.0));
+        record.delivery.messages.delivered *= 2;
+        assert_eq!(of(&record, "client CPU a million"), Some(250.0), "and none after it");
         assert_eq!(of(&record, "client CPU"), Some(0.2));
         assert_eq!(of(&record, "client memory"), Some((40 << 20) as f64));
     }

@@ -18,7 +18,7 @@ pub use pubmark_model::workload::Variant;
 pub use crate::connections::{CauseCount, Connections, Side, WillCounts};
 pub use crate::cost::{Cost, ShardHealth};
 pub use crate::delivery::{
-    Delivery, DeliveryFigures, FilteredCounts, LeftAtEnd, PairCounts, ProbedPairs, ReactionCounts,
+    Delivery, DeliveryFigures, FilteredCounts, LeftAtEnd, OwnDrops, PairCounts, ProbedPairs, ReactionCounts,
 };
 pub use crate::environment::Environment;
 pub use crate::judgement::{Check, CheckLimits, CheckUnit, Reason, Verdict, VerdictStatus, Warning};

@@ -135,8 +135,8 @@ impl RunSpec {
         links::validate(&workload, &wanted, protocol_pair, self)?;
         sockets::validate(&self.connection, protocol_pair, &wanted)?;
         faults::validate(&workload, protocol_pair, &wanted)?;
-        if let (unmatched, true) = unmatched_subscribers(&workload) {
-            return Err(no_subscriber_matches(&workload, &unmatched));
+        if let Unmatched { subscribers, all: true, .. } = unmatched(&workload) {
+            return Err(no_subscriber_matches(&workload, &subscribers));
         }
         let faults = faults::occurrences(&workload, self.load.seed, self.window.duration)?;
         let objectives = objectives::of(self, &workload, &metrics)?;
@@ -175,17 +175,26 @@ impl RunSpec {
 /// seconds. For larger fleets, `--dry-run` names the groups that no topic matches.
 const MATCHED_CLIENTS: u64 = 2_000;
 
-/// Subscriber groups whose filters match no device's topic, and whether these are all groups. With wills the list is
-/// empty: wills have separate topics, to which a message is sent when a device fails.
-fn unmatched_subscribers(workload: &Workload) -> (Vec<String>, bool) {
+/// Groups that do not meet: subscriber groups whose filters match no device's topic, whether these are all groups, and device
+/// groups with devices whose topics match no filter, with their number. With wills the lists are empty: wills have separate
+/// topics, to which a message is sent when a device fails.
+#[derive(Default)]
+struct Unmatched {
+    subscribers: Vec<String>,
+    all: bool,
+    devices: Vec<(String, u64)>,
+}
+
+fn unmatched(workload: &Workload) -> Unmatched {
     let devices = workload.devices.iter().map(|group| u64::from(group.count));
     let clients: u64 = devices.chain(workload.subscribers.iter().map(|group| u64::from(group.count))).sum();
     if clients > MATCHED_CLIENTS || workload.devices.iter().any(|group| group.will.is_some()) {
-        return (vec![], false);
+        return Unmatched::default();
     }
-    let unmatched = Plan::new(workload, &PlanOptions::default()).subscribers_without_devices;
-    let all = !unmatched.is_empty() && unmatched.len() == workload.subscribers.len();
-    (unmatched, all)
+    let plan = Plan::new(workload, &PlanOptions::default());
+    let subscribers = plan.subscribers_without_devices;
+    let all = !subscribers.is_empty() && subscribers.len() == workload.subscribers.len();
+    Unmatched { subscribers, all, devices: plan.devices_without_subscribers }
 }
 
 /// The error if no filter of any subscriber matches a topic.
@@ -206,9 +215,15 @@ fn no_topic(workload: &Workload, group: &str) -> String {
 impl CheckedRun {
     /// Notes for the user about choices that the specification did not make.
     pub fn notes(&self) -> Vec<String> {
-        let unmatched = unmatched_subscribers(&self.workload).0;
+        let unmatched = unmatched(&self.workload);
         let mut notes = protocol_pair::notes(&self.spec, &self.workload, self.protocol_pair);
-        notes.extend(unmatched.iter().map(|group| no_topic(&self.workload, group)));
+        notes.extend(unmatched.subscribers.iter().map(|group| no_topic(&self.workload, group)));
+        notes.extend(unmatched.devices.iter().map(|(group, devices)| {
+            let plural = if *devices == 1 { "" } else { "s" };
+            format!(
+                "no subscriber receives the messages of {devices} device{plural} of group `{group}`: no filter matches their topics"
+            )
+        }));
         notes
     }
 

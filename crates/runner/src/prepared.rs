@@ -340,7 +340,9 @@ impl PreparedRun {
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
             linked.follow(latency_breakdown::watch_spec(&plan, sampling));
         }
-        let mut environment = environment::read();
+        // This thread may be pinned.
+        let cores = self.host.cores.len() as u32;
+        let mut environment = Environment { cores, ..environment::read() };
         let mut sampling =
             Sampling::start(&target, node_exporter.as_deref(), self.observe()?, started, linked.is_none())?;
         let sides = Sides { publish: self.protocol_pair.publish.shard, subscribe: self.protocol_pair.subscribe.shard };

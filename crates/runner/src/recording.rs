@@ -20,9 +20,9 @@ use pubmark_record::faults::FaultFigures;
 use pubmark_record::latency_breakdown::LatencyBreakdown;
 use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::{
-    BackEndKind, DeliveryFigures, Deviation, Environment, FilteredCounts, LatencyFigures, LeftAtEnd, PairCounts,
-    ProtocolInfo, ReactionCounts, Record, RunInfo, SCHEMA_VERSION, SentMeans, Settings, Status, SystemEnd, SystemInfo,
-    Verdict, WorkloadInfo,
+    BackEndKind, DeliveryFigures, Deviation, Environment, FilteredCounts, LatencyFigures, LeftAtEnd, OwnDrops,
+    PairCounts, ProtocolInfo, ReactionCounts, Record, RunInfo, SCHEMA_VERSION, SentMeans, Settings, Status, SystemEnd,
+    SystemInfo, Verdict, WorkloadInfo,
 };
 use pubmark_record::tables::Tables;
 use pubmark_record::time::UtcTime;
@@ -158,6 +158,7 @@ fn delivery(
             relay_bytes: None,
             link_bytes: None,
         },
+        own_drops: OwnDrops { missed: outcome.counters.missed, overflowed_datagrams: outcome.counters.overflowed },
         reactions: outcome.reactions.map(|counted| ReactionCounts {
             scheduled: counted.scheduled,
             triggered: counted.triggered,
@@ -234,7 +235,13 @@ pub fn add_links(record: &mut Record, reports: &[LinkReport]) {
     }
     if let Some(usage) = &mut record.cost.generator {
         let of_all = reports.iter().filter_map(|report| report.cpu_ns);
+        let with_emulator = usage.cpu_seconds;
         take_off(usage, of_all.fold(0, u64::saturating_add));
+        if let Some(per_million) = &mut record.cost.generator_cpu_s_per_million
+            && with_emulator > 0.0
+        {
+            *per_million *= usage.cpu_seconds / with_emulator;
+        }
     }
     let at_end = &mut record.delivery.at_end;
     [at_end.relay_bytes, at_end.link_bytes] = linked::left_bytes(reports);
@@ -292,23 +299,27 @@ const FEWEST_CONNECTIONS: u64 = 100;
 /// memory, and no figure can be given.
 const LEAST_BYTES: u64 = 100;
 
+/// Growth of the system's resident set per connection; `None` where it says nothing about a connection.
+fn bytes_per_connection(system: &Usage, connections: u64) -> Option<f64> {
+    let grown = system.peak_rss_bytes.saturating_sub(system.idle_rss_bytes?);
+    let meaningful = connections >= FEWEST_CONNECTIONS && grown >= connections * LEAST_BYTES;
+    meaningful.then(|| grown as f64 / connections as f64)
+}
+
 /// Resource usage with the cost per message and per connection, if both operands were measured, and with our threads
 /// and the efficiency.
 fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
-    let delivered = outcome.books.delivery.delivered;
+    // CPU time is that of the window, and so are the deliveries.
+    let delivered = outcome.counters.delivered_in_window;
     let per_million = |cpu_seconds: f64| (delivered > 0).then(|| cpu_seconds * 1e6 / delivered as f64);
     // Not the number of connects, which grows with each reconnect.
     let sessions: u64 = outcome.threads.iter().map(|thread| thread.sessions).sum();
     let connections = sessions.saturating_sub(outcome.counters.never_connected);
-    let grown = measured
-        .system
-        .and_then(|usage| Some(usage.peak_rss_bytes.saturating_sub(usage.idle_rss_bytes?)))
-        .filter(|bytes| connections >= FEWEST_CONNECTIONS && *bytes >= connections * LEAST_BYTES);
     Cost {
         system_cpu_s_per_million: measured.system.and_then(|usage| per_million(usage.cpu_seconds)),
         generator_cpu_s_per_million: measured.generator.and_then(|usage| per_million(usage.cpu_seconds)),
         client_programs_cpu_s_per_million: measured.client_programs.and_then(|usage| per_million(usage.cpu_seconds)),
-        system_bytes_per_connection: grown.map(|bytes| bytes as f64 / connections as f64),
+        system_bytes_per_connection: measured.system.and_then(|usage| bytes_per_connection(&usage, connections)),
         threads: sections::threads(outcome),
         efficiency: sections::efficiency(plan, outcome),
         transform: sections::transform(plan, outcome),
@@ -425,16 +436,7 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
             ),
         });
     }
-    let missed = outcome.counters.missed;
-    if missed > 0 {
-        deviations.push(Deviation {
-            name: "messages-missed".to_owned(),
-            detail: format!(
-                "{missed} messages that had arrived were dropped by pubmark, which did not take them from the client \
-                 library in time; they count as lost"
-            ),
-        });
-    }
+    deviations.extend(own_drops(&outcome.counters));
     let refused = outcome.counters.topic_alias_refused;
     if refused > 0 {
         deviations.push(Deviation {
@@ -448,6 +450,31 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
     deviations
 }
 
+/// What had arrived and pubmark did not take in time.
+fn own_drops(counters: &Counters) -> Vec<Deviation> {
+    let Counters { missed, overflowed, .. } = counters;
+    let mut drops = vec![];
+    if *missed > 0 {
+        drops.push(Deviation {
+            name: "messages-missed".to_owned(),
+            detail: format!(
+                "{missed} messages that had arrived were dropped by pubmark, which did not take them from the client \
+                 library in time; they count as lost"
+            ),
+        });
+    }
+    if *overflowed > 0 {
+        drops.push(Deviation {
+            name: "datagrams-overflowed".to_owned(),
+            detail: format!(
+                "{overflowed} datagrams that had arrived were dropped by the kernel, because pubmark did not read its \
+                 sockets in time; messages in them that were not repeated count as lost"
+            ),
+        });
+    }
+    drops
+}
+
 fn sent_means(means: capabilities::SentMeans) -> SentMeans {
     match means {
         capabilities::SentMeans::Wire => SentMeans::Wire,
@@ -458,4 +485,37 @@ fn sent_means(means: capabilities::SentMeans) -> SentMeans {
 /// The current wall-clock time, for the name of a run's folder.
 pub fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(pubmark_protocol::clock::realtime_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pubmark_dropped_is_a_deviation() {
+        let names = |missed: u64, overflowed: u64| {
+            let counters = Counters { missed, overflowed, ..Counters::default() };
+            own_drops(&counters).into_iter().map(|deviation| deviation.name).collect::<Vec<_>>()
+        };
+        assert!(names(0, 0).is_empty());
+        assert_eq!(names(1, 0), ["messages-missed"]);
+        assert_eq!(names(0, 1), ["datagrams-overflowed"]);
+        assert_eq!(names(1, 1), ["messages-missed", "datagrams-overflowed"]);
+    }
+
+    #[test]
+    fn memory_is_divided_among_connections_only_where_the_quotient_says_something() {
+        let grown = |bytes: u64| Usage {
+            idle_rss_bytes: Some(4_000_000),
+            peak_rss_bytes: 4_000_000 + bytes,
+            ..Usage::default()
+        };
+        assert_eq!(bytes_per_connection(&grown(2_000_000), 200), Some(10_000.0));
+        assert_eq!(bytes_per_connection(&grown(2_000_000), 99), None, "some pages among few connections");
+        assert_eq!(bytes_per_connection(&grown(19_999), 200), None, "memory that the system already had");
+        let shrunk = Usage { idle_rss_bytes: Some(5_000_000), peak_rss_bytes: 4_000_000, ..Usage::default() };
+        assert_eq!(bytes_per_connection(&shrunk, 200), None);
+        let no_idle = Usage { peak_rss_bytes: 4_000_000, ..Usage::default() };
+        assert_eq!(bytes_per_connection(&no_idle, 200), None, "the system ran before pubmark");
+    }
 }

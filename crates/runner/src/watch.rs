@@ -58,8 +58,11 @@ impl Watch<'_> {
         Some((after_us.saturating_sub(before_us) as f64 / passed_us).min(1.0))
     }
 
-    /// The observations: what links had carried, bytes in transit, and the state of the system.
-    pub fn end(self) -> (Carried, Option<InTransit>, Life) {
+    /// The observations: what links had carried, bytes in transit, and the state of the system. To be called when the
+    /// engine's threads have ended.
+    pub fn end(mut self) -> (Carried, Option<InTransit>, Life) {
+        // Subscribers receive until they end, so what the relay held since the end of the drain counts, too.
+        self.carried.last_held_ns = self.linked.map_or(0, |linked| linked.carried().held_ns());
         (self.carried, self.in_transit, self.life)
     }
 
@@ -111,9 +114,7 @@ impl Observer for Watch<'_> {
 
     fn schedule_begins(&mut self, start_ns: u64) {
         self.life.schedule_begins();
-        // Links use this machine's clock.
-        let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(pubmark_protocol::clock::monotonic_ns());
-        self.linked.inspect(|linked| linked.begin(start_ns.wrapping_add(ahead_ns)));
+        self.linked.inspect(|linked| linked.begin(start_ns));
         self.hosted.inspect(|hosted| hosted.begin(start_ns));
         // In a run without faults there is no receiver.
         let _ = self.fault_start.send(start_ns);

@@ -16,6 +16,7 @@ pub fn read() -> Environment {
         kernel: word("/proc/sys/kernel/osrelease").unwrap_or_default(),
         cpu: cpu_name().unwrap_or_default(),
         cores: cores(),
+        processors: CpuTimes::read().map(|times| times.processors),
         memory_bytes: memory_bytes().unwrap_or(0),
         load_before: load(),
         load_after: None,
@@ -35,6 +36,11 @@ pub fn read() -> Environment {
 /// Host name of this machine; `localhost` if it has none.
 pub fn host_name() -> String {
     word("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// Identifies this machine until it starts again: the boot id of its kernel; empty if it has none.
+pub fn boot_id() -> String {
+    word("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
 /// Load average over the last minute; `None` if the loops of `--awake` are counted in it.

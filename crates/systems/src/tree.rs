@@ -60,15 +60,21 @@ pub fn marked(variable: &str, value: &str) -> Vec<u32> {
     all_processes().into_iter().flatten().flatten().filter(carries).map(|process| process.pid() as u32).collect()
 }
 
-/// Ids of the processes that run a program of this name, except those whose parent runs it too: the roots of the
-/// process trees.
+/// Ids of the processes that run a program of this name, except those below another of them: the roots of the process
+/// trees.
 pub fn called(name: &str) -> Vec<u32> {
     let stats = stats();
     let is_called = |stat: &Stat| stat.comm == truncated(name) || first_word(stat.pid).is_some_and(|word| word == name);
-    let found: HashMap<i32, i32> =
-        stats.iter().filter(|stat| is_called(stat)).map(|stat| (stat.pid, stat.ppid)).collect();
-    let mut roots: Vec<u32> =
-        found.iter().filter(|(_, parent)| !found.contains_key(parent)).map(|(pid, _)| *pid as u32).collect();
+    let found = stats.iter().filter(|stat| is_called(stat)).map(|stat| stat.pid).collect();
+    roots_of(&stats, &found)
+}
+
+/// Those of these processes that are not below another of them, sorted: what is in two trees would count twice.
+fn roots_of(stats: &[Stat], found: &HashSet<i32>) -> Vec<u32> {
+    let children = children(stats);
+    let below = |pid: &i32| children.get(pid).cloned().unwrap_or_default();
+    let inner: HashSet<u32> = found.iter().flat_map(|pid| descend(&children, below(pid))).collect();
+    let mut roots: Vec<u32> = found.iter().map(|pid| *pid as u32).filter(|pid| !inner.contains(pid)).collect();
     roots.sort_unstable();
     roots
 }
@@ -86,7 +92,11 @@ fn other_processes(stats: &[Stat], own: u32) -> Vec<u32> {
     let roots = stats.iter().filter(|stat| !holds(stat) && (stat.ppid == 0 || (is_held && stat.ppid == 1)));
     let children = children(stats);
     let is_other = |root: &&Stat| !descend(&children, vec![root.pid]).contains(&own);
-    roots.filter(is_other).map(|stat| stat.pid as u32).collect()
+    let found: Vec<&Stat> = roots.filter(is_other).collect();
+    // One that kept the session of another root is a member of that root's tree.
+    let leaders: HashSet<i32> = found.iter().map(|stat| stat.pid).collect();
+    let is_member = |stat: &Stat| stat.session != stat.pid && leaders.contains(&stat.session);
+    found.into_iter().filter(|stat| !is_member(stat)).map(|stat| stat.pid as u32).collect()
 }
 
 /// Programs that hold the namespaces of a pod: that of Kubernetes (kubernetes/kubernetes, build/pause), and that of
@@ -180,8 +190,22 @@ mod tests {
         let mut with_a_daemon = stats.to_vec();
         with_a_daemon.push(stat(30, "epmd", 1));
         assert_eq!(other_processes(&with_a_daemon, 21), [7, 30]);
+        // A child process that lost its parent and kept its session is in the tree of that session already.
+        let mut with_a_child = stats.to_vec();
+        with_a_child.push(stat(31, "worker", 1));
+        with_a_child[1].session = 7;
+        with_a_child[5].session = 7;
+        assert_eq!(other_processes(&with_a_child, 21), [7]);
         // If the program of the first container has process id 1 and no pause process exists, that program is the
         // system.
         assert_eq!(other_processes(&[stat(1, "mosquitto", 0), stat(9, "pubmark", 0)], 9), [1]);
+    }
+
+    #[test]
+    fn what_is_below_another_of_its_name_is_no_root() {
+        let stats = [(5, "broker", 1), (6, "sh", 5), (7, "broker", 6), (9, "broker", 1)];
+        let stats = stats.map(|(pid, comm, ppid)| stat(pid, comm, ppid));
+        assert_eq!(roots_of(&stats, &[5, 7, 9].into()), [5, 9]);
+        assert_eq!(roots_of(&stats, &[7].into()), [7]);
     }
 }

@@ -100,6 +100,8 @@ pub struct Link {
     /// Before the socket: fields are dropped in this order.
     message_ids: MessageIds,
     pub(super) socket: Option<DatagramSocket>,
+    /// Datagrams that the kernel has dropped because its buffer was full: as many as were reported.
+    overflowed: u64,
     /// Counts sockets, so that an event of an earlier one is recognised.
     pub(super) generation: u32,
     /// The socket took no more.
@@ -135,6 +137,7 @@ impl Link {
             config,
             phase: Phase::Closed,
             socket: None,
+            overflowed: 0,
             generation: 0,
             full: false,
             blocked: None,
@@ -171,7 +174,7 @@ impl Link {
         }
         shared.reactor.add(socket.as_fd(), self.key()).map_err(unreachable)?;
         self.begin_message_ids(&socket, shared).map_err(unreachable)?;
-        self.socket = Some(socket);
+        (self.socket, self.overflowed) = (Some(socket), 0);
         self.phase = Phase::Opening;
         Ok(())
     }
@@ -186,7 +189,7 @@ impl Link {
         socket.enlarge_receive_buffer(RECEIVE_BUFFER_BYTES).map_err(failed)?;
         shared.reactor.add(socket.as_fd(), self.key()).map_err(failed)?;
         self.begin_message_ids(&socket, shared).map_err(failed)?;
-        self.socket = Some(socket);
+        (self.socket, self.overflowed) = (Some(socket), 0);
         self.phase = Phase::Open;
         Ok(())
     }
@@ -205,6 +208,12 @@ impl Link {
         self.generation = self.generation.wrapping_add(1);
         (self.full, self.ended, self.drained, self.check_at_ns) = (false, false, true, 0);
         self.recent.clear();
+    }
+
+    /// Datagrams that found the socket's buffer full since the last call; 0 without a socket, whose count goes with it.
+    pub(super) fn take_overflowed(&mut self) -> u64 {
+        let all = self.socket.as_ref().and_then(DatagramSocket::overflowed).unwrap_or(self.overflowed);
+        all.saturating_sub(std::mem::replace(&mut self.overflowed, all))
     }
 
     /// A datagram came.

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use pubmark_protocol::clock;
 use pubmark_protocol::datagram::{AT_A_TIME, Datagrams};
-use pubmark_protocol::events::{Cause, Delivery, Sink, Unread};
+use pubmark_protocol::events::{Cause, Delivery, Event, Sink, Unread};
 use pubmark_wire::coap::{Code, Kind, Message, decode, peek};
 
 use super::link::{Phase, Shared};
@@ -100,6 +100,10 @@ impl Session {
             let read = Read { absent_at_ns, at_ns, packets: 1, bytes: 0 };
             self.link.unread.note_read(&read, clock::monotonic_ns());
         }
+        // A full buffer holds several datagrams: after one alone the kernel need not be asked.
+        if count > 1 {
+            self.report_overflow(sink);
+        }
         self.link.drained = count < AT_A_TIME;
         if self.link.drained {
             // The begin of this read counts: what the next one finds came after that moment.
@@ -108,6 +112,14 @@ impl Session {
         // An error that waits behind what was read comes with a read that finds nothing.
         let done = self.link.drained && (count == 0 || !std::mem::take(&mut self.link.ended));
         Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Reports what the kernel dropped because pubmark did not read the socket in time: the system did not lose it.
+    pub(super) fn report_overflow(&mut self, sink: &mut impl Sink) {
+        let datagrams = self.link.take_overflowed();
+        if datagrams > 0 {
+            sink.event(self.link.id, Event::Overflowed(datagrams));
+        }
     }
 
     fn on_datagram(

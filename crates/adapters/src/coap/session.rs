@@ -290,6 +290,7 @@ impl Session {
 
     /// Ends the session and reports the result of everything in it.
     fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
+        self.report_overflow(sink);
         self.link.close();
         self.ping = None;
         self.publishing.end(&self.link, sink);

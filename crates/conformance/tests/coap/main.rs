@@ -7,6 +7,7 @@ mod asking;
 mod libcoap;
 mod lossy;
 mod notified;
+mod overflowing;
 mod published;
 mod relay;
 mod requests;

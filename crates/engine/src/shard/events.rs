@@ -85,6 +85,7 @@ impl Shard {
             Event::Resent(_) => totals.figures.counters.resent += 1,
             Event::Discarded => totals.figures.counters.discarded += 1,
             Event::Missed(messages) => totals.figures.counters.missed += messages,
+            Event::Overflowed(datagrams) => totals.figures.counters.overflowed += datagrams,
             Event::Misreported(misreport) => *totals.figures.counters.misreports.entry(misreport).or_default() += 1,
             Event::ProgramEnded(how) => totals.figures.counters.program_ended = Some(how.to_owned()),
             Event::ProgramRoundTrip(took_ns) => totals.figures.times.program_round_trip.record(took_ns as i64),

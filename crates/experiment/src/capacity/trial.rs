@@ -86,6 +86,12 @@ impl Trials<'_> {
             )
             .hint("`pubmark run` shows what its faults do"));
         }
+        if workload.has_slowdowns() {
+            return Err(RunError::input(
+                "a workload with `when` has no capacity: its devices send less the more messages they receive",
+            )
+            .hint("`pubmark run --rate N` shows what the system does at N times the rate"));
+        }
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
         spec.window.duration = self.window(offered_per_s);
         let mut run = spec.check_loaded(workload, self.host)?.prepare()?;

@@ -22,7 +22,7 @@ pub struct RequestPlan {
 }
 
 impl RequestPlan {
-    /// `None` without requesters. `flows` has the traffic of one device of each group.
+    /// `None` without requesters. `flows` has the traffic of each publisher.
     pub(super) fn new(workload: &Workload, fleet: &Fleet, flows: &[Option<Traffic>]) -> Option<RequestPlan> {
         let longest_timeout_s = workload.longest_timeout()?.as_secs_f64();
         let (mut requesters, mut in_flight, mut answers) = (0, 0, Some(Traffic::default()));
@@ -32,7 +32,7 @@ impl RequestPlan {
             let Some(requests) = workload.devices[usize::from(device.group)].requests else { continue };
             requesters += 1;
             in_flight += u64::from(requests.in_flight);
-            answers = answers.zip(flows[usize::from(device.group)]).map(|(mut sum, flow)| {
+            answers = answers.zip(flows[device.publisher as usize]).map(|(mut sum, flow)| {
                 sum.add(&flow.reply_traffic(1.0, reply_bytes));
                 sum
             });

@@ -121,6 +121,18 @@ fn packets_are_judged_by_the_systems_limit() {
 }
 
 #[test]
+fn devices_whose_messages_no_subscriber_receives_are_reported() {
+    let text = group("every: 10ms\npayload: 100B\ntopic: a/{index}")
+        .replace("  - filters: [\"#\"]\n", "  - {name: half, filters: [a/0, a/2]}\n");
+    let options = PlanOptions { duration: Duration::from_secs(1), ..Default::default() };
+    let plan = Plan::new(&read(&text).unwrap(), &options);
+    let devices = plan.incoming.unwrap().messages_per_s / 100.0;
+    assert_eq!(plan.devices_without_subscribers.len(), 1, "{:?}", plan.devices_without_subscribers);
+    assert_eq!(plan.devices_without_subscribers[0].1 as f64, devices - plan.streams as f64);
+    assert!(plan.streams > 0 && plan.subscribers_without_devices.is_empty());
+}
+
+#[test]
 fn overlaps_subscribers_without_devices_and_slow_ones_are_reported() {
     let text = group("every: 10ms\npayload: 100B\ntopic: a/{index}").replace(
         "  - filters: [\"#\"]\n",

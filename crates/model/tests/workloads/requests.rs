@@ -138,6 +138,21 @@ fn the_plan_counts_replies_in_both_directions() {
 }
 
 #[test]
+fn the_plan_takes_the_replies_of_requesters_and_not_of_other_groups() {
+    let text = "name: test
+devices:
+  - {name: sensor, every: 1s, payload: 100B, count: 100, topic: \"s/{index}\"}
+subscribers: []
+requesters:
+  - {name: asks, rate: 50/s, payload: 100B, count: 10, topic: \"q/{device}\"}
+responders:
+  - {name: answers, filters: [\"q/+\"]}
+";
+    let plan = Plan::new(&read(text).unwrap(), &PlanOptions::default());
+    assert_eq!(plan.requests.unwrap().answers.unwrap().messages_per_s, 500.0);
+}
+
+#[test]
 fn each_requester_has_the_filter_of_its_responder() {
     let text = both(", count: 2", "").replace(
         "responders:\n",

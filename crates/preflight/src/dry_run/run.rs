@@ -149,6 +149,9 @@ fn needs(plan: &Plan) -> String {
     for group in &plan.subscribers_without_devices {
         line("receives nothing", format!("subscriber group `{group}`: no device's topic matches its filters"));
     }
+    for (group, devices) in &plan.devices_without_subscribers {
+        line("received by nobody", format!("messages of {} of group `{group}`", many(*devices, "device")));
+    }
     text
 }
 

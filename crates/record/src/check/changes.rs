@@ -28,20 +28,37 @@ pub(super) fn changes(subject: &Subject, baseline: &Subject, clauses: &[&Clause]
     Ok(rows.map(|(one, (p_bounded, p_upper))| one.row(p_bounded, p_upper)).collect())
 }
 
-/// The settings of two runs, or of two experiments of one cell, in one sentence, if they differ besides the system.
+/// The settings in which runs or cells differ from their counterparts, besides the system, in one sentence. An id of a cell
+/// does not name axes of one value.
 pub(super) fn other_settings(subject: &Subject, baseline: &Subject) -> Option<String> {
-    let ([cell], [other]) = (&subject.cells[..], &baseline.cells[..]) else { return None };
-    // A run and an experiment name their settings differently.
-    if cell.id.is_empty() != other.id.is_empty() {
-        return None;
+    let mut found: Vec<String> = vec![];
+    for cell in &subject.cells {
+        let Ok(Some(other)) = counterpart(cell, subject, baseline) else { continue };
+        // A run and an experiment name their settings differently.
+        if cell.id.is_empty() != other.id.is_empty() {
+            continue;
+        }
+        for difference in differing(&cell.settings, &other.settings) {
+            if !found.contains(&difference) {
+                found.push(difference);
+            }
+        }
     }
-    let both = cell.settings.iter().filter_map(|(name, value)| {
-        let (_, before) = other.settings.iter().find(|(known, _)| known == name)?;
-        (before != value).then(|| format!("{name}: {before}, here {value}"))
-    });
-    let both: Vec<String> = both.collect();
-    (!both.is_empty())
-        .then(|| format!("the baseline had other settings, which may have made a change: {}", both.join("; ")))
+    (!found.is_empty())
+        .then(|| format!("the baseline had other settings, which may have made a change: {}", found.join("; ")))
+}
+
+/// Settings with other values, those that one side lacks included: an axis that it does not have is as the workload says.
+fn differing(here: &[(String, String)], before: &[(String, String)]) -> Vec<String> {
+    let value = |of: &[(String, String)], name: &str| -> String {
+        let found = of.iter().find(|(known, _)| known == name);
+        found.map_or_else(|| "not set".to_owned(), |(_, value)| value.clone())
+    };
+    let only_before = before.iter().filter(|(name, _)| here.iter().all(|(known, _)| known != name));
+    let names = here.iter().chain(only_before).map(|(name, _)| name);
+    let pairs = names.map(|name| (name, value(before, name), value(here, name)));
+    let differ = pairs.filter(|(_, before, here)| before != here);
+    differ.map(|(name, before, here)| format!("{name}: {before}, here {here}")).collect()
 }
 
 /// The cell of the baseline with the same settings; if both sides have one cell, these correspond.
@@ -93,19 +110,28 @@ struct Bounds {
     upper: Vec<f64>,
     /// What would bring the bounds nearer; `None` without runs.
     remedy: Option<&'static str>,
+    /// Runs whose verdict excludes the figure.
+    excluded: usize,
+    /// Of how many other runs the figure is not known, and the number of these runs.
+    missing: (usize, usize),
 }
 
 impl Bounds {
     fn of(cell: &CellFacts, clause: &Clause) -> Bounds {
         // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
+        // Nor can what the verdict of its run excludes.
         let runs = cell.measured(&clause.metric).into_iter().flatten();
-        let runs: Vec<MeasuredFigure> = runs.filter(|run| !run.few_samples && !run.partial).collect();
+        let (excluded, runs): (Vec<MeasuredFigure>, Vec<MeasuredFigure>) = runs.partition(|run| run.excluded);
+        let of_usable = cell.verdicts.len().saturating_sub(excluded.len());
+        let runs: Vec<MeasuredFigure> = runs.into_iter().filter(|run| !run.few_samples && !run.partial).collect();
         // A system that was held up could have been faster by any time.
         let lower = |run: &MeasuredFigure| if run.held_up { 0.0 } else { run.interval[0] };
         Bounds {
             lower: runs.iter().map(lower).collect(),
             upper: runs.iter().map(|run| run.interval[1]).collect(),
             remedy: runs.iter().find(|run| run.held_up).or(runs.first()).map(MeasuredFigure::remedy),
+            excluded: excluded.len(),
+            missing: (of_usable.saturating_sub(runs.len()), of_usable),
         }
     }
 
@@ -175,14 +201,25 @@ impl<'a> Change<'a> {
             |outcome, detail| Row::plain(&self.cell.label, &self.clause.text, Kind::Regression, outcome, detail);
         let seen = self.means(&self.before.upper, &self.after.upper);
         let (Some(pairs), Some((before, after)), Some(ends)) = (&self.pairs, seen, self.ends()) else {
-            let where_not = if self.before.upper.is_empty() { " in the baseline" } else { "" };
-            let detail = format!("not measured{where_not}");
+            let is_before = self.before.upper.is_empty();
+            let excluded = if is_before { self.before.excluded } else { self.after.excluded };
+            let what = if excluded > 0 { "not comparable: the verdict excludes it" } else { "not measured" };
+            let detail = format!("{what}{}", if is_before { " in the baseline" } else { "" });
             return Row {
                 value: self.mean(&self.after),
                 baseline: self.mean(&self.before),
                 ..plain(Outcome::NotMeasured, detail)
             };
         };
+        let lacks = |side: &Bounds, place: &str| {
+            let (missing, all) = side.missing;
+            (missing > 0).then(|| format!("not measured in {missing} of {all} runs{place}"))
+        };
+        // A figure that only some runs have, such as a percentile of few messages, is that of the runs that had most.
+        if let Some(detail) = lacks(&self.before, " of the baseline").or_else(|| lacks(&self.after, "")) {
+            let plain = plain(Outcome::NotMeasured, detail);
+            return Row { value: Some(after), baseline: Some(before), ..plain };
+        }
         let row = |outcome, p, detail| Row {
             value: Some(after),
             baseline: Some(before),
@@ -380,6 +417,32 @@ mod tests {
         assert_eq!(refused(&cell("16B"), &cell("16B")), None);
         let message = refused(&cell("16B"), &cell("64KB")).unwrap();
         assert!(message.contains("payload 16B, here 64KB"), "{message}");
+    }
+
+    #[test]
+    fn times_that_a_verdict_excludes_are_no_baseline() {
+        let mut late = sample::record();
+        late.verdict.status = VerdictStatus::Invalid;
+        let (text, hint) = (String::new(), String::new());
+        late.verdict.reasons = vec![Reason { code: "V01".to_owned(), status: VerdictStatus::Invalid, text, hint }];
+        let (late, fine) = (of_run(&late), of_run(&sample::record()));
+        let row = judged(&late, &fine, "p99>+10%");
+        assert_eq!(row.outcome, Outcome::NotMeasured, "{row:?}");
+        assert_eq!(row.detail, "not comparable: the verdict excludes it in the baseline");
+        let notes = judge(&fine, &Demands::default(), Some(&late)).unwrap().notes;
+        assert!(notes.contains(&"the run of the baseline is invalid".to_owned()), "{notes:?}");
+        // Of an experiment, the invalid repetition alone is left out.
+        let mut before = experiment(&[five(1_000.0, 1_020.0), vec![[40_000.0, 40_100.0]]].concat());
+        let run = before.cells[0].runs[0].clone();
+        before.cells[0].runs = vec![run.clone(); 6];
+        let after = of_experiment(experiment(&five(2_000.0, 2_020.0)));
+        assert_ne!(
+            judged(&of_experiment(before.clone()), &after, "p99>+10%").outcome,
+            Outcome::Failed,
+            "as 40 ms hide it"
+        );
+        before.cells[0].runs[5].verdict = VerdictStatus::Invalid;
+        assert_eq!(judged(&of_experiment(before), &after, "p99>+10%").outcome, Outcome::Failed);
     }
 
     #[test]

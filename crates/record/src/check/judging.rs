@@ -81,6 +81,7 @@ pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -
     if let Some(baseline) = baseline {
         let clauses: Vec<&Clause> = conditions().filter(|clause| matches!(clause.bound, Bound::Change(_))).collect();
         rows.extend(changes(subject, baseline, &clauses)?);
+        notes.extend(poor_baseline(baseline));
         notes.extend(few_repetitions(subject, baseline));
         notes.extend(other_settings(subject, baseline));
     }
@@ -181,10 +182,31 @@ fn decisive(clause: &Clause, figures: &[MeasuredFigure], kind: Kind) -> Option<M
     figures.iter().copied().max_by(|one, other| badness(one).total_cmp(&badness(other)))
 }
 
+/// Names the verdicts of the baseline, which no check judges.
+fn poor_baseline(baseline: &Subject) -> Option<String> {
+    let verdicts = || baseline.cells.iter().flat_map(|cell| &cell.verdicts).map(|(status, _)| *status);
+    let number = |wanted: VerdictStatus| verdicts().filter(|status| *status == wanted).count();
+    if baseline.is_interrupted {
+        return Some("the baseline was stopped before its end: a change may come from that".to_owned());
+    }
+    let (invalid, suspect, all) = (number(VerdictStatus::Invalid), number(VerdictStatus::Suspect), verdicts().count());
+    (invalid + suspect > 0).then(|| {
+        let of =
+            if all == 1 { "the run of the baseline is".to_owned() } else { format!("of {all} runs of the baseline") };
+        match (all, invalid) {
+            (1, 0) => format!("{of} suspect: a change may come from that"),
+            (1, _) => format!("{of} invalid"),
+            _ => format!("{of}, {suspect} are suspect and {invalid} invalid: a change may come from that"),
+        }
+    })
+}
+
 fn few_repetitions(subject: &Subject, baseline: &Subject) -> Option<String> {
-    let fewest = |subject: &Subject| subject.cells.iter().map(|cell| cell.verdicts.len()).min().unwrap_or(0);
+    let is_usable = |(status, _): &&(VerdictStatus, Option<String>)| *status != VerdictStatus::Invalid;
+    let usable = |cell: &CellFacts| cell.verdicts.iter().filter(is_usable).count();
+    let fewest = |subject: &Subject| subject.cells.iter().map(usable).min().unwrap_or(0);
     let found = fewest(subject).min(fewest(baseline));
-    (found < FEWEST_REPETITIONS).then(|| {
+    (1..FEWEST_REPETITIONS).contains(&found).then(|| {
         let what = if found == 1 { "one run".to_owned() } else { format!("{found} runs") };
         format!(
             "{what} on a side cannot tell a change from noise: compare experiments of {FEWEST_REPETITIONS} repetitions \

@@ -7,10 +7,11 @@ use pubmark_model::experiment::axis_title;
 
 use crate::comparison::{Load, settings_of};
 use crate::custom::CustomMetric;
-use crate::experiment::{Cell, CellFailure, CellFigure, CellMetric, ExperimentRecord};
+use crate::experiment::{Cell, CellFailure, CellFigure, CellMetric, CellRun, ExperimentRecord};
+use crate::figures::Figure;
 use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
-use crate::threshold::metrics::{METRICS, Metric};
+use crate::threshold::metrics::{METRICS, Metric, is_held_up};
 use crate::threshold::{Interval, Limited, MeasuredFigure, Objectives, ThresholdError};
 use crate::unit;
 
@@ -54,10 +55,8 @@ struct OwnFacts {
     name: String,
     /// Symbol of the declared unit.
     symbol: String,
-    /// Bounds in each run, in the unit of figures.
-    bounds: Vec<Option<Interval>>,
-    /// The values cover only a part of the messages.
-    partial: bool,
+    /// Values in each run, in the unit of figures.
+    runs: Vec<Option<MeasuredFigure>>,
 }
 
 impl CellFacts {
@@ -79,22 +78,28 @@ impl OwnFacts {
     fn measured(&self, wanted: &str) -> Option<Vec<Option<MeasuredFigure>>> {
         let in_own = unit::worth(&self.symbol, &self.symbol)?;
         let factor = unit::worth(&self.symbol, wanted)? / in_own;
-        let measured = |bounds: &Option<Interval>| {
-            let interval = (*bounds)?.map(|value| value * factor);
-            Some(MeasuredFigure { partial: self.partial, ..MeasuredFigure::within(interval) })
+        let measured = |run: &Option<MeasuredFigure>| {
+            let found = (*run)?;
+            Some(MeasuredFigure { interval: found.interval.map(|value| value * factor), ..found })
         };
-        Some(self.bounds.iter().map(measured).collect())
+        Some(self.runs.iter().map(measured).collect())
     }
 
-    fn of_run(metric: &CustomMetric) -> OwnFacts {
-        let bounds = vec![metric.bounds(&metric.unit)];
-        OwnFacts { name: metric.name.clone(), symbol: metric.unit.clone(), bounds, partial: metric.partial }
+    fn of_run(metric: &CustomMetric, record: &Record) -> OwnFacts {
+        let figure = Figure::custom(&metric.name, &metric.unit);
+        let excluded = !figure.is_usable(record);
+        let held_up = figure.is_of_times() && is_held_up(record);
+        let measured =
+            |bounds| MeasuredFigure { partial: metric.partial, excluded, held_up, ..MeasuredFigure::within(bounds) };
+        let runs = vec![metric.bounds(&metric.unit).map(measured)];
+        OwnFacts { name: metric.name.clone(), symbol: metric.unit.clone(), runs }
     }
 
-    fn of_cell(metric: &CellMetric) -> OwnFacts {
+    fn of_cell(metric: &CellMetric, cell: &[CellRun]) -> OwnFacts {
         let (name, symbol) = (metric.figure.figure.clone(), metric.unit.clone());
         // An experiment contains no values of partial message logs.
-        OwnFacts { name, symbol, bounds: bounds(&metric.figure), partial: false }
+        let runs = runs_of(&metric.figure, &Figure::custom(&name, &symbol), cell, MeasuredFigure::within);
+        OwnFacts { name, symbol, runs }
     }
 }
 
@@ -143,16 +148,13 @@ impl CellFacts {
         }
         for theirs in other.custom {
             match self.custom.iter_mut().find(|mine| (&mine.name, &mine.symbol) == (&theirs.name, &theirs.symbol)) {
-                Some(mine) => {
-                    mine.bounds.extend(theirs.bounds);
-                    mine.partial |= theirs.partial;
-                }
-                None => self.custom.push(OwnFacts { bounds: [vec![None; before], theirs.bounds].concat(), ..theirs }),
+                Some(mine) => mine.runs.extend(theirs.runs),
+                None => self.custom.push(OwnFacts { runs: [vec![None; before], theirs.runs].concat(), ..theirs }),
             }
         }
         // A metric that a record lacks was not measured in its run.
         self.measured.values_mut().for_each(|runs| runs.resize(before + more, None));
-        self.custom.iter_mut().for_each(|own| own.bounds.resize(before + more, None));
+        self.custom.iter_mut().for_each(|own| own.runs.resize(before + more, None));
     }
 }
 
@@ -167,8 +169,8 @@ pub(super) fn of_run(record: &Record) -> Subject {
         settings: settings_of(record).map(|(name, value)| (name.to_owned(), value)).collect(),
         verdicts: vec![(record.verdict.status, reason)],
         failures: Vec::new(),
-        measured: METRICS.iter().map(|metric| (metric.name, vec![metric.measured(record)])).collect(),
-        custom: record.custom.iter().map(OwnFacts::of_run).collect(),
+        measured: METRICS.iter().map(|metric| (metric.name, vec![of_record(metric, record)])).collect(),
+        custom: record.custom.iter().map(|metric| OwnFacts::of_run(metric, record)).collect(),
     };
     Subject {
         name: record.run.name.clone(),
@@ -181,16 +183,26 @@ pub(super) fn of_run(record: &Record) -> Subject {
 /// An experiment.
 pub(super) fn of_experiment(record: ExperimentRecord) -> Subject {
     let loads: Vec<Load> = record.cells.iter().map(|cell| Load::of_cell(&record, cell)).collect();
+    let of_all = [
+        ("pubmark", record.pubmark_version.clone()),
+        ("processor", record.environment.cpu.clone()),
+        ("cores", record.environment.cores.to_string()),
+        ("kernel", record.environment.kernel.clone()),
+    ];
+    let of_all = of_all.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let cells = record.cells.into_iter().zip(loads).map(|(cell, load)| CellFacts {
         load,
-        settings: settings_of_cell(&cell),
+        settings: [settings_of_cell(&cell), of_all.clone()].concat(),
         id: cell.id,
         label: cell.label,
         schedule_hash: cell.schedule_hash,
         verdicts: cell.runs.iter().map(|run| (run.verdict, None)).collect(),
         failures: cell.failures,
-        measured: METRICS.iter().filter_map(|metric| Some((metric.name, of_cell(metric, &cell.figures)?))).collect(),
-        custom: cell.custom.iter().map(OwnFacts::of_cell).collect(),
+        measured: METRICS
+            .iter()
+            .filter_map(|metric| Some((metric.name, of_cell(metric, &cell.figures, &cell.runs)?)))
+            .collect(),
+        custom: cell.custom.iter().map(|metric| OwnFacts::of_cell(metric, &cell.runs)).collect(),
     });
     Subject {
         name: record.name,
@@ -200,10 +212,9 @@ pub(super) fn of_experiment(record: ExperimentRecord) -> Subject {
     }
 }
 
-/// The axes of a cell that are neither the load nor the system.
+/// The axes of a cell besides the system.
 fn settings_of_cell(cell: &Cell) -> Vec<(String, String)> {
-    let is_other = |axis: &str| axis != "system" && !Load::is_axis(axis);
-    let settings = cell.settings.iter().filter(|(axis, _)| is_other(axis));
+    let settings = cell.settings.iter().filter(|(axis, _)| *axis != "system");
     settings.map(|(axis, value)| (axis_title(axis).to_owned(), value.clone())).collect()
 }
 
@@ -213,21 +224,34 @@ fn own_limits(record: &Record) -> Option<Result<Objectives, ThresholdError>> {
     (!limits.is_empty()).then(|| Objectives::parse(&limits.join(",")))
 }
 
-/// Values of a metric in each run of a cell; `None` if the cell lacks the figure.
-fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<MeasuredFigure>>> {
-    let figure = figures.iter().find(|figure| figure.figure == metric.figure)?;
-    let measured = |bounds: Option<Interval>| Some(MeasuredFigure::within(metric.from_bounds(bounds?)));
-    Some(bounds(figure).into_iter().map(measured).collect())
+/// Value of a metric in a run.
+fn of_record(metric: &Metric, record: &Record) -> Option<MeasuredFigure> {
+    let excluded = !metric.of_figure().is_usable(record);
+    metric.measured(record).map(|measured| MeasuredFigure { excluded, ..measured })
 }
 
-/// Both bounds of a figure in each run of a cell.
-fn bounds(figure: &CellFigure) -> Vec<Option<Interval>> {
+/// Values of a metric in each run of a cell; `None` if the cell lacks the figure.
+fn of_cell(metric: &Metric, figures: &[CellFigure], runs: &[CellRun]) -> Option<Vec<Option<MeasuredFigure>>> {
+    let found = figures.iter().find(|figure| figure.figure == metric.figure)?;
+    let measured = |bounds| MeasuredFigure::within(metric.from_bounds(bounds));
+    Some(runs_of(found, metric.of_figure(), runs, measured))
+}
+
+/// Both bounds of a figure in each run of a cell. The times of its invalid runs are excluded.
+fn runs_of(
+    found: &CellFigure,
+    figure: &Figure<'_>,
+    runs: &[CellRun],
+    measured: impl Fn(Interval) -> MeasuredFigure,
+) -> Vec<Option<MeasuredFigure>> {
     let of_run = |(run, value): (usize, &Option<f64>)| {
-        let lower = figure.lower.as_ref().and_then(|lower| lower.values.get(run).copied().flatten());
+        let lower = found.lower.as_ref().and_then(|lower| lower.values.get(run).copied().flatten());
         let upper = (*value)?;
-        Some([lower.map_or(upper, |lower| lower.min(upper)), upper])
+        let is_invalid = runs.get(run).is_some_and(|run| run.verdict == VerdictStatus::Invalid);
+        let excluded = found.shown_only || (is_invalid && figure.is_of_times());
+        Some(MeasuredFigure { excluded, ..measured([lower.map_or(upper, |lower| lower.min(upper)), upper]) })
     };
-    figure.values.iter().enumerate().map(of_run).collect()
+    found.values.iter().enumerate().map(of_run).collect()
 }
 
 #[cfg(test)]
@@ -261,8 +285,8 @@ mod tests {
         assert_eq!(failed(std::slice::from_ref(&bad)), 1);
         assert_eq!(failed(&[bad.clone(), good.clone()]), 1, "the last one is not the only one");
         let both = Subject::load_all(&[bad, good]).unwrap().unwrap();
-        assert_eq!(both.cells[0].custom[0].bounds.len(), 2, "not measured in the first");
-        assert!(both.cells[0].custom[0].bounds[0].is_none() && both.cells[0].custom[0].bounds[1].is_some());
+        assert_eq!(both.cells[0].custom[0].runs.len(), 2, "not measured in the first");
+        assert!(both.cells[0].custom[0].runs[0].is_none() && both.cells[0].custom[0].runs[1].is_some());
         assert!(Subject::load_all(&[]).unwrap().is_none());
     }
 }

@@ -83,6 +83,8 @@ pub struct MeasuredFigure {
     pub held_up: bool,
     /// Computed from a message log that lacks rows, so the value for all messages may be different.
     pub partial: bool,
+    /// The verdict of its run excludes it ([`crate::verdict::usable`]): it is no base for comparisons with other runs.
+    pub excluded: bool,
 }
 
 impl MeasuredFigure {
@@ -93,7 +95,7 @@ impl MeasuredFigure {
 
     /// A value that lies between these bounds.
     pub fn within(interval: Interval) -> MeasuredFigure {
-        MeasuredFigure { interval, few_samples: false, held_up: false, partial: false }
+        MeasuredFigure { interval, few_samples: false, held_up: false, partial: false, excluded: false }
     }
 
     /// What would make the interval narrower.

@@ -117,6 +117,15 @@ pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
     ))
 }
 
+/// Places between emulated links and the system whose bytes nobody could count, in words; empty without such a place.
+fn not_counted(input: &VerdictInput) -> String {
+    let links = input.links.filter(|_| input.at_end.link_bytes.is_none()).map(|_| "on the links");
+    let relay = input.links.and_then(|links| links.relay.as_ref());
+    let relay = relay.filter(|_| input.at_end.relay_bytes.is_none()).map(|_| "in the relay");
+    let places: Vec<&str> = links.into_iter().chain(relay).collect();
+    if places.is_empty() { String::new() } else { format!("; bytes {} were not counted", places.join(" and ")) }
+}
+
 /// Rule V19.
 pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     let lost = input.delivery.lost;
@@ -161,7 +170,7 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     if bytes == 0 {
         let is_known = at_end.system_unsent_bytes.is_some();
         let whose = if is_known { "no socket held bytes" } else { "our sockets held no bytes" };
-        return Some(Finding::valid(format!("{missing}, and {whose}")).of(in_transit));
+        return Some(Finding::valid(format!("{missing}, and {whose}{}", not_counted(input))).of(in_transit));
     }
     let places = places.iter().filter_map(|(place, bytes)| Some((place, (*bytes).filter(|bytes| *bytes > 0)?)));
     let places: Vec<String> = places.map(|(place, bytes)| format!("{} B {place}", count(bytes))).collect();
@@ -173,4 +182,41 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
         )
         .of(in_transit),
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::links::{LinkFigures, RelayFigures};
+    use crate::record::Record;
+    use crate::sample;
+    use crate::verdict::{VerdictInput, judge};
+
+    /// The text of V19 of a run with a lost message.
+    fn words(change: impl FnOnce(&mut Record)) -> String {
+        let mut record = sample::record();
+        record.delivery.messages.delivered -= 1;
+        record.delivery.messages.lost += 1;
+        change(&mut record);
+        let verdict = judge(&VerdictInput::of(&record));
+        verdict.checks.into_iter().find(|check| check.code == "V19").unwrap().text
+    }
+
+    #[test]
+    fn bytes_that_nobody_counted_are_not_called_absent() {
+        let behind = |relay: Option<RelayFigures>, [link_bytes, relay_bytes]: [Option<u64>; 2]| {
+            words(|record| {
+                record.conditions.links = Some(LinkFigures { relay, ..LinkFigures::default() });
+                record.delivery.at_end.link_bytes = link_bytes;
+                record.delivery.at_end.relay_bytes = relay_bytes;
+            })
+        };
+        let relay = || Some(RelayFigures::default());
+        let ends = |words: String, end: &str| assert!(words.ends_with(end), "{words}");
+        ends(words(|record| record.delivery.at_end.system_unsent_bytes = None), ", and our sockets held no bytes");
+        ends(behind(relay(), [Some(0), Some(0)]), ", and no socket held bytes");
+        ends(behind(None, [Some(0), None]), ", and no socket held bytes");
+        ends(behind(relay(), [Some(0), None]), "; bytes in the relay were not counted");
+        ends(behind(relay(), [None, None]), "; bytes on the links and in the relay were not counted");
+    }
 }

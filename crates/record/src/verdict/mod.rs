@@ -29,8 +29,9 @@ use crate::latency::upper;
 use crate::links::LinkFigures;
 use crate::nodes::{LostWorker, NodeRow};
 use crate::record::{
-    Check, CheckLimits, CheckUnit, Connections, Delivery, Environment, LeftAtEnd, PairCounts, ReactionCounts, Reason,
-    Record, SentMeans, Settings, ShardHealth, Status, Summary, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
+    Check, CheckLimits, CheckUnit, Connections, Delivery, Environment, LeftAtEnd, OwnDrops, PairCounts, ReactionCounts,
+    Reason, Record, SentMeans, Settings, ShardHealth, Status, Summary, SystemInfo, Verdict, VerdictStatus,
+    WorkloadInfo,
 };
 use crate::requests::RequestFigures;
 use crate::tables::{PairRow, TypeRow};
@@ -65,6 +66,8 @@ pub struct VerdictInput<'a> {
     pub delivery: &'a Delivery,
     /// Data that was still in transit when the run ended.
     pub at_end: &'a LeftAtEnd,
+    /// What pubmark itself dropped on arrival.
+    pub own_drops: OwnDrops,
     /// Messages by device type.
     pub by_type: &'a [TypeRow],
     /// Delivery − due.
@@ -121,6 +124,7 @@ impl<'a> VerdictInput<'a> {
             limits: cost.limits.as_ref(),
             delivery: &delivery.messages,
             at_end: &delivery.at_end,
+            own_drops: delivery.own_drops,
             by_type: &tables.by_type,
             latency: upper(&latency.total),
             service_latency: upper(&latency.service),

@@ -72,8 +72,10 @@ pub const RULES: &[Rule] = &[
                   write, and the kernel's receive time stamp if it belongs to this message. The lower bound of the latency excludes it. \
                   But a message that is read late is counted in a later part of the window, and a full socket makes the system \
                   wait or drop messages. The limits are those of V01: 10 ms for 99 % of the messages; above 1 % of the window \
-                  or 100 ms the run is invalid. If a client library reads the sockets, receive lateness is unknown, and lower \
-                  bounds end with the write: they are 0 unless the device or the system delayed it. Until 0.1 this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's \
+                  or 100 ms the run is invalid. It is invalid as well if messages are missing and pubmark itself dropped some \
+                  of what had arrived (`delivery.own_drops`), in a flood too: its queue behind a client library was full, or \
+                  the buffer of a UDP socket (CoAP). If a client library reads the sockets, receive lateness is unknown, and \
+                  lower bounds end with the write: they are 0 unless the device or the system delayed it. Until 0.1 this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's \
                   p99 made a run invalid.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
         blames: Blame::Generator,

@@ -53,7 +53,7 @@ impl Machine {
     fn of(input: &VerdictInput) -> Option<Machine> {
         let is_one = input.nodes.iter().all(|node| node.clock.as_ref().is_none_or(|clock| clock.is_the_same));
         if input.system.node.is_none() && input.host.is_none() {
-            let (cores, busy_cores) = (input.environment.cores, input.environment.busy_cores);
+            let (cores, busy_cores) = (input.environment.machine_cores(), input.environment.busy_cores);
             return Some(Machine { cores, busy_cores, is_ours: is_one });
         }
         let host = input.host?;
@@ -107,7 +107,7 @@ const CLIENT_PROGRAM: &str = "the client program";
 fn holders(input: &VerdictInput) -> String {
     let is_ours = Machine::of(input).is_some_and(|machine| machine.is_ours);
     let others = input.contention.and_then(|contention| contention.other_cores);
-    let stolen = input.environment.steal.map(|steal| steal * f64::from(input.environment.cores));
+    let stolen = input.environment.steal.map(|steal| steal * f64::from(input.environment.machine_cores()));
     let pubmark = if input.settings.realtime { "real-time pubmark" } else { "pubmark" };
     let cores = |usage: Option<&Usage>| usage.filter(|_| is_ours).map(|usage| usage.cores);
     let mut holders: Vec<(&str, f64)> = [
@@ -296,7 +296,7 @@ mod tests {
         let short = |wait_s: f64, lost: u64| {
             move |record: &mut Record| {
                 record.cost.system.as_mut().unwrap().run_queue_wait_ns = Some((wait_s * 1e9) as u64);
-                record.environment.cores = 2;
+                record.environment.processors = Some(2);
                 record.delivery.messages.delivered -= lost;
                 record.delivery.messages.lost = lost;
             }
@@ -315,6 +315,11 @@ mod tests {
             record.settings.flood = true;
         };
         assert_eq!(waited(3.0, 0.0, 2.0, flood).0, Suspect, "a flood loses in any case");
+        let pinned = |record: &mut Record| {
+            short(6.0, 1)(record);
+            (record.environment.cores, record.environment.processors) = (1, Some(8));
+        };
+        assert_eq!(waited(3.0, 0.0, 2.0, pinned).0, Valid, "`--pin generator=4`: six cores were free");
     }
 
     #[test]

@@ -109,6 +109,53 @@ fn a_reader_that_was_late_may_be_why_messages_are_missing() {
 }
 
 #[test]
+fn what_pubmark_dropped_is_not_charged_to_the_system() {
+    let judged = |missed: u64, overflowed_datagrams: u64, change: fn(&mut Record)| {
+        verdict_of(|record| {
+            record.delivery.own_drops = OwnDrops { missed, overflowed_datagrams };
+            change(record);
+        })
+    };
+    let messages = "messages found pubmark's queue full";
+    let datagrams = "datagrams found the full buffer of pubmark's socket";
+    for (missed, overflowed, text) in [
+        (1_200, 0, format!("1,200 {messages}, and 1 messages are missing")),
+        (0, 12, format!("12 {datagrams}, and 1 messages are missing")),
+        (3, 12, format!("3 {messages}, 12 {datagrams}, and 1 messages are missing")),
+    ] {
+        let verdict = judged(missed, overflowed, lose_one);
+        assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Invalid, vec!["V02"]));
+        assert_eq!(verdict.reasons[0].text, format!("{GENERATOR_LIMITED}: {text}"));
+        assert!(verdict.reasons[0].hint.contains("--shards"), "{}", verdict.reasons[0].hint);
+        assert_eq!(judged(missed, overflowed, |_| {}).status, VerdictStatus::Valid, "nothing is missing");
+    }
+    assert_eq!(judged(0, 0, lose_one).status, VerdictStatus::Valid, "the system lost it");
+}
+
+#[test]
+fn what_pubmark_dropped_counts_in_floods_behind_libraries_and_for_unknown_messages() {
+    let changes: [fn(&mut Record); 3] = [
+        |record| record.settings.flood = true,
+        |record| {
+            record.protocol.sent_means = SentMeans::HandedOver;
+            record.latency.receive_lateness = None;
+        },
+        |record| {
+            record.delivery.messages.lost -= 1;
+            record.delivery.messages.unknown += 1;
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let verdict = verdict_of(|record| {
+            lose_one(record);
+            record.delivery.own_drops.missed = 1;
+            change(record);
+        });
+        assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Invalid, vec!["V02"]), "{number}");
+    }
+}
+
+#[test]
 fn a_slow_generator_is_called_generator_limited() {
     let verdict = verdict_of(|record| record.latency.scheduler_lag = with_p99(190_000.0));
     assert_eq!(verdict.status, VerdictStatus::Invalid);
@@ -194,7 +241,8 @@ fn real_time_needs_room_on_few_cores_only() {
         verdict_of(|record| {
             record.settings.realtime = true;
             record.cost.generator.as_mut().unwrap().cores = generator_cores;
-            record.environment.cores = machine_cores;
+            // `--pin generator=0`: the cores that pubmark may use are not the machine's.
+            (record.environment.cores, record.environment.processors) = (1, Some(machine_cores));
         })
         .status
     };

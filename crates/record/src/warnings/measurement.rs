@@ -58,7 +58,7 @@ pub(super) fn no_write_start(record: &Record) -> Option<TextAndHint> {
 
 pub(super) fn busy_machine(record: &Record) -> Option<TextAndHint> {
     let load = record.environment.load_before?;
-    let cores = f64::from(record.environment.cores);
+    let cores = f64::from(record.environment.machine_cores());
     (cores > 0.0 && load > LOAD_PER_CORE * cores).then(|| {
         let text = format!(
             "machine was busy before the run: load {load:.2} on {cores} cores, {} of them",

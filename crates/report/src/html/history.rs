@@ -37,7 +37,7 @@ pub struct HistoryRun {
     pub pubmark_version: String,
     /// Verdict of the run.
     pub verdict: VerdictStatus,
-    /// Messages delivered of those expected, as printed.
+    /// Share of the wanted deliveries that arrived, as printed.
     pub delivered: String,
     /// Median, µs: lower and upper bound.
     pub p50_us: [Option<f64>; 2],
@@ -76,7 +76,7 @@ pub fn history_view(view: &HistoryView) -> String {
             caption { "The oldest first. Latencies are intervals; a change counts from the run that is named." }
             thead { tr {
                 th scope="col" { "Run" } th scope="col" { "System" } th scope="col" { "pubmark" }
-                th.number scope="col" { "Delivered of expected" } th.number scope="col" { "p50" } th.number scope="col" { "p99" }
+                th.number scope="col" { "Delivered" } th.number scope="col" { "p50" } th.number scope="col" { "p99" }
                 th scope="col" { "Verdict" } th scope="col" { "Against" } th scope="col" { "Judgement" }
             } }
             tbody { @for run in &view.runs { (row(run)) } }

@@ -2,6 +2,7 @@
 //! arrive, how late, at what rate, at what cost; how well is that known; what was unusual; where are the details.
 
 use pubmark_record::cost::Usage;
+use pubmark_record::figures::delivered_share;
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};
 use pubmark_record::record::{Record, Status, VerdictStatus, Warning};
@@ -9,7 +10,7 @@ use pubmark_record::verdict::usable::{Usable, usable};
 
 use super::layout::{self, Page, Tone};
 use super::{LINES, TerminalOptions, latency_breakdown};
-use crate::numbers::{MISSING, bytes, cores, count, counted, share, significant};
+use crate::numbers::{MISSING, bytes, cores, count, counted, percentage, share, significant};
 use crate::words;
 
 /// The summary of a run, with a final newline.
@@ -250,12 +251,12 @@ fn delivery(page: &mut Page, record: &Record, verbose: bool) {
     let books = &record.delivery.messages;
     let sending = words::sending_outcomes(books);
     let is_plain = books.offered == books.sent && books.sent == books.expected;
-    let mut items = vec![format!(
-        "{} of {} ({})",
-        count(books.delivered),
-        count(books.expected),
-        share(books.delivered, books.expected)
-    )];
+    let (of_expected, of_wanted) = (share(books.delivered, books.expected), percentage(delivered_share(record)));
+    let (delivered, expected) = (count(books.delivered), count(books.expected));
+    let mut items = vec![match of_expected == of_wanted || books.expected == 0 {
+        true => format!("{delivered} of {expected} ({of_expected})"),
+        false => format!("{delivered} of {expected} expected, {of_wanted} of all wanted"),
+    }];
     if verbose || !is_plain {
         items.push(format!("offered {}", count(books.offered)));
     }

@@ -187,6 +187,7 @@ pub fn capacity_headline(record: &CapacityRecord) -> String {
             _ if record.trials.is_empty() => "Nothing is known: no trial was made",
             (Status::Interrupted, _) => "Nothing is known: the search was interrupted",
             (_, CapacityLimit::Time) => "Nothing is known: the time was over",
+            (_, CapacityLimit::Generator) => "Nothing is known: pubmark was the limit",
             _ => "No load that was tried held",
         };
         return nothing.to_string();

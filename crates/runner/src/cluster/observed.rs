@@ -88,14 +88,28 @@ impl Observer {
 /// Combines all measurements; the processes only where every observer measured some.
 fn together(seen: Vec<Seen>) -> Seen {
     let systems: Option<Vec<Usage>> = seen.iter().map(|seen| seen.system).collect();
-    let hosts: Option<Vec<HostUsage>> = seen.iter().map(|seen| seen.host.clone()).collect();
+    let hosts: Option<Vec<(&str, HostUsage)>> =
+        seen.iter().map(|seen| Some((seen.machine.as_str(), seen.host.clone()?))).collect();
     let system = systems.and_then(|systems| systems.into_iter().reduce(Usage::and));
     // Rows of several machines do not have the same times.
     let rows = match seen.as_slice() {
         [one] => one.rows.clone(),
         _ => vec![],
     };
-    Seen { system, host: hosts.and_then(|hosts| hosts.into_iter().reduce(HostUsage::and)), rows }
+    let host = hosts.and_then(all_machines);
+    Seen { system, host, machine: String::new(), rows }
+}
+
+/// The sum of these machines. Observers of several processes of one machine see the same machine, which counts once.
+fn all_machines(hosts: Vec<(&str, HostUsage)>) -> Option<HostUsage> {
+    let mut known: Vec<(&str, HostUsage)> = vec![];
+    for (machine, host) in hosts {
+        match known.iter_mut().find(|(other, _)| !machine.is_empty() && *other == machine) {
+            Some((_, first)) => first.url = format!("{} and {}", first.url, host.url),
+            None => known.push((machine, host)),
+        }
+    }
+    known.into_iter().map(|(_, host)| host).reduce(HostUsage::and)
 }
 
 /// Enters measurements of a system into the generator's rows: into each, the one with the nearest end, if within half a second.
@@ -117,12 +131,18 @@ mod tests {
     fn what_one_did_not_see_is_not_summed() {
         let usage = |cpu_seconds| Some(Usage { cpu_seconds, threads: Some(2), ..Usage::default() });
         let host = |url: &str, cores| Some(HostUsage { url: url.to_owned(), cores, ..HostUsage::default() });
-        let one = Seen { system: usage(1.0), host: host("`a`", Some(0.5)), rows: vec![ResourceRow::default()] };
-        let other = Seen { system: usage(2.0), host: host("`b`", None), rows: vec![] };
+        let rows = vec![ResourceRow::default()];
+        let one = Seen { system: usage(1.0), host: host("`a`", Some(0.5)), rows, ..Seen::default() };
+        let other = Seen { system: usage(2.0), host: host("`b`", None), ..Seen::default() };
         let both = together(vec![one.clone(), other]);
         assert_eq!(both.system.map(|system| (system.cpu_seconds, system.threads)), Some((3.0, Some(4))));
         assert_eq!(both.host.map(|host| (host.url, host.cores)), Some(("`a` and `b`".to_owned(), None)));
         assert_eq!(together(vec![one.clone()]), one);
+        let on = |machine: &str, url, cores| Seen { host: host(url, Some(cores)), machine: machine.into(), ..Seen::default() };
+        let cores = |seen: Vec<Seen>| together(seen).host.map(|host| (host.url, host.cores));
+        let of_one = vec![on("one", "`a`", 1.9), on("one", "`b`", 1.9)];
+        assert_eq!(cores(of_one), Some(("`a` and `b`".to_owned(), Some(1.9))), "two processes of one machine");
+        assert_eq!(cores(vec![on("one", "`a`", 1.5), on("two", "`b`", 0.5)]).and_then(|(_, cores)| cores), Some(2.0));
         assert_eq!(together(vec![one, Seen::default()]).system, None);
     }
 

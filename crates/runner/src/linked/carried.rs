@@ -6,8 +6,9 @@ use pubmark_model::link::Link;
 
 /// Longest delay by the jitter, in standard deviations: one normal value in 500 million is larger.
 const WIDEST_JITTER: u64 = 6;
-/// Longest time that the system and this machine need to forward a message, ns. One that needs longer is in a queue of
-/// the system or of a socket, which are examined separately.
+/// Longest time that the system and this machine need to forward a message that waits nowhere, ns. One that takes longer
+/// has waited: in a socket, which is examined separately, in the queue of another link, which counts by itself, or in the
+/// memory of the system or of a client that sends it again, which nobody examines.
 const FORWARDED_WITHIN_NS: u64 = 100_000_000;
 
 /// What links, and the relay behind them, have carried so far.
@@ -44,36 +45,42 @@ pub struct Carried {
     pub edges: [Option<CarriedNow>; 2],
     /// At the end of the drain.
     pub drained: Option<Drained>,
+    /// [`CarriedNow::held_ns`] when the clients had ended, ns.
+    pub last_held_ns: u64,
 }
 
 impl Carried {
     /// Longest time that the relay held a byte since the window began, ns; `u64::MAX` if it has ended.
     pub fn held_ns(&self) -> u64 {
         let drained = self.drained.as_ref().map(|drained| &drained.now);
-        self.edges[1].iter().chain(drained).map(CarriedNow::held_ns).max().unwrap_or(0)
+        self.edges[1].iter().chain(drained).map(CarriedNow::held_ns).fold(self.last_held_ns, u64::max)
     }
 
     /// Bytes of packets on the links at the end of the drain that may belong to messages of the window; `None` if they were
-    /// not counted.
-    pub(super) fn link_bytes(&self, links: &[Link]) -> Option<u64> {
+    /// not counted. `longest_delay_ns` is that of all links of the run.
+    pub(super) fn link_bytes(&self, longest_delay_ns: u64) -> Option<u64> {
         let drained = self.drained.as_ref()?;
-        let last_ns = self.edges[1].as_ref().map_or(u64::MAX, |end| last_entry_ns(end.at_ns, links));
+        let last_ns = self.edges[1].as_ref().map_or(u64::MAX, |end| last_entry_ns(end.at_ns, longest_delay_ns));
         Some(backlog_bytes(&drained.now.links, last_ns))
     }
 }
 
-/// The latest time at which a message of a window that ended at `end_ns` comes to a link without having waited in a queue:
-/// after it has crossed another link.
-fn last_entry_ns(end_ns: u64, links: &[Link]) -> u64 {
-    let steps = links.iter().flat_map(|link| link.up.iter().chain(&link.down));
+/// The longest time that a packet spends on one of these links without waiting for its rate, ns.
+pub(super) fn longest_delay_ns<'a>(links: impl Iterator<Item = &'a Link>) -> u64 {
+    let steps = links.flat_map(|link| link.up.iter().chain(&link.down));
     let delays = steps.map(|step| step.conditions.delay);
-    let longest = delays.map(|delay| delay.mean_ns.saturating_add(delay.jitter_ns.saturating_mul(WIDEST_JITTER))).max();
-    end_ns.saturating_add(longest.unwrap_or(0)).saturating_add(FORWARDED_WITHIN_NS)
+    delays.map(|delay| delay.mean_ns.saturating_add(delay.jitter_ns.saturating_mul(WIDEST_JITTER))).max().unwrap_or(0)
 }
 
-/// Bytes that wait on links which were never empty since `last_ns`. A link that was empty after the last message could have
-/// come to it holds other packets: acknowledgements, keep-alives, the discovery of clients. Of the kernel's netem it is
-/// not known since when packets wait, and all count.
+/// The latest time at which a message of a window that ended at `end_ns` comes to a link if it has waited nowhere: after it
+/// has crossed another link.
+fn last_entry_ns(end_ns: u64, longest_delay_ns: u64) -> u64 {
+    end_ns.saturating_add(longest_delay_ns).saturating_add(FORWARDED_WITHIN_NS)
+}
+
+/// Bytes that wait on links which were never empty since `last_ns`. A link that was empty after that mostly holds other
+/// packets: acknowledgements, keep-alives, the discovery of clients. A message that had waited somewhere else may be among
+/// them and does not count. Of the kernel's netem it is not known since when packets wait, and all count.
 fn backlog_bytes(now: &Snapshot, last_ns: u64) -> u64 {
     let directions = now.links.iter().flat_map(|link| [&link.up, &link.down]);
     directions.filter(|counters| counters.waiting_since_ns <= last_ns).map(|counters| counters.waiting.bytes).sum()
@@ -114,7 +121,8 @@ mod tests {
         };
         let (up, down) = (vec![step(400 * MS)], vec![step(50 * MS)]);
         let link = Link { name: "far".to_owned(), source: None, up, down };
-        Carried { edges: [None, end], drained: Some(Drained { now: drained, relay_bytes: None }) }.link_bytes(&[link])
+        let drained = Some(Drained { now: drained, relay_bytes: None });
+        Carried { edges: [None, end], drained, last_held_ns: 0 }.link_bytes(longest_delay_ns([&link].into_iter()))
     }
 
     #[test]
@@ -128,6 +136,27 @@ mod tests {
         // A window without an end, and the kernel's netem.
         assert_eq!(link_bytes(None, carried(END_NS + 600 * MS, END_NS + 600 * MS)), Some(21));
         assert_eq!(link_bytes(end(), carried(0, 0)), Some(21));
-        assert_eq!(Carried::default().link_bytes(&[]), None, "a missing figure is not 0");
+        assert_eq!(Carried::default().link_bytes(0), None, "a missing figure is not 0");
+    }
+
+    #[test]
+    fn the_longest_delay_is_that_of_all_links_and_steps() {
+        let delay = |mean_ns, jitter_ns| Conditions {
+            delay: Delay { mean_ns, jitter_ns, ..Delay::default() },
+            ..Conditions::default()
+        };
+        let near = Link::symmetric("near", delay(5 * MS, 0));
+        let mut far = Link::symmetric("far", delay(100 * MS, 10 * MS));
+        assert_eq!(longest_delay_ns([&near, &far].into_iter()), 160 * MS);
+        far.down.push(Step { at_ns: 1, conditions: delay(700 * MS, 0) });
+        assert_eq!(longest_delay_ns([&near, &far].into_iter()), 700 * MS);
+        assert_eq!(longest_delay_ns(std::iter::empty()), 0);
+    }
+
+    #[test]
+    fn what_the_relay_held_after_the_drain_counts() {
+        assert_eq!(Carried { last_held_ns: 7, ..Carried::default() }.held_ns(), 7);
+        let edges = [None, Some(carried(0, 0))];
+        assert_eq!(Carried { edges, last_held_ns: u64::MAX, ..Carried::default() }.held_ns(), u64::MAX);
     }
 }

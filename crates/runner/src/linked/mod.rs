@@ -65,6 +65,9 @@ pub struct Linked {
     watch: Watch,
     /// Some fault of the workload cuts links.
     is_cut: bool,
+    /// Longest delay of the workload's links, ns, including those that other processes created: a message may have crossed
+    /// one of them before.
+    longest_delay_ns: u64,
     /// The relay to a system that already runs.
     relayed: Option<Relayed>,
 }
@@ -176,6 +179,7 @@ impl Linked {
             congestion_control,
             watch,
             is_cut: workload.faults.iter().any(|fault| fault.kind.scope() == Scope::Links),
+            longest_delay_ns: carried::longest_delay_ns(behind.members.iter().map(|member| member.link)),
             relayed: None,
         }))
     }
@@ -223,7 +227,8 @@ impl Linked {
         self.watch.order(orders);
     }
 
-    /// Steps of series are counted from this time of `CLOCK_MONOTONIC`, the start of the measured window.
+    /// Steps of series are counted from this time, the start of the measured window: ns of [`clock::monotonic_ns`], which
+    /// is the run's time in a process that follows the run's clock. The links read the same clock.
     pub fn begin(&self, start_ns: u64) {
         // If the emulator has ended, no traffic passes: the run shows that, and `finish` returns the reason.
         let _ = self.network.begin(start_ns);
@@ -266,7 +271,7 @@ impl Linked {
         let emulated = self.network.back_end() == BackEnd::UserSpace;
         let relay = self.relay_report(&carried, held_ns);
         let relay_bytes = carried.drained.as_ref().and_then(|drained| drained.relay_bytes);
-        let link_bytes = carried.link_bytes(&links);
+        let link_bytes = carried.link_bytes(self.longest_delay_ns);
         let [before, after] = carried.edges.map(|now| now.map(|now| now.links));
         let packets = match (&before, &after) {
             (Some(before), Some(after)) => self.packets([&self.probed, before, after]),

@@ -3,7 +3,7 @@
 //! nothing to it in the measured window.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -39,6 +39,10 @@ struct ActiveLinks {
     duration_ns: u64,
 }
 
+/// Longest wait without a look at the run's clock. The kernel ends waits by the machine's clock, which may run 500 parts in
+/// a million slower or faster: an edge of the window is then read 0.5 ms late at most, and never early.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
 /// The thread that follows the measured window.
 struct Watch {
     /// Dropped at the end of the run.
@@ -58,6 +62,18 @@ fn words(error: &RunError) -> String {
         text.push_str(&format!(" ({hint})"));
     }
     text
+}
+
+/// Waits for a time of the run's clock, ns; `false` if the run is over before.
+fn wait(over: &Receiver<()>, until_ns: u64) -> bool {
+    loop {
+        let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+        match over.recv_timeout(left.min(LONGEST_WAIT)) {
+            Err(RecvTimeoutError::Timeout) if left.is_zero() => return true,
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
 }
 
 impl NodeLinks {
@@ -109,9 +125,9 @@ impl NodeLinks {
             }
             None => Watched::default(),
         };
-        let last_ns = made.linked.carried().held_ns();
-        let carried = Carried { edges: watched.carried, drained: self.drained.take() };
-        let held_ns = if carried.edges[1].is_some() { carried.held_ns().max(last_ns) } else { u64::MAX };
+        let last_held_ns = made.linked.carried().held_ns();
+        let carried = Carried { edges: watched.carried, drained: self.drained.take(), last_held_ns };
+        let held_ns = if carried.edges[1].is_some() { carried.held_ns() } else { u64::MAX };
         // The thread that shared it has ended.
         let linked = Arc::into_inner(made.linked)?;
         let (mut links, _) = linked.finish(carried, held_ns).ok()?;
@@ -129,19 +145,14 @@ impl AccessNetwork for NodeLinks {
 
     fn begin(&mut self, start_ns: u64) {
         let Some(made) = &self.made else { return };
-        // Links use this machine's clock, the run uses the coordinator's. The drift between the two within a window is
-        // far below the precision of a link's step.
-        let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
-        made.linked.begin(start_ns.wrapping_add(ahead_ns));
+        // This process follows the run's clock, and so do its links: the start needs no conversion.
+        made.linked.begin(start_ns);
         let (running, over) = mpsc::channel();
         let (linked, workload, faults) =
             (Arc::clone(&made.linked), Arc::clone(&made.workload), Arc::clone(&made.faults));
         let end_ns = start_ns.saturating_add(made.duration_ns);
         let follow = move || {
-            let wait = |until_ns: u64| {
-                let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
-                matches!(over.recv_timeout(left), Err(RecvTimeoutError::Timeout))
-            };
+            let wait = |until_ns: u64| wait(&over, until_ns);
             let of_links = |fault: &Occurrence| fault.kind.scope() == Scope::Links;
             thread::scope(|scope| {
                 let conductor = FaultInjector::start(scope, &workload, &faults, of_links, None, Some(&linked));

@@ -5,6 +5,7 @@ use std::path::Path;
 use axum::http::StatusCode;
 use pubmark_record::check::{Demands, Kind as CheckKind, Outcome, Subject, judge};
 use pubmark_record::comparison::compare;
+use pubmark_record::figures::delivered_share;
 use pubmark_record::headline::Kind;
 use pubmark_record::record::{LatencyBounds, Record, Status, Summary, VerdictStatus};
 use pubmark_record::store;
@@ -69,6 +70,8 @@ pub struct HistoryRun {
     pub expected: u64,
     /// Messages delivered.
     pub delivered: u64,
+    /// Share of the wanted deliveries that arrived, as limits have it; `null` where none was wanted.
+    pub delivered_share: Option<f64>,
     /// Median latency, µs: lower and upper bound; `null` if it was not measured.
     pub p50_us: [Option<f64>; 2],
     /// 99th percentile of latency, µs, in the same way.
@@ -93,6 +96,7 @@ impl HistoryRun {
             verdict: record.verdict.status,
             expected: messages.expected,
             delivered: messages.delivered,
+            delivered_share: delivered_share(record),
             p50_us: bounds(total, |summary| summary.p50),
             p99_us: bounds(total, |summary| summary.p99),
             baseline: None,

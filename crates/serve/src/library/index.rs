@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Known, Listed, Stamp};
 
 /// First line: another version of pubmark may read other data from a record.
-const HEAD: &str = concat!("pubmark headlines 1, ", env!("CARGO_PKG_VERSION"));
+const HEAD: &str = concat!("pubmark headlines 2, ", env!("CARGO_PKG_VERSION"));
 /// Maximum size of a file that is read, bytes: half a million folders.
 const LARGEST_BYTES: u64 = 512 << 20;
 /// Number of outdated lines, in addition to as many as there are valid lines, before the file is rewritten.

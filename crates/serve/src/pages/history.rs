@@ -51,7 +51,7 @@ fn shown(run: &HistoryRun) -> ShownRun {
         system_version: run.system_version.clone(),
         pubmark_version: run.pubmark_version.clone(),
         verdict: run.verdict,
-        delivered: numbers::share(run.delivered, run.expected),
+        delivered: numbers::percentage(run.delivered_share),
         p50_us: run.p50_us,
         p99_us: run.p99_us,
         baseline: run.baseline.clone(),

@@ -28,6 +28,9 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Time after which a thread that ran does not show in the load average of the last minute any more: e⁻⁵ of it is left.
 const IN_LOAD_AVERAGE: Duration = Duration::from_secs(300);
 
+/// End of the name of their control group.
+const GROUP: &str = "-loops";
+
 /// The loops of this process.
 static SHARED: Mutex<State> = Mutex::new(State { running: Weak::new(), ended: None });
 
@@ -72,6 +75,20 @@ pub(crate) fn cpu_ns() -> u64 {
     running.and_then(|loops| clock::read_ns(clock::of_process(loops.pid)?)).unwrap_or(0)
 }
 
+/// CPU time that the loops of all pubmark processes of this machine have taken, ns: a node's are those of its worker.
+pub(crate) fn machine_cpu_ns() -> u64 {
+    let Ok(root) = root() else { return 0 };
+    let groups = fs::read_dir(root).into_iter().flatten().flatten().filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|name| name.starts_with(control::PREFIX) && name.ends_with(GROUP))
+    });
+    let pids = groups.filter_map(|group| fs::read_to_string(group.path().join("cgroup.procs")).ok());
+    let of_group = |pids: String| -> u64 {
+        pids.lines().filter_map(|pid| clock::read_ns(clock::of_process(pid.parse().ok()?)?)).sum()
+    };
+    pids.map(of_group).sum()
+}
+
 /// Does the machine's load average contain loops of this process?
 pub(crate) fn are_in_load_average() -> bool {
     let state = shared();
@@ -92,7 +109,7 @@ pub(super) fn are_allowed() -> Result<(), String> {
 fn start(program: Option<&Path>) -> Result<Loops, String> {
     let root = root()?;
     let mut held = Supervised::begin(program).map_err(|error| error.to_string())?;
-    let group = root.join(format!("{}{}-loops", control::PREFIX, held.supervisor_pid()));
+    let group = root.join(format!("{}{}{GROUP}", control::PREFIX, held.supervisor_pid()));
     let holdings = Holdings { cgroups: vec![group.clone()], ..Holdings::default() };
     held.hold(holdings).map_err(|error| error.to_string())?;
     fs::create_dir(&group).map_err(|error| refused(&group, &error))?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 pub use loops::{VERB, serve};
-pub(crate) use loops::{are_in_load_average, cpu_ns};
+pub(crate) use loops::{are_in_load_average, cpu_ns, machine_cpu_ns};
 
 /// The reason why idle states are not prevented.
 #[derive(Debug, Error)]

@@ -6,6 +6,7 @@
 //! second. Of the wait between two samples, only the part above the ordinary wait is added: the number of times that
 //! the thread got a CPU, times the ordinary wait for each.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::run_queue::{Schedstat, parse};
+use super::run_queue::{Schedstat, parse, schedstat};
 use super::switches::threads;
 
 /// Largest ordinary wait each time that a thread gets a CPU, ns. Such waits are not reported. The mean on an idle
@@ -30,7 +31,7 @@ const LEAST: Duration = Duration::from_millis(4);
 /// Pause after a sample, as a multiple of the time that the sample took: sampling uses at most 0.25 % of a core, unless
 /// a sample takes more than 0.25 ms. The pause is 25 times [`LEAST`] at most.
 const TIMES: u32 = 400;
-/// Most threads that are sampled: each needs an open descriptor.
+/// Most threads that are sampled: each needs an open descriptor. Of more threads, those that ran longest are.
 const MOST_THREADS: usize = 256;
 
 /// Samples the threads of some processes repeatedly, in a separate thread, until it is dropped.
@@ -135,11 +136,15 @@ struct Thread {
 impl Threads {
     /// Replaces the set of sampled threads by the threads of these processes.
     fn find(&mut self, pids: &[u32]) {
-        let now: Vec<(u32, u32)> = pids
-            .iter()
-            .flat_map(|pid| threads(*pid).into_iter().map(|thread| (*pid, thread)))
-            .take(MOST_THREADS)
-            .collect();
+        let mut now: Vec<(u32, u32)> =
+            pids.iter().flat_map(|pid| threads(*pid).into_iter().map(|thread| (*pid, thread))).collect();
+        if now.len() > MOST_THREADS {
+            // Threads that never run do not wait either.
+            now.sort_by_cached_key(|(pid, thread)| {
+                Reverse(schedstat(&format!("/proc/{pid}/task/{thread}")).map(|now| now.run_ns))
+            });
+            now.truncate(MOST_THREADS);
+        }
         // The file of a thread that ended cannot be read any more.
         self.known.retain(|name, thread| now.contains(name) && read(&thread.file).is_some());
         for name @ (pid, thread) in now {

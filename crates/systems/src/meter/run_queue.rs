@@ -105,7 +105,7 @@ impl RunQueueMeter {
 }
 
 /// Reads a thread's time on a CPU, time waited for one, and number of times that it got one.
-fn schedstat(folder: &str) -> Option<Schedstat> {
+pub(super) fn schedstat(folder: &str) -> Option<Schedstat> {
     parse(&fs::read_to_string(format!("{folder}/schedstat")).ok()?)
 }
 

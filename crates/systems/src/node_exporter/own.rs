@@ -7,6 +7,7 @@ use procfs::{Current as _, CurrentSI as _, KernelStats, Meminfo};
 
 use super::snapshot::LOOPBACK;
 use super::{ScrapeError, Snapshot};
+use crate::awake;
 
 impl Snapshot {
     /// Usage of this machine until now.
@@ -24,18 +25,19 @@ pub fn interface_with(address: IpAddr) -> Option<String> {
     interfaces.into_iter().find(|interface| interface.ip() == address).map(|interface| interface.name)
 }
 
-/// Reads the usage now.
+/// Reads the usage now. The loops of `--awake` count as idle time, whose CPU they take.
 pub(super) fn snapshot() -> Result<Snapshot, ScrapeError> {
     let stats = KernelStats::current()?;
     let memory = Meminfo::current()?;
     let devices = procfs::net::dev_status()?;
     let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
     let total = &stats.total;
+    let loops = awake::machine_cpu_ns() / (1_000_000_000 / procfs::ticks_per_second());
     let modes = [
-        ("user", Some(total.user)),
+        ("user", Some(total.user.saturating_sub(loops))),
         ("nice", Some(total.nice)),
         ("system", Some(total.system)),
-        ("idle", Some(total.idle)),
+        ("idle", Some(total.idle + loops)),
         ("iowait", total.iowait),
         ("irq", total.irq),
         ("softirq", total.softirq),

@@ -99,9 +99,11 @@ impl Samples {
         Cost {
             system: self.usage(SYSTEM, start_ns, end_ns),
             generator: self.usage(GENERATOR, start_ns, end_ns),
-            // Client programs start after the first sample, so their idle memory is unknown.
+            // Client programs start after the first sample, so their idle memory is unknown. Programs without memory were
+            // not found, because their environment cannot be read or was replaced: nothing is known of them.
             client_programs: self
                 .usage(PROGRAMS, start_ns, end_ns)
+                .filter(|usage| usage.peak_rss_bytes > 0)
                 .map(|usage| Usage { idle_rss_bytes: None, ..usage }),
             groups: (0..).zip(&self.groups).map(|(place, name)| self.group(place, name, start_ns, end_ns)).collect(),
             host: None,
@@ -307,6 +309,10 @@ mod tests {
         assert!((usage.cpu_seconds - 0.2).abs() < 1e-9 && (usage.cores - 0.4).abs() < 1e-9, "{usage:?}");
         assert_eq!((usage.peak_rss_bytes, usage.idle_rss_bytes), (7, None));
         assert_eq!(samples.resources(0, 1_000 * MS).client_programs, None, "not there at the window's start");
+        // A program whose environment cannot be read is not found: no CPU time was measured, which is not none used.
+        let not_found = (0..=4).map(|n| Sample { programs: Some(Reading::default()), ..sample(n * 250, n, 1) });
+        let samples = Samples::new(not_found.collect(), 1);
+        assert_eq!(samples.resources(500 * MS, 1_000 * MS).client_programs, None);
     }
 
     #[test]

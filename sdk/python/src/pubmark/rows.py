@@ -38,11 +38,12 @@ class Headline(TypedDict):
     variant: str | None
     system: list[str]
     protocol: list[str]
-    qos: list[int]
+    qos: list[str]
     verdict: Verdict | None
     reasons: list[str]
     delivered: int | None
     expected: int | None
+    delivered_share: float | None
     latency: Bounds | None
     cells: int | None
     runs_planned: int | None
@@ -145,7 +146,7 @@ class Protocol(TypedDict):
     title: str
     client: str | None
     schemes: list[str]
-    qos: list[int]
+    qos: list[str]
 
 
 class Link(TypedDict):

@@ -49,6 +49,7 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             // Reported for all copies together, when the device's connections are ended.
             Event::Abandoned(_) => {}
             event @ (Event::Missed(_)
+            | Event::Overflowed(_)
             | Event::Misreported(_)
             | Event::ProgramEnded(_)
             | Event::ProgramRoundTrip(_)
