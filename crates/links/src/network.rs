@@ -219,7 +219,7 @@ impl Network {
         self.ipv6
     }
 
-    /// The steps of all links count from `origin_ns` (`CLOCK_MONOTONIC`): the start of the measured window.
+    /// The steps of all links count from `origin_ns` (ns of the clock that this process follows): the start of the measured window.
     pub fn begin(&self, origin_ns: u64) -> Result<(), LinkError> {
         self.command(Command::Start(origin_ns))
     }

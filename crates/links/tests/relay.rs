@@ -17,13 +17,17 @@ const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// Where clients connect: an address of its own, as the system has the same port.
 const THERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// The relay looks up the host `slow`, and does nothing else for that time.
+/// A relay looks up the host `slow`, and does nothing else until it may go on.
 static IS_BUSY: AtomicBool = AtomicBool::new(false);
+static MAY_GO_ON: AtomicBool = AtomicBool::new(false);
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
     if host == "slow" {
         IS_BUSY.store(true, Ordering::Release);
-        thread::sleep(Duration::from_millis(300));
+        let began = Instant::now();
+        while !MAY_GO_ON.load(Ordering::Acquire) && began.elapsed() < WITHIN {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
     if host == "here" { Ok((HERE, port).into()) } else { Err(format!("no `{host}`")) }
 }
@@ -222,7 +226,9 @@ fn datagrams_find_their_way_back() {
 
 #[test]
 fn every_datagram_is_forwarded_or_counted_as_dropped() {
+    // Together 120 MB: more than the largest buffer holds, with or without the right to one of 16 MB (which the kernel doubles).
     const SENT: u64 = 2_000;
+    const BYTES: usize = 60_000;
     let relay = relay();
     let system = UdpSocket::bind((HERE, 0)).unwrap();
     let at = towards(&relay, system.local_addr().unwrap());
@@ -233,8 +239,9 @@ fn every_datagram_is_forwarded_or_counted_as_dropped() {
             thread::yield_now();
         }
         for _ in 0..SENT {
-            client.send_to(&[7; 100], at).unwrap();
+            client.send_to(&[7; BYTES], at).unwrap();
         }
+        MAY_GO_ON.store(true, Ordering::Release);
     });
     let began = Instant::now();
     let accounted = || {
@@ -245,6 +252,22 @@ fn every_datagram_is_forwarded_or_counted_as_dropped() {
         thread::sleep(Duration::from_millis(1));
     }
     assert_count_eq!(accounted(), SENT);
+    assert!(relay.counts().unwrap().up.dropped > 0, "the buffer had room for all");
+}
+
+#[test]
+fn threads_that_ask_at_once_get_their_own_responses() {
+    let relay = relay();
+    thread::scope(|scope| {
+        for port in 1..=8 {
+            let relay = &relay;
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    assert_eq!(relay.resolve("here", port).unwrap(), SocketAddr::from((HERE, port)));
+                }
+            });
+        }
+    });
 }
 
 #[test]

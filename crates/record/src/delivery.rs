@@ -127,7 +127,8 @@ pub struct LeftAtEnd {
     #[serde(default)]
     pub system_drain_wait_ns: Option<u64>,
     /// Bytes of connections that had arrived at the relay between links and a system that was already running, and that
-    /// their receivers had not acknowledged, in both directions; `null` without a relay, and where it is not known.
+    /// their receivers had not acknowledged, and kernel memory of datagrams that it had not read, in both directions;
+    /// `null` without a relay, and where it is not known.
     #[serde(default)]
     pub relay_bytes: Option<u64>,
     /// Bytes of IP packets that were on emulated links and may belong to messages of the window: those on links that were

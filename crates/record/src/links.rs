@@ -27,7 +27,8 @@ pub struct LinkFigures {
     /// network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayFigures>,
-    /// Time from a packet being due until the emulator forwarded it: part of the latency, and caused by pubmark.
+    /// Time from a packet being due until the emulator forwarded it: part of the latency, and caused by pubmark. For packets
+    /// that a link delayed; the time that a packet waited until the emulator read it is not included, and not known.
     pub lateness: Option<Summary>,
     /// CPU time of the emulator in the measured window, s. It includes the IP and TCP input processing of the
     /// receivers.
@@ -49,8 +50,13 @@ pub struct LinkFigures {
 pub struct RelayFigures {
     /// Connections accepted, and peers that sent datagrams, since the start of the run.
     pub connections: u64,
-    /// Connections that the system refused, or for which the relay had no descriptor or port.
+    /// Connections that the system or the network on the way to it refused.
     pub refused: u64,
+    /// Connections, and peers that sent datagrams, for which the relay had no descriptor, port or memory, since the start of
+    /// the run. The system knows nothing of them. Records of versions before this field count connections of this kind in
+    /// `refused`.
+    #[serde(default)]
+    pub exhausted: u64,
     /// Traffic from clients to the system, in the measured window.
     pub up: RelayTraffic,
     /// Traffic from the system to clients, in the measured window.

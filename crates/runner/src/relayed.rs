@@ -31,7 +31,7 @@ const HTTP_PORT: u16 = 80;
 pub fn serve() -> std::io::Result<()> {
     let channel = std::io::stdin().as_fd().try_clone_to_owned()?;
     // Two descriptors for each connection: raise the limit as far as possible, as root above the hard limit. On a node
-    // nobody has compared it with the number of connections. A connection without a descriptor is counted as refused.
+    // nobody has compared it with the number of connections. A connection without a descriptor is counted (`exhausted`), and V18 judges it.
     let _ = descriptors::raise_for(descriptors::reachable().unwrap_or(0));
     relay::serve(channel, |host, port| endpoint::address_of(host, port).map_err(|error| error.to_string()))
 }
@@ -61,6 +61,8 @@ pub struct RelayReport {
     pub connections: u64,
     /// [`pubmark_record::links::RelayFigures::refused`].
     pub refused: u64,
+    /// [`pubmark_record::links::RelayFigures::exhausted`].
+    pub exhausted: u64,
     /// [`pubmark_record::links::RelayFigures::up`].
     pub up: DirectionReport,
     /// [`pubmark_record::links::RelayFigures::down`].
@@ -150,7 +152,7 @@ impl Relayed {
         self.process.relay().and_then(Relay::counts).map_err(|error| error.to_string())
     }
 
-    /// Bytes of connections that wait in the relay and its sockets; `None` if it has ended.
+    /// Bytes of connections and datagrams that wait in the relay and its sockets; `None` if it has ended.
     pub fn waiting_bytes(&self) -> Option<u64> {
         self.process.relay().and_then(Relay::waiting_bytes).ok()
     }
@@ -174,6 +176,7 @@ impl Relayed {
         Ok(RelayReport {
             connections: after.connections - self.before.0,
             refused: after.refused - self.before.1,
+            exhausted: drained.exhausted.max(after.exhausted),
             up: way(&before.up, &after.up, drained.up.dropped),
             down: way(&before.down, &after.down, drained.down.dropped),
             cpu_ns: after.cpu_ns - before.cpu_ns,

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use pubmark_protocol::datagram;
 
@@ -33,6 +34,8 @@ pub enum RelayError {
 #[derive(Debug)]
 pub struct Relay {
     channel: OwnedFd,
+    /// Held from a request to its response: several threads ask, and none may get the response of another.
+    calls: Mutex<()>,
 }
 
 impl Relay {
@@ -52,7 +55,7 @@ impl Relay {
                 size_of::<libc::timeval>() as libc::socklen_t,
             )
         };
-        if set < 0 { Err(io::Error::last_os_error()) } else { Ok(Relay { channel }) }
+        if set < 0 { Err(io::Error::last_os_error()) } else { Ok(Relay { channel, calls: Mutex::new(()) }) }
     }
 
     /// The address of a host, as the relay's network finds it.
@@ -88,7 +91,7 @@ impl Relay {
         Ok(at)
     }
 
-    /// Lets it give up what it carries and listens for: what a run before left.
+    /// Lets it give up what it carries and listens for: what a run before left. It then counts [`Counts::exhausted`] anew.
     ///
     /// # Errors
     /// The relay is gone.
@@ -110,8 +113,9 @@ impl Relay {
         }
     }
 
-    /// Bytes of connections that it has received and whose receiver has not acknowledged them: in its buffers and in the kernel's for
-    /// its sockets. While it counts them it forwards nothing.
+    /// Bytes of connections that it has received and whose receiver has not acknowledged them, in its buffers and in the kernel's for
+    /// its sockets, and the kernel's memory of datagrams that it has not read. Memory is more than the payload, so where there are
+    /// datagrams only 0 and more than 0 can be told apart. While it counts them it forwards nothing.
     ///
     /// # Errors
     /// The relay is gone.
@@ -131,6 +135,8 @@ impl Relay {
     }
 
     fn call(&self, request: &Request, socket: Option<&OwnedFd>) -> Result<Response, RelayError> {
+        // It guards the order on the channel and no data, so that a panic elsewhere leaves nothing behind that could be wrong.
+        let _turn = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Disconnected)?;
         match channel::receive(self.channel.as_fd()) {
             Ok(Some((answer, _))) => Ok(answer),

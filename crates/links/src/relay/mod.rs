@@ -14,6 +14,7 @@ mod datagrams;
 mod handle;
 mod serve;
 mod turn;
+mod unserved;
 
 use std::net::SocketAddr;
 
@@ -41,11 +42,11 @@ enum Request {
     Stream { to: SocketAddr },
     /// Carry datagrams to the socket that comes with this to `to`.
     Datagrams { to: SocketAddr },
-    /// Give up everything that is carried, and listen no more.
+    /// Give up everything that is carried, listen no more, and count [`Counts::exhausted`] anew.
     Forget,
     /// Return the counters.
     Count,
-    /// Return how many bytes wait. Not one of the counters: it asks the kernel about every connection, and nothing is carried meanwhile.
+    /// Return how many bytes wait. Not one of the counters: it asks the kernel about every socket, and nothing is carried meanwhile.
     Waiting,
 }
 
@@ -78,8 +79,12 @@ pub struct Carried {
 pub struct Counts {
     /// Connections accepted, and peers that sent datagrams.
     pub connections: u64,
-    /// Connections that the system did not take, or for which the relay had no descriptor or port left.
+    /// Connections that the system or the network on the way to it did not take.
     pub refused: u64,
+    /// Connections, and peers that sent datagrams, for which this machine had no descriptor, port or memory left, since the relay
+    /// last forgot what it carried ([`Relay::forget`]). They are not in `refused`: the system knows nothing of them.
+    #[serde(default)]
+    pub exhausted: u64,
     /// From clients to the system.
     pub up: Carried,
     /// From the system to clients.

@@ -13,6 +13,7 @@ use super::channel;
 use super::connection::{Connection, State};
 use super::datagrams::Exchange;
 use super::turn::{RelayCounters, Turn};
+use super::unserved::Unserved;
 use super::{Counts, Request, Response};
 
 /// Below the emulator of links (20), which brings what the relay carries, and above the engine's shards (10).
@@ -83,7 +84,7 @@ struct Serving {
     counters: [RelayCounters; 2],
     turn: Turn,
     accepted: u64,
-    refused: u64,
+    unserved: Unserved,
     realtime: bool,
 }
 
@@ -113,7 +114,7 @@ pub fn serve(channel: OwnedFd, resolve: Resolve) -> io::Result<()> {
         counters: [RelayCounters::new(), RelayCounters::new()],
         turn: Turn::new(),
         accepted: 0,
-        refused: 0,
+        unserved: Unserved::default(),
         realtime: claim_realtime(),
     };
     let mut events = Events::with_room(EVENTS);
@@ -191,7 +192,7 @@ impl Serving {
                     State::Idle => false,
                     State::HasMore => true,
                     ended => {
-                        self.refused += u64::from(ended == State::Refused);
+                        self.unserved.refused += u64::from(ended == State::Refused);
                         self.connections[number] = None;
                         self.freed.push(number);
                         return;
@@ -200,14 +201,13 @@ impl Serving {
             }
             Key::Datagrams(place) => {
                 let (epoll, accepted) = (&self.epoll, &mut self.accepted);
-                let mut watch = |peer: usize, socket: BorrowedFd<'_>| {
+                let mut watch = |peer: usize, socket: BorrowedFd<'_>| -> io::Result<()> {
+                    epoll.add(socket.as_raw_fd(), Key::Peer(place, peer).number(), Interest::Read)?;
                     *accepted += 1;
-                    epoll.add(socket.as_raw_fd(), Key::Peer(place, peer).number(), Interest::Read)
+                    Ok(())
                 };
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    let (is_full, refused) = exchange.up(&mut counters[0], turn, &mut watch);
-                    self.refused += refused;
-                    self.behind |= is_full;
+                    self.behind |= exchange.up(&mut counters[0], turn, &mut self.unserved, &mut watch);
                 }
                 false
             }
@@ -230,34 +230,55 @@ impl Serving {
         loop {
             // It may have been forgotten since epoll named it.
             let Some((listener, to)) = self.listeners.get(number) else { return Ok(()) };
-            let client = match listener.accept() {
-                Ok((client, _)) => client,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
-                    // Otherwise it would be reported again and again.
-                    self.spare = None;
-                    let client = listener.accept();
-                    self.spare = spare();
-                    // Without a free descriptor the kernel returns this error for an empty queue as well.
-                    let Ok((client, _)) = client else { return Ok(()) };
-                    self.refuse(client);
+            let to = *to;
+            let error = match listener.accept() {
+                Ok((client, _)) => {
+                    match self.factory.connect(None, to) {
+                        Ok(system) => self.add(client, system),
+                        Err(error) => self.refuse(client, &error),
+                    }
                     continue;
                 }
-                // One that has gone again meanwhile.
-                Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
-                Err(error) => return Err(error),
+                Err(error) => error,
             };
-            let to = *to;
-            match self.factory.connect(None, to) {
-                Ok(system) => self.add(client, system),
-                Err(_) => self.refuse(client),
+            let goes_on = match error.raw_os_error() {
+                // One that has gone again meanwhile.
+                Some(libc::ECONNABORTED | libc::EINTR) => true,
+                Some(libc::EMFILE | libc::ENFILE) => self.refuse_next(number, &error),
+                Some(libc::ENOBUFS | libc::ENOMEM) => {
+                    self.unserved.count(&error);
+                    false
+                }
+                // It is no listener.
+                Some(libc::EBADF | libc::EFAULT | libc::EINVAL | libc::ENOTSOCK) => return Err(error),
+                // The queue is empty, or the network has ended the connection that was next: accept(2) wants that to be treated
+                // alike. If there are more, epoll names the listener again.
+                _ => false,
+            };
+            if !goes_on {
+                return Ok(());
             }
         }
     }
 
-    /// A client that cannot be led on finds its connection reset.
-    fn refuse(&mut self, client: TcpStream) {
-        self.refused += 1;
+    /// Accepts a connection that there is no descriptor for, with the spare one, and refuses it: otherwise epoll would name the
+    /// listener again and again. `false` if there is none.
+    fn refuse_next(&mut self, number: usize, why: &io::Error) -> bool {
+        self.spare = None;
+        // Without a free descriptor the kernel returns the error for an empty queue as well.
+        let next = self.listeners.get(number).and_then(|(listener, _)| listener.accept().ok());
+        let was_there = next.is_some();
+        if let Some((client, _)) = next {
+            self.refuse(client, why);
+        }
+        // Not before: the client had the only descriptor.
+        self.spare = spare();
+        was_there
+    }
+
+    /// A client that cannot be led on, for the reason `why`, finds its connection reset.
+    fn refuse(&mut self, client: TcpStream, why: &io::Error) {
+        self.unserved.count(why);
         if let Ok(client) = self.factory.adopt(client) {
             let _ = client.close_by_reset();
         }
@@ -279,8 +300,8 @@ impl Serving {
                 self.accepted += 1;
                 self.connections[number] = Some(connection);
             }
-            Err(_) => {
-                self.refused += 1;
+            Err(error) => {
+                self.unserved.count(&error);
                 self.freed.push(number);
             }
         }
@@ -300,9 +321,7 @@ impl Serving {
                 Response::Done
             }
             (Request::Count, _) => Response::Counts(Box::new(self.counts())),
-            (Request::Waiting, _) => {
-                Response::Waiting(self.connections.iter().flatten().map(Connection::waiting_bytes).sum())
-            }
+            (Request::Waiting, _) => Response::Waiting(self.waiting_bytes()),
             (Request::Stream { to }, Some(socket)) => response(self.listen(socket, to)),
             (Request::Datagrams { to }, Some(socket)) => response(self.listen_for_datagrams(socket, to)),
             (Request::Stream { .. } | Request::Datagrams { .. }, None) => Response::Failed("no socket came".to_owned()),
@@ -311,7 +330,13 @@ impl Serving {
         Ok(true)
     }
 
+    fn waiting_bytes(&self) -> u64 {
+        let connections = self.connections.iter().flatten().map(Connection::waiting_bytes);
+        connections.chain(self.exchanges.iter().map(Exchange::waiting_bytes)).sum()
+    }
+
     fn forget(&mut self) {
+        self.unserved.exhausted = 0;
         self.listeners.clear();
         self.exchanges.clear();
         self.connections.clear();
@@ -338,7 +363,8 @@ impl Serving {
     fn counts(&mut self) -> Counts {
         Counts {
             connections: self.accepted,
-            refused: self.refused,
+            refused: self.unserved.refused,
+            exhausted: self.unserved.exhausted,
             up: self.counters[0].counts(),
             down: self.counters[1].counts(),
             longest_held_ns: self.turn.take_longest_ns(),

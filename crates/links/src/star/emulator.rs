@@ -29,7 +29,7 @@ pub struct Passage<'a> {
     pub group: usize,
     /// Which direction.
     pub direction: Direction,
-    /// When it came to the link, `CLOCK_MONOTONIC`, ns.
+    /// When it came to the link, on the clock that this process follows, ns.
     pub in_ns: u64,
     /// When it left it: just before the write to the receiver, or at the hand-over to the next link. What the write does, the
     /// receiver's kernel does.

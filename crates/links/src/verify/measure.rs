@@ -1,6 +1,6 @@
 //! From what probes found to checks.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use pubmark_model::link::{Conditions, Loss, Rate};
 
@@ -93,14 +93,24 @@ pub fn delay(path: &mut Path<'_>, conditions: &Conditions) -> Result<Check, Link
     Ok(Check::judged(Property::Delay, asked, sum / arrived, (asked - slack, asked + slack), round.sent))
 }
 
-/// Times in flight, ns, of arrivals that did not wait for each other. A copy waits for its original at a rate, and behind it where
-/// the order is preserved: there only the first arrival of each number counts. Elsewhere the two are independent samples, and the
-/// first of two would be too early.
+/// Times in flight, ns, of arrivals that did not wait for each other. At a rate a copy waits for its original, and where the order is
+/// preserved behind it; the first of the two may be the copy, with a shorter delay by jitter or without one, so that first arrivals
+/// would be too early. Whether a probe is duplicated has nothing to do with its delay: only those that came once count, and first
+/// arrivals where too few came once. Without a rate and with delays of their own, all arrivals are independent samples.
 fn delay_samples(arrivals: &[Arrival], conditions: &Conditions) -> Vec<f64> {
     let delay = &conditions.delay;
     let are_independent = conditions.rate.is_none() && (delay.jitter_reorders || delay.jitter_ns == 0);
-    let mut seen = HashSet::new();
-    let counts = |arrival: &&Arrival| are_independent || seen.insert(arrival.number);
+    let mut times: HashMap<u64, u64> = HashMap::new();
+    arrivals.iter().for_each(|arrival| *times.entry(arrival.number).or_default() += 1);
+    let singles = times.values().filter(|times| **times == 1).count() as u64;
+    let counts = |arrival: &&Arrival| {
+        if are_independent {
+            return true;
+        }
+        // Taken out with the first arrival, so that a later one of the same number is not found.
+        let times = times.remove(&arrival.number);
+        times.is_some_and(|times| times == 1 || singles < LEAST_DELAY_PROBES)
+    };
     arrivals.iter().filter(counts).map(|arrival| arrival.received_ns as f64 - arrival.sent_ns as f64).collect()
 }
 
@@ -217,26 +227,50 @@ mod tests {
     use super::*;
     use crate::verify::Outcome;
 
+    /// Arrivals of probes sent every 100 ms: the number of each, and its time in flight in ms.
+    fn arrivals(of: &[(u64, u64)]) -> Vec<Arrival> {
+        let arrival = |&(number, flight_ms): &(u64, u64)| {
+            let sent_ns = number * 100 * MS;
+            Arrival { number, sent_ns, received_ns: sent_ns + flight_ms * MS }
+        };
+        of.iter().map(arrival).collect()
+    }
+
     #[test]
     fn a_copy_that_waited_for_its_original_is_no_sample_of_the_delay() {
-        let arrival = |number, sent_ns, received_ns| Arrival { number, sent_ns, received_ns };
         // 4 ms a packet; the second was duplicated.
-        let arrivals = [
-            arrival(0, 0, 4 * MS),
-            arrival(1, 8 * MS, 12 * MS),
-            arrival(1, 8 * MS, 16 * MS),
-            arrival(2, 16 * MS, 20 * MS),
-        ];
+        let arrivals = arrivals(&[(0, 4), (1, 4), (1, 8), (2, 4), (3, 4), (4, 4)]);
         let rate = Some(Rate { bits_per_second: 96_000, queue_bytes: 64_000 });
         let mut conditions = Conditions { duplicate: 0.1, rate, ..Conditions::default() };
-        assert_eq!(delay_samples(&arrivals, &conditions), [4e6; 3]);
+        assert_eq!(delay_samples(&arrivals, &conditions), [4e6; 4]);
         // In the order of packets, a copy is never before its original.
         conditions.rate = None;
         conditions.delay.jitter_ns = MS;
-        assert_eq!(delay_samples(&arrivals, &conditions).len(), 3);
+        assert_eq!(delay_samples(&arrivals, &conditions).len(), 4);
         // It takes a time of its own where neither holds.
         conditions.delay.jitter_reorders = true;
-        assert_eq!(delay_samples(&arrivals, &conditions).len(), 4);
+        assert_eq!(delay_samples(&arrivals, &conditions).len(), 6);
+    }
+
+    #[test]
+    fn a_copy_that_came_before_its_original_is_no_sample_of_the_delay() {
+        // The copy of the second was faster by its jitter, or was sent ahead.
+        let arrivals = arrivals(&[(0, 14), (1, 5), (1, 18), (2, 14), (3, 14), (4, 14)]);
+        let rate = Some(Rate { bits_per_second: 96_000, queue_bytes: 64_000 });
+        let mut conditions = Conditions { duplicate: 0.1, rate, ..Conditions::default() };
+        (conditions.delay.jitter_ns, conditions.delay.jitter_reorders) = (9 * MS, true);
+        assert_eq!(delay_samples(&arrivals, &conditions), [14e6; 4]);
+        let mut conditions = Conditions { duplicate: 0.1, reorder: 0.1, ..Conditions::default() };
+        conditions.delay.jitter_ns = 9 * MS;
+        assert_eq!(delay_samples(&arrivals, &conditions), [14e6; 4]);
+    }
+
+    #[test]
+    fn where_nearly_all_probes_come_twice_the_first_arrivals_are_the_samples() {
+        let arrivals = arrivals(&[(0, 4), (0, 8), (1, 4), (1, 8), (2, 4), (3, 4), (3, 8)]);
+        let rate = Some(Rate { bits_per_second: 96_000, queue_bytes: 64_000 });
+        let conditions = Conditions { duplicate: 0.9, rate, ..Conditions::default() };
+        assert_eq!(delay_samples(&arrivals, &conditions), [4e6; 4]);
     }
 
     #[test]

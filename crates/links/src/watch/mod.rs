@@ -51,7 +51,7 @@ pub struct Sighting {
     pub port: u16,
     /// Payload bytes, from the header on, that had passed by `out_ns`.
     pub bytes: u32,
-    /// When its front first came to the link, lost or not; ns of `CLOCK_MONOTONIC`.
+    /// When its front first came to the link, lost or not; ns of the clock that this process follows.
     pub in_ns: u64,
     /// When it had left the link with all that its connection carried before it, so that its receiver could read it.
     pub out_ns: u64,
@@ -95,7 +95,7 @@ impl Watch {
         let _ = self.0.spec.set(spec);
     }
 
-    /// Watches from now on; the measured window starts at this time of `CLOCK_MONOTONIC`, ns.
+    /// Watches from now on; the measured window starts at this time of the clock that this process follows, ns.
     pub fn begin(&self, start_ns: u64) {
         self.0.start_ns.store(start_ns, Ordering::Release);
     }

@@ -49,6 +49,14 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
         let finding = format!("the relay from the links to the system was lost: {why}");
         return Some(Finding::new(VerdictStatus::Invalid, finding, "run again; something on this machine ended it"));
     }
+    // Before the datagrams that the relay dropped for the same reason.
+    let exhausted = links.relay.as_ref().map_or(0, |relay| relay.exhausted);
+    if exhausted > 0 {
+        let finding = format!("the relay had no descriptor or port for {} connections", count(exhausted));
+        let hint = "raise the limit of open files (`ulimit -Hn` as root), or use fewer devices";
+        let measure = Measure::none_allowed(exhausted, CheckUnit::Connections);
+        return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
+    }
     let unexpected = links.unexpected_drops();
     if unexpected > 0 {
         let finding = format!("{unexpected} packets were dropped that no link was configured to lose");
@@ -62,9 +70,10 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
         let finding = match (links.cpu_s, entered) {
             (None, _) => "the kernel emulated the links; its delays were not measured".to_owned(),
             (Some(_), 0) => "no packet went through a link".to_owned(),
-            (Some(_), _) => {
-                format!("the links delayed none of the {} packets that entered, so none could be late", count(entered))
-            }
+            (Some(_), _) => format!(
+                "the links delayed none of the {} packets that entered; how long they waited for the emulator is not known",
+                count(entered)
+            ),
         };
         return Some(Finding::valid(finding));
     };
@@ -123,7 +132,8 @@ mod tests {
             words
         };
         assert_eq!(words(0, Some(0.1)), "no packet went through a link");
-        let expected = "the links delayed none of the 2,000 packets that entered, so none could be late";
+        let expected = "the links delayed none of the 2,000 packets that entered; how long they waited for the emulator is \
+                        not known";
         assert_eq!(words(2_000, Some(0.1)), expected);
         assert_eq!(words(2_000, None), "the kernel emulated the links; its delays were not measured");
     }
@@ -140,6 +150,10 @@ mod tests {
         };
         assert_eq!(relay(&|_| {}).0, VerdictStatus::Valid);
         assert_eq!(relay(&|relay| relay.down.dropped = 1).0, VerdictStatus::Invalid);
+        assert_eq!(relay(&|relay| relay.refused = 1).0, VerdictStatus::Valid, "that is the system's");
+        let (found, words) = relay(&|relay| (relay.exhausted, relay.up.dropped) = (2, 2));
+        assert_eq!(found, VerdictStatus::Invalid);
+        assert_eq!(words, "the relay had no descriptor or port for 2 connections");
         let (found, words) = relay(&|relay| relay.gone = Some("it was killed".to_owned()));
         assert_eq!(found, VerdictStatus::Invalid);
         assert!(words.contains("was lost: it was killed"), "{words}");

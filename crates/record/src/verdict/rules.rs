@@ -228,10 +228,12 @@ pub const RULES: &[Rule] = &[
         code: "V18",
         name: "emulator kept up",
         meaning: "A packet that the kernel dropped on its way to the emulator, that found a full queue of the emulator, or that \
-                  the relay to a system dropped, is a loss that the link does not have: one makes the run invalid. A packet \
+                  the relay to a system dropped, is a loss that the link does not have: one makes the run invalid, and so does a \
+                  connection for which the relay had no descriptor or port. A packet \
                   that the emulator forwarded too late adds to the latency, as the generator's own lag does; the \
                   p99 of this delay has the limits of V01.",
-        remedy: "Use fewer or larger messages, a machine with free cores, or root for real-time priority.",
+        remedy: "Use fewer or larger messages, a machine with free cores, or root for real-time priority; for connections, raise \
+                 `ulimit -Hn`.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: links::kept_up,

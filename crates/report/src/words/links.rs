@@ -76,10 +76,11 @@ pub fn relay(relay: &RelayFigures) -> String {
         let times = way.added.as_ref();
         format!("p50 {}, p99 {}", time(times.and_then(|times| times.p50)), time(times.and_then(|times| times.p99)))
     };
-    let refused =
-        if relay.refused > 0 { format!(", {} refused by the system", count(relay.refused)) } else { String::new() };
+    let failed = |number: u64, how: &str| if number > 0 { format!(", {} {how}", count(number)) } else { String::new() };
+    let refused = failed(relay.refused, "refused by the system");
+    let exhausted = failed(relay.exhausted, "for which the relay had no descriptor or port");
     format!(
-        "relay to the system{}: added {} up and {} down, held a byte at most {}; {}{refused}; {} s of CPU",
+        "relay to the system{}: added {} up and {} down, held a byte at most {}; {}{refused}{exhausted}; {} s of CPU",
         if relay.realtime { " with real-time priority" } else { "" },
         added(&relay.up),
         added(&relay.down),
@@ -107,4 +108,18 @@ pub fn emulator(links: &LinkFigures) -> String {
         time(lateness.map(|lateness| lateness.max)),
         crate::numbers::significant(cpu_s),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_relay_lacked_is_not_said_of_the_system() {
+        let words = |refused, exhausted| relay(&RelayFigures { refused, exhausted, ..RelayFigures::default() });
+        assert!(!words(0, 0).contains("refused") && !words(0, 0).contains("descriptor"), "{}", words(0, 0));
+        let found = words(3, 2_000);
+        let expected = ", 3 refused by the system, 2,000 for which the relay had no descriptor or port; ";
+        assert!(found.contains(expected), "{found}");
+    }
 }

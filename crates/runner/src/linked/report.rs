@@ -108,6 +108,7 @@ fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
     (!relays.is_empty()).then(|| RelayFigures {
         connections: sum(&|relay| relay.connections),
         refused: sum(&|relay| relay.refused),
+        exhausted: sum(&|relay| relay.exhausted),
         up: direction(|relay| &relay.up),
         down: direction(|relay| &relay.down),
         longest_held_us: held_ns as f64 / 1e3,
