@@ -192,8 +192,12 @@ impl HeadroomSearch<'_> {
     pub fn perform(&self, observer: &mut dyn Observer) -> Result<HeadroomResult, RunError> {
         let mut spec = self.spec.clone();
         (spec.window.warmup, spec.window.drain) = (WARMUP, DRAIN);
-        if Trials::offered_per_s(&spec.load()?).is_none() {
+        let workload = spec.load()?;
+        if Trials::offered_per_s(&workload).is_none() {
             return Ok(HeadroomResult::not_searched("the devices send as fast as they can"));
+        }
+        if let Some(why) = Trials::no_capacity(&workload) {
+            return Ok(HeadroomResult::not_searched(why));
         }
         let name = folder_name(self.id);
         let folder = cleared(&self.folder.path().join(&name))?;

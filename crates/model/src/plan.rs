@@ -410,10 +410,12 @@ impl DeliveryPlan {
         let groups = workload.subscribers.iter().zip(streams_by_group);
         deliveries_planned.without_devices =
             groups.filter(|(_, heard)| *heard == 0).map(|(group, _)| group.name.clone()).collect();
+        // A reacting device has a publisher for each trigger.
+        let without = fleet.devices().iter().filter(|device| !is_received[device.publisher as usize]);
+        let without: HashSet<(u16, u32, u32)> =
+            without.map(|device| (device.group, device.copy, device.index)).collect();
         let mut unreceived = vec![0_u64; workload.devices.len()];
-        for device in fleet.devices().iter().filter(|device| !is_received[device.publisher as usize]) {
-            unreceived[usize::from(device.group)] += 1;
-        }
+        without.iter().for_each(|(group, _, _)| unreceived[usize::from(*group)] += 1);
         let groups = workload.devices.iter().zip(unreceived).filter(|(_, devices)| *devices > 0);
         deliveries_planned.without_subscribers = groups.map(|(group, devices)| (group.name.clone(), devices)).collect();
         deliveries_planned

@@ -271,7 +271,7 @@ static SETTINGS: [Setting; 27] = [
     }),
     ("clients", |record| {
         let programs = record.connections.client_programs.as_ref();
-        programs.map_or_else(|| "pubmark's own".to_string(), |programs| programs.library.clone())
+        programs.map_or_else(|| "in pubmark".to_string(), |programs| programs.library.clone())
     }),
     ("longest drain", |record| format!("{} s", record.settings.drain_limit_s)),
     ("real-time", |record| yes_no(record.settings.realtime)),

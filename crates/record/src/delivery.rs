@@ -138,7 +138,7 @@ pub struct LeftAtEnd {
     pub link_bytes: Option<u64>,
 }
 
-/// What had arrived and was dropped because pubmark did not take it in time, from the first to the last of the run. If
+/// What had arrived and was dropped because pubmark did not take it in time, during the whole run. If
 /// messages are missing, nobody can tell them from those that the system lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnDrops {
@@ -170,7 +170,7 @@ pub struct FilteredCounts {
     /// Of the sent, messages that their publishers did not transmit because the peer of the connection had no matching
     /// subscription. If a subscription of pubmark held a session at that time, they are lost for it.
     pub withheld: u64,
-    /// Messages that arrived and matched no filter of their subscriber, from the first to the last of the run.
+    /// Messages that arrived and matched no filter of their subscriber, during the whole run.
     #[serde(alias = "passed_over")]
     pub discarded: u64,
 }

@@ -14,7 +14,7 @@ pub struct Environment {
     pub cpu: String,
     /// Cores that pubmark may use, before any `--pin`.
     pub cores: u32,
-    /// Processors of the whole machine, among which `busy_cores` counts; `null` if not known.
+    /// Processors of the whole machine, to which `busy_cores` refers; `null` if not known.
     #[serde(default)]
     pub processors: Option<u32>,
     /// Memory, bytes.

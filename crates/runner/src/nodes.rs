@@ -49,9 +49,10 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&JoinedNodes>) -> 
     let parts = (0u16..).zip(sections::on_nodes(plan));
     let with_part = |(row, (node, (devices, subscribers))): (NodeRow, (u16, (u64, u64)))| {
         // The control plane knows the reason better than a closed channel does. A node that left after its last report
-        // was not lost.
-        let closed = outcome.lost.iter().find(|lost| lost.node == node);
-        let lost = closed.map(|closed| row.lost.clone().unwrap_or_else(|| closed.why.clone()));
+        // was not lost. Without that report its clock is not known, and no latency from or to it has a bound.
+        let closed = outcome.lost.iter().find(|lost| lost.node == node).map(|closed| closed.why.as_str());
+        let unreported = (joined.is_some() && row.clock.is_none()).then_some("it did not report its clock");
+        let lost = closed.or(unreported).map(|why| row.lost.clone().unwrap_or_else(|| why.to_owned()));
         let seconds = outcome.received_on_nodes.get(usize::from(node)).and_then(Option::as_deref);
         let received = received_per_second(seconds, subscribers, lost.is_some());
         NodeRow { devices, subscribers, lost, received, ..row }

@@ -43,6 +43,11 @@ pub fn boot_id() -> String {
     word("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
+/// Identifies the network namespace of this process; empty if the kernel does not say.
+pub fn network() -> String {
+    fs::read_link("/proc/self/ns/net").map(|link| link.display().to_string()).unwrap_or_default()
+}
+
 /// Load average over the last minute; `None` if the loops of `--awake` are counted in it.
 pub fn load() -> Option<f64> {
     if awake::are_in_load_average() {

@@ -74,7 +74,10 @@ fn roots_of(stats: &[Stat], found: &HashSet<i32>) -> Vec<u32> {
     let children = children(stats);
     let below = |pid: &i32| children.get(pid).cloned().unwrap_or_default();
     let inner: HashSet<u32> = found.iter().flat_map(|pid| descend(&children, below(pid))).collect();
-    let mut roots: Vec<u32> = found.iter().map(|pid| *pid as u32).filter(|pid| !inner.contains(pid)).collect();
+    // One in the session of another is a member of that one's tree.
+    let is_member = |pid: &i32| stats.iter().any(|stat| stat.pid == *pid && is_led_by_another(stat, found));
+    let mut roots: Vec<u32> =
+        found.iter().filter(|pid| !is_member(pid)).map(|pid| *pid as u32).filter(|pid| !inner.contains(pid)).collect();
     roots.sort_unstable();
     roots
 }
@@ -93,10 +96,14 @@ fn other_processes(stats: &[Stat], own: u32) -> Vec<u32> {
     let children = children(stats);
     let is_other = |root: &&Stat| !descend(&children, vec![root.pid]).contains(&own);
     let found: Vec<&Stat> = roots.filter(is_other).collect();
-    // One that kept the session of another root is a member of that root's tree.
+    // One in the session of another root is a member of that root's tree.
     let leaders: HashSet<i32> = found.iter().map(|stat| stat.pid).collect();
-    let is_member = |stat: &Stat| stat.session != stat.pid && leaders.contains(&stat.session);
-    found.into_iter().filter(|stat| !is_member(stat)).map(|stat| stat.pid as u32).collect()
+    found.into_iter().filter(|stat| !is_led_by_another(stat, &leaders)).map(|stat| stat.pid as u32).collect()
+}
+
+/// Is it in the session of another of these processes, whose members count with that one ([`members`])?
+fn is_led_by_another(stat: &Stat, leaders: &HashSet<i32>) -> bool {
+    stat.session != stat.pid && leaders.contains(&stat.session)
 }
 
 /// Programs that hold the namespaces of a pod: that of Kubernetes (kubernetes/kubernetes, build/pause), and that of
@@ -190,7 +197,7 @@ mod tests {
         let mut with_a_daemon = stats.to_vec();
         with_a_daemon.push(stat(30, "epmd", 1));
         assert_eq!(other_processes(&with_a_daemon, 21), [7, 30]);
-        // A child process that lost its parent and kept its session is in the tree of that session already.
+        // A child process that lost its parent and is still in its session is in the tree of that session already.
         let mut with_a_child = stats.to_vec();
         with_a_child.push(stat(31, "worker", 1));
         with_a_child[1].session = 7;
@@ -207,5 +214,8 @@ mod tests {
         let stats = stats.map(|(pid, comm, ppid)| stat(pid, comm, ppid));
         assert_eq!(roots_of(&stats, &[5, 7, 9].into()), [5, 9]);
         assert_eq!(roots_of(&stats, &[7].into()), [7]);
+        let mut orphaned = stats.to_vec();
+        orphaned[3].session = 5;
+        assert_eq!(roots_of(&orphaned, &[5, 9].into()), [5]);
     }
 }

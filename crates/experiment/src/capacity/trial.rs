@@ -64,6 +64,16 @@ impl Trials<'_> {
         pubmark_model::listing::messages_per_s(workload)
     }
 
+    /// Why a workload has no capacity; `None` if it has one.
+    pub fn no_capacity(workload: &Workload) -> Option<&'static str> {
+        if !workload.faults.is_empty() {
+            return Some("a workload with faults has no capacity: what the system carries changes during the run");
+        }
+        let slows_down = workload.has_slowdowns();
+        slows_down
+            .then_some("a workload with `when` has no capacity: its devices send less the more messages they receive")
+    }
+
     /// Length of the measured window at a load, messages per second.
     pub fn window(&self, offered_per_s: f64) -> Duration {
         self.duration.unwrap_or_else(|| window(offered_per_s))
@@ -80,17 +90,9 @@ impl Trials<'_> {
     ) -> Result<Option<TrialResult>, RunError> {
         let mut spec = self.at(factor);
         let workload = Arc::new(spec.load()?);
-        if !workload.faults.is_empty() {
-            return Err(RunError::input(
-                "a workload with faults has no capacity: what the system carries changes during the run",
-            )
-            .hint("`pubmark run` shows what its faults do"));
-        }
-        if workload.has_slowdowns() {
-            return Err(RunError::input(
-                "a workload with `when` has no capacity: its devices send less the more messages they receive",
-            )
-            .hint("`pubmark run --rate N` shows what the system does at N times the rate"));
+        if let Some(why) = Trials::no_capacity(&workload) {
+            return Err(RunError::input(why)
+                .hint("`pubmark run` shows what such a workload does, with `--rate N` at N times the rate"));
         }
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
         spec.window.duration = self.window(offered_per_s);

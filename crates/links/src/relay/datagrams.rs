@@ -83,7 +83,7 @@ impl Exchange {
             let peer = match self.peer_of(client, watch) {
                 Ok(peer) => peer,
                 Err(error) => {
-                    // A client is one, however many datagrams it sends.
+                    // A client counts once, however many datagrams it sends.
                     if self.without.insert(client) {
                         unserved.count(&error);
                     }

@@ -2,6 +2,19 @@
 
 use std::io;
 
+/// Errors with which the system, the network or a firewall on the way to it refuses a connection (connect(2)).
+const OF_THE_SYSTEM: [i32; 9] = [
+    libc::ECONNREFUSED,
+    libc::ECONNRESET,
+    libc::ENETUNREACH,
+    libc::EHOSTUNREACH,
+    libc::ENETDOWN,
+    libc::EHOSTDOWN,
+    libc::ETIMEDOUT,
+    libc::EPERM,
+    libc::EACCES,
+];
+
 /// Clients without a way to the system, by who refused them. The two have different causes, and only one is a property of the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unserved {
@@ -15,7 +28,7 @@ impl Unserved {
     /// Counts a client, by the error that came when it was to be led on.
     pub fn count(&mut self, error: &io::Error) {
         match error.raw_os_error() {
-            Some(libc::ECONNREFUSED | libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ETIMEDOUT) => self.refused += 1,
+            Some(code) if OF_THE_SYSTEM.contains(&code) => self.refused += 1,
             _ => self.exhausted += 1,
         }
     }
@@ -32,7 +45,7 @@ mod tests {
             unserved.count(&io::Error::from_raw_os_error(code));
             (unserved.refused, unserved.exhausted)
         };
-        for code in [libc::ECONNREFUSED, libc::ENETUNREACH, libc::EHOSTUNREACH, libc::ETIMEDOUT] {
+        for code in OF_THE_SYSTEM {
             assert_eq!(of(code), (1, 0), "{code}");
         }
         for code in [libc::EMFILE, libc::ENFILE, libc::EADDRNOTAVAIL, libc::ENOBUFS, libc::ENOMEM] {

@@ -201,24 +201,24 @@ impl<'a> Change<'a> {
             |outcome, detail| Row::plain(&self.cell.label, &self.clause.text, Kind::Regression, outcome, detail);
         let seen = self.means(&self.before.upper, &self.after.upper);
         let (Some(pairs), Some((before, after)), Some(ends)) = (&self.pairs, seen, self.ends()) else {
-            let is_before = self.before.upper.is_empty();
-            let excluded = if is_before { self.before.excluded } else { self.after.excluded };
-            let what = if excluded > 0 { "not comparable: the verdict excludes it" } else { "not measured" };
-            let detail = format!("{what}{}", if is_before { " in the baseline" } else { "" });
-            return Row {
-                value: self.mean(&self.after),
-                baseline: self.mean(&self.before),
-                ..plain(Outcome::NotMeasured, detail)
+            let (side, place) = match self.before.upper.is_empty() {
+                true => (&self.before, " of the baseline"),
+                false => (&self.after, ""),
             };
+            // Nothing is known of a change then. A run here whose verdict excludes the figure fails by its verdict.
+            let plain = match side.excluded > 0 {
+                true => plain(Outcome::Undecided, format!("undecided: the verdict{place} excludes it")),
+                false => plain(Outcome::NotMeasured, format!("not measured{}", place.replace(" of", " in"))),
+            };
+            return Row { value: self.mean(&self.after), baseline: self.mean(&self.before), ..plain };
         };
         let lacks = |side: &Bounds, place: &str| {
             let (missing, all) = side.missing;
-            (missing > 0).then(|| format!("not measured in {missing} of {all} runs{place}"))
+            (missing > 0).then(|| format!("undecided: not measured in {missing} of {all} runs{place}"))
         };
         // A figure that only some runs have, such as a percentile of few messages, is that of the runs that had most.
         if let Some(detail) = lacks(&self.before, " of the baseline").or_else(|| lacks(&self.after, "")) {
-            let plain = plain(Outcome::NotMeasured, detail);
-            return Row { value: Some(after), baseline: Some(before), ..plain };
+            return Row { value: Some(after), baseline: Some(before), ..plain(Outcome::Undecided, detail) };
         }
         let row = |outcome, p, detail| Row {
             value: Some(after),
@@ -427,10 +427,13 @@ mod tests {
         late.verdict.reasons = vec![Reason { code: "V01".to_owned(), status: VerdictStatus::Invalid, text, hint }];
         let (late, fine) = (of_run(&late), of_run(&sample::record()));
         let row = judged(&late, &fine, "p99>+10%");
-        assert_eq!(row.outcome, Outcome::NotMeasured, "{row:?}");
-        assert_eq!(row.detail, "not comparable: the verdict excludes it in the baseline");
+        assert_eq!(row.outcome, Outcome::Undecided, "{row:?}");
+        assert_eq!(row.detail, "undecided: the verdict of the baseline excludes it");
         let notes = judge(&fine, &Demands::default(), Some(&late)).unwrap().notes;
-        assert!(notes.contains(&"the run of the baseline is invalid".to_owned()), "{notes:?}");
+        assert!(
+            notes.contains(&"runs of the baseline: 1 invalid of 1; a change may come from that".to_owned()),
+            "{notes:?}"
+        );
         // Of an experiment, the invalid repetition alone is left out.
         let mut before = experiment(&[five(1_000.0, 1_020.0), vec![[40_000.0, 40_100.0]]].concat());
         let run = before.cells[0].runs[0].clone();

@@ -190,23 +190,17 @@ fn poor_baseline(baseline: &Subject) -> Option<String> {
         return Some("the baseline was stopped before its end: a change may come from that".to_owned());
     }
     let (invalid, suspect, all) = (number(VerdictStatus::Invalid), number(VerdictStatus::Suspect), verdicts().count());
-    (invalid + suspect > 0).then(|| {
-        let of =
-            if all == 1 { "the run of the baseline is".to_owned() } else { format!("of {all} runs of the baseline") };
-        match (all, invalid) {
-            (1, 0) => format!("{of} suspect: a change may come from that"),
-            (1, _) => format!("{of} invalid"),
-            _ => format!("{of}, {suspect} are suspect and {invalid} invalid: a change may come from that"),
-        }
-    })
+    let parts = [(suspect, "suspect"), (invalid, "invalid")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    (!parts.is_empty())
+        .then(|| format!("runs of the baseline: {} of {all}; a change may come from that", parts.join(", ")))
 }
 
 fn few_repetitions(subject: &Subject, baseline: &Subject) -> Option<String> {
-    let is_usable = |(status, _): &&(VerdictStatus, Option<String>)| *status != VerdictStatus::Invalid;
-    let usable = |cell: &CellFacts| cell.verdicts.iter().filter(is_usable).count();
-    let fewest = |subject: &Subject| subject.cells.iter().map(usable).min().unwrap_or(0);
+    let fewest = |subject: &Subject| subject.cells.iter().map(|cell| cell.verdicts.len()).min().unwrap_or(0);
     let found = fewest(subject).min(fewest(baseline));
-    (1..FEWEST_REPETITIONS).contains(&found).then(|| {
+    (found < FEWEST_REPETITIONS).then(|| {
         let what = if found == 1 { "one run".to_owned() } else { format!("{found} runs") };
         format!(
             "{what} on a side cannot tell a change from noise: compare experiments of {FEWEST_REPETITIONS} repetitions \

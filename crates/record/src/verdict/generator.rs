@@ -36,9 +36,10 @@ pub(super) fn read_in_time(input: &VerdictInput) -> Option<Finding> {
     dropped_by_pubmark(input).or_else(|| lateness_at_reading(input))
 }
 
-/// Messages are missing, and pubmark dropped some of what had arrived: the loss is not the system's, in a flood neither.
+/// Messages are missing, and pubmark dropped some of what had arrived: the loss is not the system's, not even in a flood.
 fn dropped_by_pubmark(input: &VerdictInput) -> Option<Finding> {
-    let missing = input.delivery.lost + input.delivery.unknown;
+    let unanswered = input.requests.map_or(0, |requests| requests.outcomes.timed_out + requests.outcomes.unknown);
+    let missing = input.delivery.lost + input.delivery.unknown + unanswered;
     let drops = [
         (input.own_drops.missed, "messages found pubmark's queue full"),
         (input.own_drops.overflowed_datagrams, "datagrams found the full buffer of pubmark's socket"),
@@ -51,8 +52,8 @@ fn dropped_by_pubmark(input: &VerdictInput) -> Option<Finding> {
     if missing == 0 || drops.is_empty() {
         return None;
     }
-    let text = format!("{}, and {} messages are missing", drops.join(", "), count(missing));
-    let hint = "lower the rate, give the receivers more threads with `--shards`, or spread them over more machines";
+    let text = format!("{}; messages or replies that are missing: {}", drops.join(", "), count(missing));
+    let hint = "lower the rate, give the receivers more threads with `--shards` or more machines, or raise `net.core.rmem_max`";
     let measure = Measure::none_allowed(missing, CheckUnit::Messages);
     Some(Finding::new(VerdictStatus::Invalid, text, hint).of(measure))
 }
@@ -147,7 +148,7 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
         return None;
     }
     let hint = "run without `--realtime`, or on a machine with more cores";
-    let cores = input.environment.machine_cores();
+    let cores = input.environment.cores;
     let ordinary: Option<Vec<f64>> = input.threads.iter().map(|thread| thread.ordinary_share).collect();
     if let Some(most) = ordinary.and_then(|shares| shares.into_iter().max_by(f64::total_cmp)) {
         let text = format!("real-time threads had ordinary priority for {} of the window at most", percent(most));

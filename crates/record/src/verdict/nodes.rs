@@ -42,6 +42,9 @@ pub(super) fn all_present(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
+/// Precision of the beginning and end of an absence, µs: messages that were sent by other clocks are assigned with it.
+const ABSENCES_EXACT_US: f64 = 10_000.0;
+
 /// Rule V22; the error bounds are included in the latencies.
 pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
     if let Some(row) = input.by_pair.iter().find(|row| row.clock_bound_us.is_none()) {
@@ -65,6 +68,14 @@ pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
     let of_pairs = input.by_pair.iter().filter_map(|row| row.clock_bound_us);
     let of_nodes = nodes.iter().filter_map(|node| of_node(node)?);
     let worst_us = of_pairs.chain(of_nodes).filter(|bound| *bound > 0.0).max_by(f64::total_cmp)?;
+    if input.delivery.absent > 0 && worst_us > ABSENCES_EXACT_US {
+        let text = format!(
+            "clocks ± {} at most: absences are known to {}, so that some messages at their edges may be lost in place of absent, or the reverse",
+            micros(worst_us),
+            micros(ABSENCES_EXACT_US)
+        );
+        return Some(Finding::new(VerdictStatus::Suspect, text, CLOCK_REMEDY));
+    }
     Some(Finding::valid(format!("clocks ± {} at most, part of each latency's bounds", micros(worst_us))))
 }
 

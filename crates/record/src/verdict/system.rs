@@ -89,7 +89,11 @@ impl Wait {
         let throttled_s = input.limits.and_then(|limits| limits.throttled_seconds).unwrap_or(0.0);
         let by_limit_s = throttled_s * usage.threads.unwrap_or(1).max(1) as f64;
         let by_others = |wait_s: f64| (wait_s - by_limit_s).max(0.0).min(others_s);
-        let is_full = machine.busy_cores.is_some_and(|busy| busy >= FULL_SHARE * f64::from(machine.cores));
+        // In a CPU set of a larger machine, the system and pubmark may fill the cores that they have.
+        let fills_its_set =
+            machine.is_ours && own_cores + usage.cores >= FULL_SHARE * f64::from(input.environment.cores);
+        let is_full =
+            fills_its_set || machine.busy_cores.is_some_and(|busy| busy >= FULL_SHARE * f64::from(machine.cores));
         let crowded_s = usage.run_queue_wait_ns.filter(|_| is_full).map(|wait_ns| by_others(seconds(wait_ns)));
         Some(Wait { long_s: by_others(long_s), crowded_s, cpu_s: usage.cpu_seconds })
     }
@@ -317,9 +321,15 @@ mod tests {
         assert_eq!(waited(3.0, 0.0, 2.0, flood).0, Suspect, "a flood loses in any case");
         let pinned = |record: &mut Record| {
             short(6.0, 1)(record);
-            (record.environment.cores, record.environment.processors) = (1, Some(8));
+            record.environment.processors = Some(8);
         };
-        assert_eq!(waited(3.0, 0.0, 2.0, pinned).0, Valid, "`--pin generator=4`: six cores were free");
+        assert_eq!(waited(3.0, 0.0, 2.0, pinned).0, Valid, "six cores of the machine were free");
+        let in_a_set = |record: &mut Record| {
+            pinned(record);
+            record.environment.cores = 2;
+            record.cost.generator.as_mut().unwrap().cores = 1.7;
+        };
+        assert_eq!(waited(3.0, 0.0, 2.0, in_a_set).0, Invalid, "and those of its CPU set were not");
     }
 
     #[test]

@@ -253,7 +253,7 @@ fn delivery(page: &mut Page, record: &Record, verbose: bool) {
     let is_plain = books.offered == books.sent && books.sent == books.expected;
     let (of_expected, of_wanted) = (share(books.delivered, books.expected), percentage(delivered_share(record)));
     let (delivered, expected) = (count(books.delivered), count(books.expected));
-    let mut items = vec![match of_expected == of_wanted || books.expected == 0 {
+    let mut items = vec![match of_expected == of_wanted {
         true => format!("{delivered} of {expected} ({of_expected})"),
         false => format!("{delivered} of {expected} expected, {of_wanted} of all wanted"),
     }];

@@ -88,28 +88,38 @@ impl Observer {
 /// Combines all measurements; the processes only where every observer measured some.
 fn together(seen: Vec<Seen>) -> Seen {
     let systems: Option<Vec<Usage>> = seen.iter().map(|seen| seen.system).collect();
-    let hosts: Option<Vec<(&str, HostUsage)>> =
-        seen.iter().map(|seen| Some((seen.machine.as_str(), seen.host.clone()?))).collect();
     let system = systems.and_then(|systems| systems.into_iter().reduce(Usage::and));
     // Rows of several machines do not have the same times.
     let rows = match seen.as_slice() {
         [one] => one.rows.clone(),
         _ => vec![],
     };
-    let host = hosts.and_then(all_machines);
-    Seen { system, host, machine: String::new(), rows }
+    Seen { system, host: all_machines(&seen), rows, ..Seen::default() }
 }
 
-/// The sum of these machines. Observers of several processes of one machine see the same machine, which counts once.
-fn all_machines(hosts: Vec<(&str, HostUsage)>) -> Option<HostUsage> {
-    let mut known: Vec<(&str, HostUsage)> = vec![];
-    for (machine, host) in hosts {
-        match known.iter_mut().find(|(other, _)| !machine.is_empty() && *other == machine) {
-            Some((_, first)) => first.url = format!("{} and {}", first.url, host.url),
-            None => known.push((machine, host)),
+/// The sum of these machines, if each was measured. Observers of several processes of one machine see the same cores and
+/// memory, which count once, and those of one network namespace the same interfaces.
+fn all_machines(seen: &[Seen]) -> Option<HostUsage> {
+    let parts = seen.iter().enumerate().map(|(index, one)| {
+        let host = one.host.clone()?;
+        let same: Vec<&Seen> =
+            seen[..index].iter().filter(|other| !one.machine.is_empty() && other.machine == one.machine).collect();
+        if same.is_empty() {
+            return Some(host);
         }
-    }
-    known.into_iter().map(|(_, host)| host).reduce(HostUsage::and)
+        let is_counted = same.iter().any(|other| other.network == one.network);
+        let interfaces = |bytes: Option<u64>| if is_counted { Some(0) } else { bytes };
+        Some(HostUsage {
+            cores_total: Some(0),
+            cores: Some(0.0),
+            memory_bytes: Some(0),
+            peak_used_bytes: Some(0),
+            received_bytes: interfaces(host.received_bytes),
+            sent_bytes: interfaces(host.sent_bytes),
+            ..host
+        })
+    });
+    parts.collect::<Option<Vec<HostUsage>>>()?.into_iter().reduce(HostUsage::and)
 }
 
 /// Enters measurements of a system into the generator's rows: into each, the one with the nearest end, if within half a second.
@@ -138,7 +148,11 @@ mod tests {
         assert_eq!(both.system.map(|system| (system.cpu_seconds, system.threads)), Some((3.0, Some(4))));
         assert_eq!(both.host.map(|host| (host.url, host.cores)), Some(("`a` and `b`".to_owned(), None)));
         assert_eq!(together(vec![one.clone()]), one);
-        let on = |machine: &str, url, cores| Seen { host: host(url, Some(cores)), machine: machine.into(), ..Seen::default() };
+        let on = |machine: &str, url, cores| Seen {
+            host: host(url, Some(cores)),
+            machine: machine.into(),
+            ..Seen::default()
+        };
         let cores = |seen: Vec<Seen>| together(seen).host.map(|host| (host.url, host.cores));
         let of_one = vec![on("one", "`a`", 1.9), on("one", "`b`", 1.9)];
         assert_eq!(cores(of_one), Some(("`a` and `b`".to_owned(), Some(1.9))), "two processes of one machine");

@@ -45,6 +45,8 @@ pub struct Seen {
     pub host: Option<HostUsage>,
     /// The machine: boot id of its kernel; empty if unknown.
     pub machine: String,
+    /// The network namespace, whose interfaces alone are counted.
+    pub network: String,
     /// Samples of the processes over time.
     pub rows: Vec<ResourceRow>,
 }
@@ -92,7 +94,7 @@ impl Looking {
         // The resources of this process itself are not attributed to anything.
         let rows = rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row });
         let host = self.host.finish().map(|readings| readings.usage(start_ns, end_ns));
-        Seen { system, host, machine: environment::boot_id(), rows: rows.collect() }
+        Seen { system, host, machine: environment::boot_id(), network: environment::network(), rows: rows.collect() }
     }
 }
 

@@ -46,19 +46,14 @@ impl Parquet {
 
     fn write_group(&mut self) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
-        for buffer in &mut self.buffers {
+        for (buffer, described) in self.buffers.iter_mut().zip(&COLUMNS) {
             let Some(mut column) = group.next_column()? else { break };
             let known = Some(&buffer.known[..]);
-            match () {
-                () if !buffer.texts.is_empty() => {
-                    column.typed::<ByteArrayType>().write_batch(&buffer.texts, known, None)?;
-                }
-                () if !buffer.flags.is_empty() => {
-                    column.typed::<BoolType>().write_batch(&buffer.flags, known, None)?;
-                }
-                () => {
-                    column.typed::<Int64Type>().write_batch(&buffer.integers, known, None)?;
-                }
+            // Not by the values that there are: a row group may have none of a column.
+            match described.kind {
+                Kind::Text => column.typed::<ByteArrayType>().write_batch(&buffer.texts, known, None)?,
+                Kind::Flag => column.typed::<BoolType>().write_batch(&buffer.flags, known, None)?,
+                Kind::Integer => column.typed::<Int64Type>().write_batch(&buffer.integers, known, None)?,
             };
             column.close()?;
             *buffer = Buffer::default();
@@ -112,5 +107,37 @@ fn failed(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => io::Error::other(source),
         error => io::Error::other(error),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_engine::message_log::entries::{Entry, EntryOutcome};
+
+    use super::*;
+
+    #[test]
+    fn a_row_group_may_have_no_value_of_a_column() {
+        let entry = Entry {
+            outcome: EntryOutcome::NoSubscriber,
+            publisher: 7,
+            sequence: None,
+            audience: None,
+            payload_bytes: None,
+            due_ns: None,
+            ready_ns: None,
+            write_start_ns: None,
+            received_ns: None,
+            latency_ns: None,
+            out_of_order: false,
+        };
+        let row =
+            LoggedRow { entry: &entry, device_type: "meter", node: 1, topic: "a", qos: 0, subscriber_group: None };
+        let file = tempfile::tempfile().unwrap();
+        let mut log: Box<dyn RowWriter> = Box::new(Parquet::new(file.try_clone().unwrap()).unwrap());
+        log.row(&row).unwrap();
+        log.end().unwrap();
+        assert!(file.metadata().unwrap().len() > 0);
     }
 }

@@ -24,7 +24,7 @@ pub const FAIL_ON: &str = "p99>+10%,rate<-5%,loss>0.1%";
 /// Maximum number of runs in a history; the newest are shown.
 pub const MOST_RUNS: usize = 200;
 /// Differences that are allowed between the runs of one configuration: a history shows their effects.
-const CONTEXT: [&str; 4] = ["pubmark", "processor", "cores", "kernel"];
+const CONTEXT: [&str; 5] = ["pubmark", "clients", "processor", "cores", "kernel"];
 
 /// Selects a configuration and the conditions for a regression.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

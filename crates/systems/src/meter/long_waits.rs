@@ -31,7 +31,7 @@ const LEAST: Duration = Duration::from_millis(4);
 /// Pause after a sample, as a multiple of the time that the sample took: sampling uses at most 0.25 % of a core, unless
 /// a sample takes more than 0.25 ms. The pause is 25 times [`LEAST`] at most.
 const TIMES: u32 = 400;
-/// Most threads that are sampled: each needs an open descriptor. Of more threads, those that ran longest are.
+/// Most threads that are sampled: each needs an open descriptor. Of more threads, those that ran and waited longest are.
 const MOST_THREADS: usize = 256;
 
 /// Samples the threads of some processes repeatedly, in a separate thread, until it is dropped.
@@ -139,9 +139,9 @@ impl Threads {
         let mut now: Vec<(u32, u32)> =
             pids.iter().flat_map(|pid| threads(*pid).into_iter().map(|thread| (*pid, thread))).collect();
         if now.len() > MOST_THREADS {
-            // Threads that never run do not wait either.
+            // Threads that neither run nor wait have no long waits.
             now.sort_by_cached_key(|(pid, thread)| {
-                Reverse(schedstat(&format!("/proc/{pid}/task/{thread}")).map(|now| now.run_ns))
+                Reverse(schedstat(&format!("/proc/{pid}/task/{thread}")).map(|now| now.run_ns + now.wait_ns))
             });
             now.truncate(MOST_THREADS);
         }

@@ -25,7 +25,7 @@ pub fn interface_with(address: IpAddr) -> Option<String> {
     interfaces.into_iter().find(|interface| interface.ip() == address).map(|interface| interface.name)
 }
 
-/// Reads the usage now. The loops of `--awake` count as idle time, whose CPU they take.
+/// Reads the usage now. The loops of `--awake` count as idle: they use only time that would be idle.
 pub(super) fn snapshot() -> Result<Snapshot, ScrapeError> {
     let stats = KernelStats::current()?;
     let memory = Meminfo::current()?;

@@ -15,6 +15,9 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// it lies between two readings.
 const OWN_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Largest fall of a CPU time that is no restart of its counter, s: every core may be a tick behind.
+const SLACK: f64 = 0.5;
+
 /// Reads a machine's usage.
 type Read = Box<dyn Fn() -> Result<Snapshot, ScrapeError> + Send>;
 
@@ -100,7 +103,8 @@ impl HostReadings {
         let window_s = end_ns.saturating_sub(start_ns) as f64 / 1e9;
         let grown = |counter: fn(&Snapshot) -> Option<f64>| {
             Some(self.at(end_ns, counter)? - self.at(start_ns, counter)?)
-                .filter(|grown| *grown >= 0.0 && window_s > 0.0 && self.only_rises(start_ns, end_ns, counter))
+                .filter(|grown| *grown >= -SLACK && window_s > 0.0 && self.only_rises(start_ns, end_ns, counter))
+                .map(|grown| grown.max(0.0))
         };
         let bytes = |counter: fn(&Snapshot) -> Option<f64>| grown(counter).map(|bytes| bytes.round() as u64);
         let last = self.snapshots.last().map(|(_, snapshot)| snapshot);
@@ -123,7 +127,8 @@ impl HostReadings {
     fn only_rises(&self, start_ns: u64, end_ns: u64, counter: fn(&Snapshot) -> Option<f64>) -> bool {
         let values: Vec<f64> =
             self.around(start_ns, end_ns).iter().filter_map(|(_, snapshot)| counter(snapshot)).collect();
-        values.is_sorted()
+        // CPU times are counted in ticks, and the loops of `--awake` that are taken off them exactly.
+        values.windows(2).all(|pair| pair[1] >= pair[0] - SLACK)
     }
 
     /// The readings of a window, and one on each side.
