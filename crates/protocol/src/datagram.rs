@@ -12,7 +12,9 @@ use crate::socket::{SocketFactory, family, set_option, with_address};
 pub const AT_A_TIME: usize = 16;
 /// Buffer space for each: no datagram is longer (a UDP length has 16 bits).
 const DATAGRAM_BYTES: usize = 64 * 1024;
-/// Index in `sk_meminfo` of the datagrams dropped for lack of buffer space (`linux/sock_diag.h`, SK_MEMINFO_DROPS).
+/// Index in `sk_meminfo` of the memory of received data (`linux/sock_diag.h`, SK_MEMINFO_RMEM_ALLOC).
+const MEMINFO_RECEIVED: usize = 0;
+/// Index of the datagrams dropped for lack of buffer space (SK_MEMINFO_DROPS).
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_VALUES: usize = 9;
 /// `SO_MEMINFO` of `asm-generic/socket.h`.
@@ -112,14 +114,22 @@ pub fn enlarge_receive_buffer(socket: BorrowedFd<'_>, bytes: libc::c_int) -> io:
 
 /// Datagrams that the kernel dropped because the socket's buffer was full; `None` if it does not report them.
 pub fn overflowed(socket: BorrowedFd<'_>) -> Option<u64> {
+    memory_info(socket).map(|values| u64::from(values[MEMINFO_DROPS]))
+}
+
+/// Kernel memory of datagrams that wait in the socket, bytes: more than their lengths; `None` if the kernel does not report it.
+pub fn received_memory_bytes(socket: BorrowedFd<'_>) -> Option<u64> {
+    memory_info(socket).map(|values| u64::from(values[MEMINFO_RECEIVED]))
+}
+
+fn memory_info(socket: BorrowedFd<'_>) -> Option<[u32; MEMINFO_VALUES]> {
     let mut values = [0u32; MEMINFO_VALUES];
     let mut length = size_of_val(&values) as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `values`.
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MEMINFO, values.as_mut_ptr().cast(), &mut length)
     };
-    let is_known = result == 0 && length as usize == size_of_val(&values);
-    is_known.then(|| u64::from(values[MEMINFO_DROPS]))
+    (result == 0 && length as usize == size_of_val(&values)).then_some(values)
 }
 
 impl AsFd for DatagramSocket {

@@ -229,8 +229,8 @@ pub enum Event<'a> {
     Discarded,
     /// So many messages arrived and were dropped by the adapter, because the shard did not read them in time.
     Missed(u64),
-    /// So many more datagrams found the full buffer of the session's socket: the shard did not read it in time. Not every one is
-    /// a message: acknowledgements, repetitions and blocks count, too.
+    /// The kernel dropped this number of datagrams since the last such event, because the buffer of the session's socket was full:
+    /// the shard did not read it in time. Acknowledgements, repetitions and blocks count like messages.
     Overflowed(u64),
     /// The client program reported something that cannot be true. Without a session if it names none that exists.
     Misreported(Misreport),

@@ -9,7 +9,7 @@ mod load;
 use crate::faults::FaultRow;
 use crate::figures::custom_figures;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
-use crate::links::{LinkDirection, LinkGroup};
+use crate::links::{LinkBackEnd, LinkDirection, LinkGroup};
 use crate::record::{Record, VerdictStatus};
 pub(crate) use load::{Load, SAME_PAYLOAD, SAME_PAYLOAD_AS_BASELINE};
 
@@ -237,7 +237,7 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>], lower: &[
 type Setting = (&'static str, fn(&Record) -> String);
 
 /// The settings, versions and machine of a run, besides its schedule and its system.
-static SETTINGS: [Setting; 27] = [
+static SETTINGS: [Setting; 26] = [
     ("protocol", |record| record.protocol.to_string()),
     ("delivery level", |record| record.workload.levels().join(", ")),
     // Reacting devices and subscribers are no part of the schedule.
@@ -245,9 +245,6 @@ static SETTINGS: [Setting; 27] = [
     ("subscribers", |record| record.workload.subscribers.to_string()),
     ("topics", |record| record.workload.topics.to_string()),
     ("links", links),
-    ("emulation of links", |record| {
-        record.conditions.links.as_ref().map(|links| links.back_end).unwrap_or_default().to_string()
-    }),
     ("faults", faults),
     ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
     ("back end", |record| record.system.back_end.to_string()),
@@ -311,7 +308,10 @@ fn links(record: &Record) -> String {
     }
     let words: Vec<String> =
         alike.into_iter().map(|(link, groups)| format!("{link} for {}", groups.join(", "))).collect();
-    words.join("; ")
+    match links.back_end {
+        LinkBackEnd::UserSpace => words.join("; "),
+        LinkBackEnd::KernelNetem => format!("{}, emulated by {}", words.join("; "), links.back_end),
+    }
 }
 
 /// Name and conditions of a link: `lte (up 40 ms, down 30 ms)`.
@@ -484,6 +484,11 @@ mod tests {
             ]
         );
         assert_eq!(comparison.differences[2].values[0], "none");
+        records[0].conditions.links = records[1].conditions.links.clone();
+        records[0].conditions.links.as_mut().unwrap().back_end = LinkBackEnd::KernelNetem;
+        let comparison = compare(&records).unwrap();
+        let links = comparison.differences.iter().find(|found| found.name == "links").unwrap();
+        assert!(links.values[0].ends_with("for c, emulated by kernel netem"), "{links:?}");
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Session {
             let read = Read { absent_at_ns, at_ns, packets: 1, bytes: 0 };
             self.link.unread.note_read(&read, clock::monotonic_ns());
         }
-        // A full buffer holds several datagrams: after one alone the kernel need not be asked.
+        // A full buffer holds several datagrams: after one alone no system call is needed.
         if count > 1 {
             self.report_overflow(sink);
         }

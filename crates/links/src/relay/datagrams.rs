@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use pubmark_protocol::datagram::{self, AT_A_TIME, Datagrams};
 use pubmark_protocol::receive;
@@ -14,8 +14,6 @@ use super::unserved::Unserved;
 
 /// Clients of one socket; more get none.
 const MOST_PEERS: usize = 65_536;
-/// `SO_MEMINFO` of `asm-generic/socket.h`; its first value is SK_MEMINFO_RMEM_ALLOC (`linux/sock_diag.h`).
-const SO_MEMINFO: libc::c_int = 55;
 
 /// The socket that clients send to, and those towards the system.
 #[derive(Debug)]
@@ -59,7 +57,7 @@ impl Exchange {
     }
 
     /// Memory of the datagrams that the kernel has received and the relay has not read, bytes: more than their payload, because
-    /// it contains the kernel's own overhead for each. It tells whether some wait, not how much they carry.
+    /// it contains the kernel's own overhead for each. It says whether some wait, not how much they carry.
     pub fn waiting_bytes(&self) -> u64 {
         let towards_system = self.peers.iter().map(|(_, socket)| socket);
         towards_system.chain([&self.socket]).map(CountedSocket::received_memory_bytes).sum()
@@ -161,19 +159,7 @@ fn send(socket: &UdpSocket, bytes: &[u8]) -> io::Result<usize> {
 impl CountedSocket {
     /// Memory of received datagrams, bytes; 0 if the kernel does not report it.
     fn received_memory_bytes(&self) -> u64 {
-        let mut bytes = 0_u32;
-        let mut length = size_of::<u32>() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes, the first of its values.
-        let result = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                SO_MEMINFO,
-                (&raw mut bytes).cast(),
-                &mut length,
-            )
-        };
-        if result < 0 { 0 } else { u64::from(bytes) }
+        datagram::received_memory_bytes(self.socket.as_fd()).unwrap_or(0)
     }
 
     /// Reads as many datagrams as one call does, and counts those that were dropped because the buffer was full.

@@ -34,7 +34,7 @@ pub enum RelayError {
 #[derive(Debug)]
 pub struct Relay {
     channel: OwnedFd,
-    /// Held from a request to its response: several threads ask, and none may get the response of another.
+    /// Held from a request to its response: several threads send requests, and none may get the response of another.
     calls: Mutex<()>,
 }
 
@@ -115,7 +115,7 @@ impl Relay {
 
     /// Bytes of connections that it has received and whose receiver has not acknowledged them, in its buffers and in the kernel's for
     /// its sockets, and the kernel's memory of datagrams that it has not read. Memory is more than the payload, so where there are
-    /// datagrams only 0 and more than 0 can be told apart. While it counts them it forwards nothing.
+    /// datagrams the figure says only whether any wait. While it counts them it forwards nothing.
     ///
     /// # Errors
     /// The relay is gone.

@@ -46,7 +46,7 @@ enum Request {
     Forget,
     /// Return the counters.
     Count,
-    /// Return how many bytes wait. Not one of the counters: it asks the kernel about every socket, and nothing is carried meanwhile.
+    /// Return how many bytes wait. Not one of the counters: it takes system calls for every socket, and nothing is carried meanwhile.
     Waiting,
 }
 

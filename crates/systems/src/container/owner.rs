@@ -5,6 +5,7 @@ use std::fs;
 use procfs::process::Process;
 
 use super::engine::{ANSWER, Engine, EngineKind, QUERY_LIMIT, output_of};
+use crate::environment;
 use crate::error::SystemError;
 
 /// Label on every container of ours.
@@ -32,7 +33,7 @@ impl Owner {
 
     fn of(pid: i32) -> Option<Owner> {
         Some(Owner {
-            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned(),
+            boot: Some(environment::boot_id()).filter(|boot| !boot.is_empty())?,
             namespace: fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned(),
             pid,
             started: Process::new(pid).ok()?.stat().ok()?.starttime,

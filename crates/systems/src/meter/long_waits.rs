@@ -76,8 +76,10 @@ impl LongWaits {
     /// Takes a sample, and from now on samples all threads that these processes have now. Returns the long waits since
     /// the start, ns; `None` if no thread can be sampled.
     pub fn read(&self, pids: &[u32]) -> Option<u64> {
+        // Not under the lock, for which the sampling thread waits: a system may have thousands of threads.
+        let chosen = busiest(pids);
         let mut state = self.shared.lock();
-        state.threads.find(pids);
+        state.threads.find(chosen);
         state.threads.sample();
         (!state.threads.known.is_empty()).then_some(state.threads.long_ns)
     }
@@ -134,17 +136,8 @@ struct Thread {
 }
 
 impl Threads {
-    /// Replaces the set of sampled threads by the threads of these processes.
-    fn find(&mut self, pids: &[u32]) {
-        let mut now: Vec<(u32, u32)> =
-            pids.iter().flat_map(|pid| threads(*pid).into_iter().map(|thread| (*pid, thread))).collect();
-        if now.len() > MOST_THREADS {
-            // Threads that neither run nor wait have no long waits.
-            now.sort_by_cached_key(|(pid, thread)| {
-                Reverse(schedstat(&format!("/proc/{pid}/task/{thread}")).map(|now| now.run_ns + now.wait_ns))
-            });
-            now.truncate(MOST_THREADS);
-        }
+    /// Replaces the set of sampled threads, each with its process.
+    fn find(&mut self, now: Vec<(u32, u32)>) {
         // The file of a thread that ended cannot be read any more.
         self.known.retain(|name, thread| now.contains(name) && read(&thread.file).is_some());
         for name @ (pid, thread) in now {
@@ -165,6 +158,20 @@ impl Threads {
             thread.last = now;
         }
     }
+}
+
+/// The threads of these processes, each with its process; of many, those that ran and waited longest.
+fn busiest(pids: &[u32]) -> Vec<(u32, u32)> {
+    let mut found: Vec<(u32, u32)> =
+        pids.iter().flat_map(|pid| threads(*pid).into_iter().map(|thread| (*pid, thread))).collect();
+    if found.len() > MOST_THREADS {
+        // Threads that neither run nor wait have no long waits.
+        found.sort_by_cached_key(|(pid, thread)| {
+            Reverse(schedstat(&format!("/proc/{pid}/task/{thread}")).map(|now| now.run_ns + now.wait_ns))
+        });
+        found.truncate(MOST_THREADS);
+    }
+    found
 }
 
 fn read(file: &File) -> Option<Schedstat> {

@@ -198,4 +198,14 @@ mod tests {
         let usage = readings.usage(0, 10 * S);
         assert_eq!((usage.cores, usage.received_bytes, usage.peak_used_bytes), (None, None, Some(100)));
     }
+
+    #[test]
+    fn a_cpu_time_that_falls_by_ticks_is_no_reset() {
+        let readings = readings(vec![
+            (0, snapshot(100.0, 0.0, 0, 900)),
+            (5 * S, snapshot(99.9, 5.0, 0, 900)),
+            (10 * S, snapshot(99.95, 10.0, 0, 900)),
+        ]);
+        assert_eq!(readings.usage(0, 10 * S).cores, Some(0.0));
+    }
 }
