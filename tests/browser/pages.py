@@ -424,7 +424,8 @@ def stops_by_keyboard(pages):
     assert focused() == "stop", "Tab does not lead to Stop"
     outline = driver.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
     assert outline != "none", "nobody sees where the focus is"
-    before = pages.find(".state").text
+    # The page may replace the element between the two steps of reading it, which `wait` repeats.
+    before = pages.wait(lambda _: pages.find(".state").text, "how the run stands")
     pages.wait(lambda _: pages.find(".state").text != before, "the next second")
     assert focused() == "stop", "the focus went away"
     driver.switch_to.active_element.send_keys(Keys.ENTER)
