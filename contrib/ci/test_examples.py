@@ -55,8 +55,8 @@ def example(name: str) -> Example:
 class Runner:
     """A folder with the program on the PATH, in which steps are executed."""
 
-    def __init__(self, folder: Path) -> None:
-        program = os.environ.get("PUBMARK")
+    def __init__(self, folder: Path, program: str | None = None) -> None:
+        program = program or os.environ.get("PUBMARK")
         if program is None:
             pytest.fail("set PUBMARK to the program: PUBMARK=target/debug/pubmark", pytrace=False)
         self.folder = folder / "work"
@@ -65,15 +65,20 @@ class Runner:
         (folder / "bin/pubmark").symlink_to(Path(program).absolute())
         self.summary = folder / "summary.md"
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
-        self._environment = {"PATH": path, "HOME": str(folder), "GITHUB_STEP_SUMMARY": str(self.summary), "CI": "true"}
+        #: Variables that a step of GitHub leaves for the next ones.
+        self._left = folder / "environment"
+        self._left.touch()
+        github = {"GITHUB_STEP_SUMMARY": str(self.summary), "GITHUB_ENV": str(self._left)}
+        self._environment = {"PATH": path, "HOME": str(folder), "CI": "true", **github}
         self.printed = ""
 
     def step(self, script: str, values: dict[str, str]) -> int:
         """Executes a script; gives its exit code."""
+        left = dict(line.split("=", 1) for line in self._left.read_text().splitlines())
         done = subprocess.run(
             ["sh", "-e", "-c", script],
             cwd=self.folder,
-            env={**self._environment, **values},
+            env={**self._environment, **left, **values},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -211,6 +216,57 @@ def test_a_run_that_cannot_begin_fails_with_its_reason(name: str, tmp_path: Path
     assert "no-such-workload" in runner.printed
     assert "runs/latest" not in runner.printed, "nothing is checked"
     assert not (runner.folder / "checks.xml").exists()
+
+
+#: Ends as the test says, and writes down what was checked.
+STAND_IN = """#!/bin/sh
+case "$*" in
+  run*) mkdir -p runs/latest; exit "$RUN" ;;
+  *--require*) echo limits >> checked; exit "$CHECKED" ;;
+  *--baseline*) echo regressions >> checked; exit "$COMPARED" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("run", "limits", "regressions", "expected"),
+    [
+        (0, 0, 0, 0),
+        (3, 0, 0, 3),
+        (8, 0, 0, 8),
+        (8, 3, 0, 3),
+        (8, 0, 4, 4),
+        (8, 8, 8, 8),
+        (3, 8, 4, 3),
+        (0, 8, 4, 4),
+        (5, 5, 5, 5),
+        (0, 2, 0, 2),
+    ],
+)
+def test_the_worst_code_of_the_run_and_of_both_checks_is_that_of_the_job(
+    name: str, run: int, limits: int, regressions: int, expected: int, tmp_path: Path
+) -> None:
+    program = tmp_path / "stand-in"
+    program.write_text(STAND_IN)
+    program.chmod(0o755)
+    runner, found = Runner(tmp_path, str(program)), example(name)
+    (runner.folder / "baseline").mkdir()
+    code = runner.job(found, RUN=str(run), CHECKED=str(limits), COMPARED=str(regressions))
+    assert code == (0 if expected == 8 and not found.allowed else expected), runner.printed
+    assert ("::warning::" in runner.printed) == (expected == 8 and not found.allowed)
+    assert (runner.folder / "checked").read_text().split() == ["limits", "regressions"], "whatever the run's code is"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("code", [1, 2, 6, 7, 130])
+def test_a_run_without_a_record_ends_the_job(name: str, code: int, tmp_path: Path) -> None:
+    program = tmp_path / "stand-in"
+    program.write_text(STAND_IN)
+    program.chmod(0o755)
+    runner = Runner(tmp_path, str(program))
+    assert runner.job(example(name), RUN=str(code)) == code
+    assert not (runner.folder / "checked").exists()
 
 
 def test_both_examples_have_the_same_values() -> None:

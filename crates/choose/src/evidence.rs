@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use pubmark_experiment::End;
-use pubmark_record::experiment::FailureKind;
 use pubmark_record::faults::FaultRow;
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};
 use pubmark_record::record::Record;
@@ -37,11 +36,6 @@ pub fn failure(end: &End) -> Option<String> {
     }
 }
 
-/// Did the system fail, not pubmark and not the machine?
-fn is_systems(kind: FailureKind) -> bool {
-    matches!(kind, FailureKind::DidNotStart | FailureKind::Refused | FailureKind::OutOfMemory | FailureKind::Ended)
-}
-
 /// What a run says of each objective that its phase judges. Without a record nothing was measured.
 pub fn of_run(
     phase: Phase,
@@ -61,7 +55,7 @@ fn of_load(objectives: &Objectives, record: Option<&Record>, end: &End) -> Vec<O
     let mut up = unmeasured(STAYS_UP, "up");
     match end {
         End::Counts(_) => up.outcome = ObjectiveOutcome::Passed,
-        End::Fails { kind, text, .. } if is_systems(*kind) => {
+        End::Fails { kind, text, .. } if kind.is_systems() => {
             (up.outcome, up.measured) = (ObjectiveOutcome::Missed, Some(text.clone()));
         }
         End::Fails { .. } | End::Stopped => {}
@@ -77,7 +71,7 @@ fn of_load(objectives: &Objectives, record: Option<&Record>, end: &End) -> Vec<O
 fn of_recovery(limit: Duration, record: Option<&Record>, end: &End) -> Objective {
     let mut found = unmeasured(&recovery_limit(limit), "recovery");
     match (end, record.and_then(|record| record.conditions.faults.as_ref()?.faults.first())) {
-        (End::Fails { kind, text, .. }, _) if is_systems(*kind) => {
+        (End::Fails { kind, text, .. }, _) if kind.is_systems() => {
             (found.outcome, found.measured) = (ObjectiveOutcome::Missed, Some(text.clone()));
         }
         (End::Counts(_), Some(fault)) => judge_recovery(&mut found, limit.as_secs_f64(), fault),
@@ -123,6 +117,7 @@ fn unmeasured(limit: &str, metric: &str) -> Objective {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_record::experiment::FailureKind;
     use pubmark_record::faults::{FaultConnections, FaultFigures};
     use pubmark_record::record::VerdictStatus;
     use pubmark_record::sample;

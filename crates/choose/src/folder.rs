@@ -107,7 +107,8 @@ fn goes_on(path: &Path, candidates: &[Candidate]) -> Option<ChoiceFolder> {
     Some(ChoiceFolder { folder, journal })
 }
 
-/// What makes runs of a candidate comparable, by its id: the hash of its schedule, and one of its system's definition.
+/// What makes runs of a candidate comparable, by its id: the hash of its schedule, and one of its workload and its system's
+/// definition.
 fn fingerprints(candidates: &[Candidate]) -> BTreeMap<String, String> {
     let of = |candidate: &Candidate| Some((candidate.id.clone(), fingerprint(candidate.runs.as_deref().ok()?)));
     candidates.iter().filter_map(of).collect()
@@ -118,6 +119,8 @@ fn fingerprint(runs: &Runs) -> String {
     // One process's and the next's agree, as both are of one version of pubmark.
     let mut hasher = DefaultHasher::new();
     definition.map(|definition| format!("{definition:?}")).hash(&mut hasher);
+    // The schedule has no QoS level, session or subscription.
+    format!("{:?}", runs.race.workload).hash(&mut hasher);
     format!("{} {:016x}", runs.race.schedule.hash, hasher.finish())
 }
 
@@ -172,6 +175,30 @@ mod tests {
             std::fs::write(path.join(CHOICE_FILE), store::to_json(&choice).unwrap()).unwrap();
             assert_eq!(found(out.path(), &required).is_some(), goes_on);
         }
+    }
+
+    #[test]
+    fn runs_of_another_workload_with_the_same_schedule_are_not_gone_on_with() {
+        let out = tempfile::tempdir().unwrap();
+        let workload = out.path().join("mine.yaml");
+        let text = "name: mine\ndevices:\n  - {name: sensor, count: 2, every: 100ms, payload: 100B, topic: 'a/{index}', qos: 1}\n\
+                    subscribers:\n  - {name: reader, filters: ['a/#'], qos: 1}\n";
+        let required = |text: &str| {
+            std::fs::write(&workload, text).unwrap();
+            let mut requirements = Requirements::new(workload.to_str().unwrap());
+            requirements.candidates = vec![CandidateSpec::Name("builtin".to_owned())];
+            let candidates = candidate::all(&requirements, &Host::with_program("pubmark")).unwrap();
+            (requirements, candidates)
+        };
+        let hash = |(_, candidates): &(Requirements, Vec<Candidate>)| {
+            candidates[0].runs.as_ref().ok().unwrap().race.schedule.hash.clone()
+        };
+        let before = required(text);
+        drop(begin(out.path(), &before));
+        assert!(found(out.path(), &before).is_some());
+        let after = required(&text.replace("filters: ['a/#'], qos: 1", "filters: ['a/#'], qos: 0"));
+        assert_eq!(hash(&after), hash(&before), "the test is of something else");
+        assert_eq!(found(out.path(), &after), None);
     }
 
     #[test]

@@ -91,12 +91,12 @@ impl Headroom {
 
     fn of(record: &CapacityRecord, folder: String) -> Headroom {
         let answer = &record.result;
-        let at = |rate: Option<f64>| {
-            record.trials.iter().find(|trial| Some(trial.offered_per_s) == rate).map(|trial| trial.factor)
-        };
+        // Two loads that differ by little may offer equally many messages in their windows.
+        let is_above = |factor: f64| answer.holds_factor.is_none_or(|holds| factor > holds);
+        let failed = record.trials.iter().filter(|trial| Some(trial.offered_per_s) == answer.fails_per_s);
         Headroom {
             holds_factor: answer.holds_factor,
-            fails_factor: at(answer.fails_per_s),
+            fails_factor: failed.map(|trial| trial.factor).filter(|factor| is_above(*factor)).reduce(f64::max),
             limit: Some(answer.limit),
             text: answer.text.clone(),
             folder: Some(folder),
@@ -248,9 +248,10 @@ fn folder_name(id: &str) -> String {
     format!("headroom/{id}")
 }
 
-/// The loads that held, and what they cost.
+/// The loads that are carried, and what they cost. A trial above the highest of them may have held by chance.
 fn carried(record: &CapacityRecord) -> Vec<LoadCost> {
-    let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held);
+    let is_carried = |factor: f64| record.result.holds_factor.is_some_and(|holds| factor <= holds);
+    let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held && is_carried(trial.factor));
     held.map(|trial| LoadCost {
         times: trial.factor,
         cores: trial.system_cores,
@@ -293,6 +294,31 @@ mod tests {
         assert_eq!(found.system, Some(record.system.clone()));
         record.trials.iter_mut().for_each(|trial| trial.folder = None);
         assert_eq!(HeadroomResult::of(&record, "headroom/1-small".to_owned()).system, None);
+    }
+
+    #[test]
+    fn a_load_that_failed_is_above_the_one_that_held_if_both_offered_as_much() {
+        let mut record = sample_experiment::capacity();
+        let of = |record: &CapacityRecord| Headroom::of(record, String::new());
+        assert_eq!((of(&record).holds_factor, of(&record).fails_factor), (Some(11.5), Some(12.0)));
+        let fails_per_s = record.result.fails_per_s.expect("a load that failed");
+        record.trials.iter_mut().filter(|one| one.factor == 11.5).for_each(|one| one.offered_per_s = fails_per_s);
+        assert_eq!(of(&record).fails_factor, Some(12.0));
+        record.trials.sort_by(|one, other| one.factor.total_cmp(&other.factor));
+        assert_eq!(of(&record).fails_factor, Some(12.0));
+        assert_eq!(of(&record).coverage(11.7), Coverage::Undecided);
+    }
+
+    #[test]
+    fn a_load_that_held_by_chance_above_the_answer_is_not_carried() {
+        let mut record = sample_experiment::capacity();
+        let times = |record: &CapacityRecord| carried(record).iter().map(|load| load.times).reduce(f64::max);
+        assert_eq!(times(&record), Some(11.5));
+        let lucky = record.trials.iter_mut().find(|trial| trial.factor == 12.0).expect("a load that failed");
+        lucky.outcome = TrialOutcome::Held;
+        assert_eq!(times(&record), Some(11.5));
+        record.result.holds_factor = None;
+        assert_eq!(times(&record), None);
     }
 
     #[test]

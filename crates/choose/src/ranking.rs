@@ -25,9 +25,9 @@ pub struct Qualified {
     pub label: String,
     /// It may be recommended: the built-in broker may not.
     pub ranked: bool,
-    /// Cores in each run of the race.
+    /// Cores in each run of the race; empty if a run lacks them.
     pub cores: Vec<f64>,
-    /// Resident set in each run of the race, bytes.
+    /// Resident set in each run of the race, bytes; empty if a run lacks it.
     pub memory_bytes: Vec<f64>,
 }
 
@@ -68,8 +68,8 @@ pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendatio
         }
         _ => {}
     }
-    if let Some(unknown) = ranked.iter().find(|one| one.cores.is_empty() && one.memory_bytes.is_empty()) {
-        return none(format!("none over the others: pubmark did not measure the cost of {}", unknown.label));
+    if let Some((unknown, what)) = ranked.iter().find_map(|one| Some((one, lacking(one)?))) {
+        return none(format!("none over the others: pubmark did not measure the {what} of {}", unknown.label));
     }
     let winner = contests.iter().find_map(|contest| {
         let winner = contest.winner.as_ref()?;
@@ -85,6 +85,16 @@ pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendatio
             grade: Some(Grade::Proven),
         },
         None => Recommendation { candidate: None, grade: Some(Grade::NotShown), text: not_shown(&ranked, contests) },
+    }
+}
+
+/// What is not known of the cost of a candidate, which may be where it costs less than the others; `None` if all is known.
+fn lacking(one: &Qualified) -> Option<&'static str> {
+    match (one.cores.is_empty(), one.memory_bytes.is_empty()) {
+        (true, true) => Some("cost"),
+        (true, false) => Some("CPU time"),
+        (false, true) => Some("memory"),
+        (false, false) => None,
     }
 }
 
@@ -175,8 +185,12 @@ mod tests {
         assert_eq!(found.text, "large; of the others that qualify, none may be recommended");
         assert_eq!(recommended(&[built_in]).candidate, None);
         let endpoint = Qualified { label: "ours".to_owned(), cores: vec![], memory_bytes: vec![], ..large.clone() };
-        let found = recommended(&[large, endpoint]);
+        let found = recommended(&[large.clone(), endpoint]);
         assert!(found.candidate.is_none() && found.text.contains("did not measure the cost of ours"), "{found:?}");
+        let small = qualified("small", [0.010, 0.011, 0.0105], [9.0, 9.1, 9.05]);
+        let partly = Qualified { memory_bytes: vec![], ..large };
+        let found = recommended(&[small, partly]);
+        assert!(found.candidate.is_none() && found.text.contains("did not measure the memory of large"), "{found:?}");
     }
 
     #[test]

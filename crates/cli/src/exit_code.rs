@@ -22,7 +22,7 @@ pub enum ExitCode {
     SystemFailed = 6,
     /// The run was made, but its record or a file beside it could not be written.
     NotWritten = 7,
-    /// A threshold lies between the bounds of its figure.
+    /// What was measured does not decide a threshold, a change, a choice or a search.
     Undecided = 8,
     /// Ctrl-C or SIGTERM ended the call.
     Interrupted = 130,
@@ -91,9 +91,13 @@ impl ExitCode {
             ExitCode::Internal => "Run it again; if it happens again, report it with the whole output.",
             ExitCode::Usage => "Read the message: it names the value and what would be accepted. Nothing was started.",
             ExitCode::ThresholdMissed => {
-                "The output says which limit was missed, and by what figure: its lower bound breaks it."
+                "The output says which limit was missed, and by what figure: both of its bounds break it, or it was not \
+                 measured."
             }
-            ExitCode::Regression => "`pubmark check` says what became worse than the baseline, and by how much.",
+            ExitCode::Regression => {
+                "`pubmark check` says what became worse than the baseline, and by how much, or which figure of a change was \
+                 not measured."
+            }
             ExitCode::InvalidRun => "Read the reasons: `pubmark explain CODE` says what each means and what to change.",
             ExitCode::SystemFailed => {
                 "Read the tail of the system's log, which the message shows, or check the endpoint. Where no client could \
@@ -104,8 +108,9 @@ impl ExitCode {
                  `record.json` was written, `pubmark report RUN` makes what is missing beside it, but for histograms."
             }
             ExitCode::Undecided => {
-                "The limit lies between both bounds of its figure. The output says what would decide it; `--undecided pass` or \
-                 `--undecided fail` decides it for a pipeline."
+                "Nothing failed, and what was measured does not decide everything: a limit lies between both bounds of its figure, \
+                 or a change may come from the measurement. The output says what would decide it; `--undecided pass` or \
+                 `--undecided fail` decides it for a pipeline. Give a search more time with `--within`."
             }
             ExitCode::Interrupted => "The record was written up to that moment and is marked `interrupted`.",
         }

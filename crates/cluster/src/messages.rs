@@ -306,14 +306,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// Combines the results of two workers of the same node.
+    /// Combines the results of two workers of the same node. Of two judgements of its clock, the one with the larger
+    /// bound is kept: a worker that ended early covers only a part of the run.
     pub fn and(self, other: &Report) -> Report {
+        let clock = match (self.clock, other.clock) {
+            (Some(one), Some(other)) if other.bound_ns > one.bound_ns => Some(other),
+            (one, other) => one.or(other),
+        };
         Report {
             cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
             node_cpu_ns: self.node_cpu_ns.max(other.node_cpu_ns),
             measured_ns: self.measured_ns.max(other.measured_ns),
             peak_rss_bytes: self.peak_rss_bytes.saturating_add(other.peak_rss_bytes),
-            clock: self.clock.or(other.clock),
+            clock,
             machine: self.machine.or(other.machine),
             number: self.number,
         }
@@ -372,6 +377,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use prost::Message as _;
+
+    #[test]
+    fn a_node_s_clock_is_as_uncertain_as_the_worker_that_saw_most_of_the_run_found_it() {
+        let with = |bound_ns: Option<f64>| Report {
+            clock: bound_ns.map(|bound_ns| Clock { bound_ns, ..Clock::default() }),
+            ..Report::default()
+        };
+        let bound_ns = |one: Option<f64>, other: Option<f64>| with(one).and(&with(other)).clock.map(|it| it.bound_ns);
+        assert_eq!(bound_ns(Some(5.0), Some(90.0)), Some(90.0));
+        assert_eq!(bound_ns(Some(f64::INFINITY), Some(90.0)), Some(f64::INFINITY));
+        assert_eq!(bound_ns(None, Some(90.0)), Some(90.0));
+    }
 
     proptest! {
         #[test]

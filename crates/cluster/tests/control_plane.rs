@@ -214,6 +214,19 @@ fn many_nodes_join_and_answer_together() {
 }
 
 #[test]
+fn workers_of_a_launch_that_failed_are_not_in_the_reports_of_the_next() {
+    let bed = Bed::new(2, 2);
+    // The launch fails on the second node, and nobody collects the first one's results.
+    drop(bed.begin(0));
+    bed.cluster.forget_workers();
+    let workers = [bed.begin(0), bed.begin(1)];
+    drop(workers);
+    let reports = bed.cluster.reports();
+    assert_eq!(reports.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1], "{reports:?}");
+    assert!(reports.iter().all(|workers| WorkerReport::of_node(workers).is_some()), "{reports:?}");
+}
+
+#[test]
 fn a_node_that_stalls_does_not_delay_the_others() {
     let bed = Bed::new(5, 1);
     let mut workers: Vec<UnixStream> = (0..5).map(|node| bed.begin(node)).collect();

@@ -115,6 +115,8 @@ pub struct Recorder {
     pub missed: u64,
     /// Datagrams that found the full buffer of a socket.
     pub overflowed: u64,
+    /// Messages sent with an identifier that was used shortly before.
+    pub ids_reused: u64,
     /// Reports of a client program that cannot be true.
     pub misreports: Vec<Misreport>,
     /// Round trips of its ping responses, ns.
@@ -209,6 +211,7 @@ impl Sink for Recorder {
             events::Event::Discarded => return self.discarded += 1,
             events::Event::Missed(messages) => return self.missed += messages,
             events::Event::Overflowed(datagrams) => return self.overflowed += datagrams,
+            events::Event::IdsReused(messages) => return self.ids_reused += messages,
             events::Event::Misreported(misreport) => return self.misreports.push(misreport),
             // Each of its sessions reports this as the cause of its end.
             events::Event::ProgramEnded(_) => return,

@@ -9,7 +9,8 @@ use pubmark_conformance::peer::{Peer, publisher, subscriber};
 use pubmark_conformance::server::Listener;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any::AnyClients;
-use pubmark_testing::assert_count;
+use pubmark_protocol::clients::SessionId;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 /// Cases about features that DDS lacks.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -62,6 +63,37 @@ fn cyclone_and_rust_understand_each_other() {
             exchange(Peer::<RustClients>::open(endpoint.clone()), Peer::<CycloneClients>::open(endpoint), qos);
         }
     }
+}
+
+/// What a reader's depth has no room for while the shard does not poll, pubmark has dropped, and not the system.
+#[test]
+fn rust_reports_samples_that_a_reader_of_one_has_no_room_for() {
+    const SENT: u64 = 10;
+    let domain = Domain::free();
+    let mut writer = Peer::<RustClients>::open(domain.at());
+    let mut reader = Peer::<RustClients>::open(domain.with("?history=1").at());
+    let receives = reader.join(subscriber("one-in", "one", Qos::AtLeastOnce));
+    let sender = writer.join(publisher("one-out", "one", Qos::AtLeastOnce));
+    while reader.record.arrived.is_empty() {
+        send_acknowledged(&mut writer, sender, 1);
+        reader.linger(20);
+    }
+    reader.linger(50);
+    reader.record.arrived.clear();
+    reader.record.missed = 0;
+    // The reader's shard is this thread. The library has every sample that it has acknowledged.
+    send_acknowledged(&mut writer, sender, SENT);
+    let last = writer.record.written() as u32;
+    reader.wait("the last one", |record| !record.arrived.is_empty());
+    reader.linger(50);
+    assert_count_eq!(reader.record.sequences(receives), [last]);
+    assert_count_eq!(reader.record.missed, SENT - 1);
+}
+
+fn send_acknowledged(writer: &mut Peer<RustClients>, sender: SessionId, messages: u64) {
+    (0..messages).for_each(|_| writer.send(sender, 16));
+    let written = writer.record.written();
+    writer.wait("acknowledged", |record| record.acknowledged() == written);
 }
 
 fn exchange<A: AnyClients, B: AnyClients>(mut writer: Peer<A>, mut reader: Peer<B>, qos: Qos) {

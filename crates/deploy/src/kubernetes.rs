@@ -251,20 +251,27 @@ fn system_files(system: &Rendered) -> Value {
     [folder, shared, temporary].into_iter().chain(system.files.iter().map(file)).collect()
 }
 
+/// Writes each `$` of a command, argument or variable as `$$`: Kubernetes replaces `$(NAME)` by a variable of the container,
+/// and reads `$$` as `$`.
+fn literal(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
 fn system_container(container: &SystemContainer) -> Value {
     let system = &container.rendered;
+    let variable = |(name, value): &(String, String)| json!({"name": name, "value": literal(value)});
     let mut container = json!({
         "name": "system",
         "image": system.image,
-        "args": system.arguments,
-        "env": system.environment.iter().map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>(),
+        "args": system.arguments.iter().map(|argument| literal(argument)).collect::<Vec<_>>(),
+        "env": system.environment.iter().map(variable).collect::<Vec<_>>(),
         "ports": system.ports.iter().map(|port| json!({"containerPort": port})).collect::<Vec<_>>(),
         "resources": resources(container.limits.as_ref()),
         "securityContext": confined(false),
         "volumeMounts": system_files(system),
     });
     if let Some(entrypoint) = &system.entrypoint {
-        container["command"] = json!([entrypoint]);
+        container["command"] = json!([literal(entrypoint)]);
     }
     if !system.datagrams {
         container["readinessProbe"] =
@@ -320,4 +327,29 @@ fn system_set(deployment: &Deployment, system: &SystemContainer) -> Value {
             "template": {"metadata": {"labels": labels(&deployment.instance, "system")}, "spec": pod},
         }}),
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_runner::RunSpec;
+
+    use super::*;
+    use crate::order::tests::order;
+
+    #[test]
+    fn kubernetes_replaces_nothing_in_what_the_system_gets_and_the_number_in_a_node_s_name() {
+        let mut deployment = order().deployment(RunSpec::new("hello")).unwrap();
+        let mut system = deployment.system.clone().unwrap();
+        system.rendered.arguments = vec!["echo $$ $(HOME) $x".to_owned()];
+        system.rendered.environment = vec![("MASK".to_owned(), "$(HOME)$".to_owned())];
+        system.rendered.entrypoint = Some("$sh".to_owned());
+        let container = system_container(&system);
+        assert_eq!(container["args"], json!(["echo $$$$ $$(HOME) $$x"]));
+        assert_eq!(container["env"], json!([{"name": "MASK", "value": "$$(HOME)$$"}]));
+        assert_eq!(container["command"], json!(["$$sh"]));
+        deployment.system = Some(system);
+        let node = node_job(&deployment)["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+        assert!(node.contains("\"node-$(JOB_COMPLETION_INDEX)\""), "{node}");
+    }
 }

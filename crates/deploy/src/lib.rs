@@ -166,7 +166,13 @@ impl Deployment {
                 held_by: "container".to_owned(),
                 ..LimitInfo::default()
             });
-            spec.target.placed = Some(PlacedSystem { image: rendered.image.clone(), profile: profile.clone(), limits });
+            spec.target.placed = Some(PlacedSystem {
+                image: rendered.image.clone(),
+                profile: profile.clone(),
+                limits,
+                deviations: rendered.deviations.clone(),
+                configuration: rendered.configuration().map(str::to_owned),
+            });
             is_observed = *observed;
         }
         spec.nodes.observers = is_observed.then_some(1);

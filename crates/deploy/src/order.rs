@@ -1,11 +1,13 @@
 //! The settings of a deployment, as a user gives them, and the conversion of a run to one that can be deployed.
 
 use pubmark_model::placement::keys;
+use pubmark_model::units;
+use pubmark_model::workload::Workload;
 use pubmark_runner::spec::TargetSpec;
 use pubmark_runner::{ErrorKind, RunError, RunSpec, brokerless, protocol_pair, target};
 use pubmark_systems::launch::{Rendered, rendered};
 use pubmark_systems::limits::ResourceLimits;
-use pubmark_systems::{Definition, StartOptions};
+use pubmark_systems::{Definition, StartOptions, SystemError};
 
 use crate::{Deployment, Kind, SystemContainer};
 
@@ -28,8 +30,8 @@ pub struct Order {
     pub nodes: u16,
     /// The system to run in a container, or middleware without a broker; unused if the run has an endpoint.
     pub system: String,
-    /// Protocol of devices and subscribers, unused if the run has an endpoint. Default: MQTT 5 if the system supports it,
-    /// otherwise its first protocol.
+    /// Protocol of devices and subscribers, unused if the run has an endpoint. Default: the run's; if it has none, MQTT 5 if the
+    /// system supports it, otherwise its first protocol.
     pub protocol: Option<String>,
     /// Image of the system, instead of the one in its definition.
     pub system_image: Option<String>,
@@ -69,9 +71,12 @@ impl Order {
     /// The run cannot be deployed this way, or the system cannot run in a container.
     pub fn deployment(&self, spec: RunSpec) -> Result<Deployment, RunError> {
         self.check_name()?;
-        let spec = self.placeable(spec)?;
-        let has_endpoint = spec.target.endpoint.is_some();
-        let system = if has_endpoint { None } else { self.container(&target::definition(&self.system)?)? };
+        self.check_limits()?;
+        let (spec, workload) = self.placeable(spec)?;
+        let system = match spec.target.endpoint {
+            Some(_) => None,
+            None => self.container(&target::definition(&self.system)?, &spec, &workload)?,
+        };
         let mut deployment = Deployment::new(self.kind, &self.name, &self.image, self.nodes, &spec, system)?;
         let some = |limits: &Option<ResourceLimits>| limits.clone().filter(|limits| !limits.is_empty());
         deployment.namespace = self.namespace.clone();
@@ -80,8 +85,31 @@ impl Order {
         Ok(deployment)
     }
 
-    /// The run in a form that can be deployed: with the system of this order, unless it has an endpoint.
-    fn placeable(&self, mut spec: RunSpec) -> Result<RunSpec, RunError> {
+    /// Refuses a number of cores: a manifest limits CPU time and memory, and which cores a machine has is not known here.
+    fn check_limits(&self) -> Result<(), RunError> {
+        let given = [
+            ("--limit", &self.system_limits),
+            ("--node-limit", &self.node_limits),
+            ("--coordinator-limit", &self.coordinator_limits),
+        ];
+        for (option, limits) in given {
+            let Some((limits, cores)) = limits.as_ref().and_then(|limits| Some((limits, limits.cores?))) else {
+                continue;
+            };
+            let cpu = limits.cpu.unwrap_or(f64::from(cores));
+            let memory = limits.memory_bytes.map(|bytes| format!(",memory={}", units::written_size(bytes)));
+            return Err(RunError::unsupported(format!(
+                "`{option} {}` limits the number of cores to {cores}, and a deployed container can only be limited in CPU time and \
+                 memory",
+                limits.requested
+            ))
+            .hint(format!("`{option} cpu={cpu}{}` limits its CPU time", memory.unwrap_or_default())));
+        }
+        Ok(())
+    }
+
+    /// The run in a form that can be deployed, and its workload: with the system of this order, unless it has an endpoint.
+    fn placeable(&self, mut spec: RunSpec) -> Result<(RunSpec, Workload), RunError> {
         if spec.target.placed.take().is_some() {
             // The `run.yaml` of an earlier deployment names a system and an observer that no longer exist.
             spec.target.endpoint = None;
@@ -99,21 +127,26 @@ impl Order {
             let TargetSpec { profile, image, limit, back_end, system_host, node, .. } = TargetSpec::default();
             let system = Some(self.system.clone());
             spec.target = TargetSpec { system, profile, image, limit, back_end, system_host, node, ..spec.target };
-            spec.protocols.protocol = Some(self.protocol_of(&target::definition(&self.system)?));
+            spec.protocols.protocol = Some(self.protocol_of(&spec, &target::definition(&self.system)?));
         }
-        Ok(spec)
+        Ok((spec, workload))
     }
 
-    fn protocol_of(&self, definition: &Definition) -> String {
-        let first = || match definition.protocols.contains_key(USUAL_PROTOCOL) {
+    fn protocol_of(&self, spec: &RunSpec, definition: &Definition) -> String {
+        let usual = || match definition.protocols.contains_key(USUAL_PROTOCOL) {
             true => USUAL_PROTOCOL.to_owned(),
             false => definition.protocols.keys().next().cloned().unwrap_or_default(),
         };
-        self.protocol.clone().unwrap_or_else(first)
+        self.protocol.clone().or_else(|| spec.protocols.protocol.clone()).unwrap_or_else(usual)
     }
 
     /// The system's container; `None` for middleware without a broker.
-    fn container(&self, definition: &Definition) -> Result<Option<SystemContainer>, RunError> {
+    fn container(
+        &self,
+        definition: &Definition,
+        spec: &RunSpec,
+        workload: &Workload,
+    ) -> Result<Option<SystemContainer>, RunError> {
         let limits = self.system_limits.clone().filter(|limits| !limits.is_empty());
         if brokerless::has_no_broker(definition) {
             let given = [("--limit", limits.is_some()), ("--system-image", self.system_image.is_some())];
@@ -127,19 +160,23 @@ impl Order {
             };
         }
         let (profile, observed) = (self.profile.clone(), self.observed);
-        Ok(Some(SystemContainer { rendered: self.rendered(definition)?, profile, limits, observed }))
+        Ok(Some(SystemContainer { rendered: self.rendered(definition, spec, workload)?, profile, limits, observed }))
     }
 
-    /// The system as a container.
-    fn rendered(&self, definition: &Definition) -> Result<Rendered, RunError> {
+    /// The system as a container that accepts the workload's largest message.
+    fn rendered(&self, definition: &Definition, spec: &RunSpec, workload: &Workload) -> Result<Rendered, RunError> {
         let start = StartOptions {
             profile: self.profile.clone(),
             image: self.system_image.clone(),
-            ..StartOptions::new(&self.protocol_of(definition))
+            packet_bytes: Some(target::largest_packet_bytes(workload)),
+            ..StartOptions::new(&self.protocol_of(spec, definition))
         };
         rendered(definition, &start).map_err(|error| {
-            RunError::from_error(ErrorKind::Input, &error)
-                .hint("`pubmark list systems NAME` says whether one runs in a container; or `-- --endpoint URL`")
+            RunError::from_error(ErrorKind::Input, &error).hint(match error {
+                SystemError::Packet { .. } => "smaller payloads (`-- --payload 1KB`), or another system",
+                SystemError::Protocol { .. } => "`--protocol` names one of them",
+                _ => "`pubmark list systems NAME` says whether one runs in a container; or `-- --endpoint URL`",
+            })
         })
     }
 }
@@ -148,6 +185,7 @@ impl Order {
 #[allow(clippy::unwrap_used)]
 pub(crate) mod tests {
     use super::*;
+    use crate::SPEC_FILE;
     use pubmark_runner::spec::PlacedSystem;
 
     /// An order of Mosquitto and two nodes.
@@ -183,9 +221,78 @@ pub(crate) mod tests {
         spec.target.placed = Some(PlacedSystem::default());
         spec.target.endpoint = Some("mqtt://gone:1883".to_owned());
         spec.nodes.observers = Some(1);
-        let placeable = order().placeable(spec).unwrap();
+        let (placeable, _) = order().placeable(spec).unwrap();
         assert_eq!((placeable.target.system.as_deref(), placeable.target.endpoint), (Some("mosquitto"), None));
         assert_eq!((placeable.target.placed, placeable.nodes.observers), (None, None));
         assert_eq!(placeable.protocols.protocol.as_deref(), Some("mqtt5"));
+    }
+
+    #[test]
+    fn a_number_of_cores_is_refused_as_no_manifest_can_limit_it() {
+        let set = ResourceLimits {
+            requested: "mq-bench-1".to_owned(),
+            cpu: None,
+            memory_bytes: Some(2 << 30),
+            cores: Some(1),
+        };
+        let hint = |order: Order| {
+            let Err(error) = order.deployment(RunSpec::new("hello")) else { panic!("{order:?} is not refused") };
+            assert!(error.to_string().contains("limits the number of cores to 1"), "{error}");
+            error.hint.unwrap()
+        };
+        for kind in [Kind::Compose, Kind::Kubernetes] {
+            let system = hint(Order { kind, system_limits: Some(set.clone()), ..order() });
+            assert_eq!(system, "`--limit cpu=1,memory=2GiB` limits its CPU time");
+            assert!(hint(Order { kind, node_limits: Some(set.clone()), ..order() }).starts_with("`--node-limit cpu=1"));
+        }
+        let cpu = ResourceLimits { cores: None, cpu: Some(0.5), ..set };
+        assert!(Order { system_limits: Some(cpu), ..order() }.deployment(RunSpec::new("hello")).is_ok());
+    }
+
+    #[test]
+    fn the_protocol_is_that_of_the_order_then_that_of_the_run() {
+        let with = |order: Option<&str>, run: Option<&str>| {
+            let mut spec = RunSpec::new("hello");
+            spec.protocols.protocol = run.map(str::to_owned);
+            let order = Order { protocol: order.map(str::to_owned), ..self::order() };
+            order.placeable(spec).unwrap().0.protocols.protocol.unwrap()
+        };
+        assert_eq!(with(None, None), "mqtt5");
+        assert_eq!(with(None, Some("mqtt311")), "mqtt311");
+        assert_eq!(with(Some("mqtt5"), Some("mqtt311")), "mqtt5");
+        let mut spec = RunSpec::new("hello");
+        spec.protocols.protocol = Some("nats".to_owned());
+        let Err(error) = order().deployment(spec) else { panic!("the run's protocol was replaced") };
+        assert!(error.to_string().contains("`mosquitto` does not speak nats"), "{error}");
+    }
+
+    /// A run of messages of this size.
+    fn run_of(payload_bytes: u32) -> RunSpec {
+        let mut spec = RunSpec::new("hello");
+        spec.load.payload = Some(payload_bytes);
+        spec
+    }
+
+    #[test]
+    fn a_deployed_system_accepts_the_largest_message_or_is_refused() {
+        let emqx = Order { system: "emqx".to_owned(), ..order() };
+        let deviations = |spec: RunSpec| -> Vec<String> {
+            let rendered = emqx.deployment(spec).unwrap().system.unwrap().rendered;
+            rendered.deviations.into_iter().map(|deviation| deviation.name).collect()
+        };
+        let (small, large) = (deviations(run_of(100)), deviations(run_of(2_000_000)));
+        assert_eq!(large.len(), small.len() + 1, "its limit of 1 MiB is raised, and recorded: {large:?}");
+        let Err(error) = order().deployment(run_of(268_435_000)) else { panic!("no header fits into its packets") };
+        assert!(error.to_string().contains("`mosquitto` takes 268435455 at most"), "{error}");
+    }
+
+    #[test]
+    fn settings_that_the_profile_changes_are_recorded() {
+        let tuned = Order { profile: "tuned".to_owned(), ..order() };
+        let deployment = tuned.deployment(RunSpec::new("hello")).unwrap();
+        let (_, spec) = deployment.secrets[0].iter().find(|(name, _)| *name == SPEC_FILE).unwrap();
+        let placed = RunSpec::parse(spec).unwrap().target.placed.unwrap();
+        assert!(placed.deviations.iter().any(|deviation| deviation.name == "mosquitto-nodelay"), "{placed:?}");
+        assert!(placed.configuration.unwrap().contains("set_tcp_nodelay true"));
     }
 }

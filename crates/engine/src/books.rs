@@ -5,6 +5,8 @@
 //! then put into one category: never written completely (broken, stuck), refused, sent during an absence, unknown, or
 //! lost.
 
+mod judged;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pubmark_metrics::holes::Range;
@@ -13,9 +15,9 @@ use pubmark_record::record::Delivery;
 
 use crate::absences::{self, Absences, holds, intersection};
 use crate::content::unmatched::Unmatched;
-use crate::message_log::Missing;
 use crate::pairs::Pairs;
 use crate::shard_outcome::{PublisherBook, StreamRow};
+pub(crate) use judged::{Judged, JudgedStream};
 
 /// The message accounting of one device group.
 #[derive(Clone, Debug, Default)]
@@ -274,97 +276,6 @@ impl<'a> Exempt<'a> {
 struct NotExpected<'a> {
     absent: &'a [Range],
     unmatched: &'a [Range],
-}
-
-/// All publishers' sides compared with everything that was received, stream by stream.
-pub(crate) struct Judged<'a> {
-    exempt: HashMap<u32, Exempt<'a>>,
-    received: &'a [Received<'a>],
-}
-
-/// A stream with measured messages.
-pub(crate) struct JudgedStream<'a> {
-    pub row: &'a StreamRow,
-    pub book: &'a PublisherBook,
-    exempt: &'a Exempt<'a>,
-    ledger: &'a Ledger,
-    absent: Vec<Range>,
-    unmatched: Unmatched,
-}
-
-impl<'a> Judged<'a> {
-    /// Prepares the comparison of both sides.
-    pub fn new(publishers: &'a [PublisherBook], received: &'a [Received<'a>]) -> Judged<'a> {
-        let arrived = arrived_anyway(publishers, received);
-        let row = |book: &'a PublisherBook| (book.publisher, Exempt::new(book, arrived.get(&book.publisher)));
-        Judged { exempt: publishers.iter().map(row).collect(), received }
-    }
-
-    /// Messages that no subscription could expect, by publisher and sequence number: refused, or not written completely
-    /// and received by no subscriber.
-    pub fn exempt(&self) -> impl Iterator<Item = (u32, u32, Missing)> {
-        self.exempt.values().flat_map(|row| {
-            row.all.iter().map(|number| {
-                let outcome = match () {
-                    () if row.refused.contains(number) => Missing::Refused,
-                    () if row.book.broken.contains(number) => Missing::SkippedDisconnected,
-                    () => Missing::Unsent,
-                };
-                (row.book.publisher, *number, outcome)
-            })
-        })
-    }
-
-    /// The streams with measured messages.
-    pub fn streams(&self) -> impl Iterator<Item = JudgedStream<'_>> {
-        self.received.iter().flat_map(move |side| {
-            side.streams.iter().filter_map(move |row| {
-                let exempt = self.exempt.get(&row.publisher).filter(|exempt| exempt.book.first_measured > 0)?;
-                let absent = side.absences.of(row, exempt.book);
-                let unmatched = Unmatched::of(row, exempt.book);
-                Some(JudgedStream { row, book: exempt.book, exempt, ledger: side.ledger, absent, unmatched })
-            })
-        })
-    }
-}
-
-impl JudgedStream<'_> {
-    /// Categorises the stream's sequence numbers within a range, all of which are measured.
-    pub fn judge(&self, within: Range, delivery: &mut Delivery) {
-        let not_expected = NotExpected { absent: &self.absent, unmatched: &self.unmatched.ranges };
-        self.exempt.judge_within(self.ledger, self.row.stream, &not_expected, within, delivery);
-    }
-
-    /// The stream's measured sequence numbers.
-    pub fn measured(&self) -> Range {
-        Range { first: self.book.first_measured, last: self.book.last }
-    }
-
-    /// Ranges of the measured sequence numbers that did not arrive.
-    pub fn missing_ranges(&self) -> Vec<Range> {
-        self.ledger.missing(self.row.stream, self.book.first_measured, self.book.last)
-    }
-
-    /// Is it unknown for some numbers whether they arrived?
-    pub fn is_approximate(&self) -> bool {
-        self.ledger.is_approximate()
-    }
-
-    /// The stream's measured sequence numbers that were sent and did not arrive, with the outcomes that
-    /// [`JudgedStream::judge`] counts.
-    pub fn missing(&self) -> impl Iterator<Item = (u32, Missing)> {
-        let exempt = self.exempt;
-        let numbers = self.missing_ranges().into_iter().flat_map(|range| range.first..=range.last);
-        numbers.filter(|number| !exempt.all.contains(number)).map(|number| {
-            let outcome = match () {
-                () if holds(&self.absent, number) => Missing::Absent,
-                () if holds(&self.unmatched.ranges, number) => Missing::FilteredOut,
-                () if exempt.unanswered.contains(&number) => Missing::Unknown,
-                () => Missing::Lost,
-            };
-            (number, outcome)
-        })
-    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ pub struct FollowedDelivery {
     pub lag_ns: u64,
     /// Upper bound of the time that the system held it back because earlier bytes were not read, ns.
     pub held_ns: u64,
-    /// Upper bound of the time that it waited in the socket before it was read, ns.
+    /// Upper bound of the time that it waited for the generator afterwards, ns: in the socket before it was read, and for
+    /// a subscriber that was behind because earlier messages were read late.
     pub late_ns: u64,
 }
 

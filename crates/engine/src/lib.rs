@@ -43,6 +43,7 @@ pub mod shared_connections;
 pub mod shared_memory;
 pub mod shares;
 mod sides;
+mod socket_drops;
 mod traffic;
 mod transform;
 mod usage;

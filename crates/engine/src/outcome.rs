@@ -1,7 +1,10 @@
 //! The outcome of a run, merged from the outcomes of its shards.
 
+use std::collections::HashMap;
+
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::series::Series;
+use pubmark_model::fleet::Link;
 use pubmark_record::record::{Delivery, ProbedPairs};
 
 use crate::books::Books;
@@ -159,5 +162,49 @@ impl Outcome {
         if let Some(requests) = &mut self.requests {
             requests.lower_by(one_way_ns.saturating_mul(2));
         }
+    }
+
+    /// Lowers the lower bounds of round trips and chains, because clocks of two nodes differ by up to `error_ns`; `None`
+    /// if that is unknown. `links` are the fleet's reactions.
+    ///
+    /// How long a message lay in our socket counts from the time at which its sender wrote it, if nothing later is known.
+    /// If the sender's clock is ahead of the receiver's, that is too short by their difference. The latency of one message
+    /// is shorter by the same difference and gets the error on both sides where it is reported ([`crate::sections`]); that
+    /// covers two messages in a row. A round trip is measured by one clock, which stays its upper bound; but the wait of
+    /// its request at the responder is judged by two.
+    pub fn lower_by_clock_error(&mut self, error_ns: Option<u64>, links: &[Link]) {
+        let error_ns = error_ns.unwrap_or(u64::MAX);
+        if error_ns == 0 {
+            return;
+        }
+        if let Some(requests) = &mut self.requests {
+            requests.lower_by(error_ns);
+        }
+        let further = longest_chain(links).div_ceil(2) - 1;
+        self.times.chain.lower_by(error_ns.saturating_mul(further));
+    }
+}
+
+/// Number of messages in the longest chain of reactions, at least 1. Links are in the order of the chains.
+fn longest_chain(links: &[Link]) -> u64 {
+    let mut messages: HashMap<u32, u64> = HashMap::new();
+    for link in links {
+        let before = messages.get(&link.trigger).copied().unwrap_or(1);
+        let longest = messages.entry(link.reacts).or_default();
+        *longest = (*longest).max(before + 1);
+    }
+    messages.into_values().max().unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_chain_counts_its_root_and_each_reaction_after_another() {
+        let link = |(trigger, reacts)| Link { trigger, reacts };
+        let longest = |links: &[(u32, u32)]| longest_chain(&links.iter().copied().map(link).collect::<Vec<_>>());
+        assert_eq!((longest(&[]), longest(&[(0, 1), (0, 3)])), (1, 2));
+        assert_eq!(longest(&[(0, 3), (0, 5), (3, 5), (5, 7)]), 4);
     }
 }

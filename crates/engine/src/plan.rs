@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::endpoints::Endpoints;
 use crate::faults::planned::PlannedFault;
 use crate::pacing::Pacing;
+use crate::progress::Totals;
 
 /// Number of device types that have a separate row in breakdowns; all others share one row.
 pub const TYPE_LIMIT: usize = 256;
@@ -55,6 +56,8 @@ pub struct RunPlan {
     /// Clients with a separate network run in a separate process inside it, because their library opens sockets from
     /// any thread.
     pub by_network: bool,
+    /// Client libraries open sockets in pubmark's processes, among them UDP sockets in which the kernel may drop datagrams.
+    pub library_sockets: bool,
     /// Messages whose deliveries are recorded one by one, to be compared with packet captures on their path; none if
     /// `None`.
     pub follows: Option<Sampling>,
@@ -186,6 +189,15 @@ impl RunPlan {
         // longest pause is over.
         let quiet = if self.faults.is_empty() { QUIET } else { QUIET.max(BACKOFF.1 + Duration::from_secs(1)) };
         self.workload.longest_timeout().map_or(quiet, |timeout| quiet.max(timeout))
+    }
+
+    /// Has everything arrived that is to arrive? False as well if the sums cannot show it, because a delivery that nobody
+    /// expects could stand for a missing one: of a message that the system refused, or that is not known to be sent, or that
+    /// a content filter of the system should have removed.
+    pub fn have_all_arrived(&self, totals: &Totals) -> bool {
+        let is_filtered = self.workload.subscribers.iter().any(|group| group.broker_filter().is_some());
+        let is_exact = totals.excused == 0 && !is_filtered;
+        is_exact && totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected
     }
 
     /// Requesters and responders of the fleet.

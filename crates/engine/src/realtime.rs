@@ -94,12 +94,23 @@ impl Budget {
     fn here(threads: usize) -> Option<Budget> {
         // SAFETY: the call accesses no memory of this process.
         let online = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1);
-        let allowed = std::thread::available_parallelism().map_or(online, usize::from);
+        // The number of the standard library contains the quota of the control group, which real-time threads do not have.
+        let allowed = allowed_cores().unwrap_or(online);
         (online <= FEW_CORES && allowed >= online).then(|| Budget::of(threads))
     }
 
     fn of(threads: usize) -> Budget {
         Budget((SHARE * PERIOD.as_nanos() as f64) as u64 / threads.max(1) as u64)
+    }
+}
+
+/// Number of cores on which the calling thread may run, by its affinity.
+fn allowed_cores() -> Option<usize> {
+    // SAFETY: an all-zero set is valid, the call fills it, and its size is given.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let found = libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) == 0;
+        found.then(|| libc::CPU_COUNT(&set) as usize)
     }
 }
 

@@ -20,29 +20,31 @@ pub struct RequestOutcome {
     pub figures: RequestFigures,
     /// Merged times.
     pub times: RequestTimes,
+    /// Round trips of each group, in the order of the figures; `None` for one without replies.
+    round_trips: Vec<Option<Bounds>>,
 }
 
 impl RequestOutcome {
-    /// Lowers the lower bounds of round trips by `by_ns`; the lower bounds of groups are then unknown.
+    /// Lowers the lower bounds of round trips by `by_ns`.
     pub fn lower_by(&mut self, by_ns: u64) {
         let times = &mut self.times;
         for bounds in [&mut times.round_trip, &mut times.service, &mut times.travel] {
             bounds.lower_by(by_ns);
         }
-        sum_up(&mut self.figures, times);
-        self.figures
-            .by_group
-            .iter_mut()
-            .filter_map(|group| group.round_trip.as_mut())
-            .for_each(|both| both.lower = None);
+        self.round_trips.iter_mut().flatten().for_each(|round_trip| round_trip.lower_by(by_ns));
+        self.sum_up();
     }
-}
 
-/// Writes the summaries of the times that have bounds.
-fn sum_up(figures: &mut RequestFigures, times: &RequestTimes) {
-    figures.round_trip = bounds(&times.round_trip);
-    figures.service_round_trip = bounds(&times.service);
-    figures.travel = bounds(&times.travel);
+    /// Writes the summaries of the times that have bounds.
+    fn sum_up(&mut self) {
+        let (figures, times) = (&mut self.figures, &self.times);
+        figures.round_trip = bounds(&times.round_trip);
+        figures.service_round_trip = bounds(&times.service);
+        figures.travel = bounds(&times.travel);
+        for (group, round_trip) in figures.by_group.iter_mut().zip(&self.round_trips) {
+            group.round_trip = round_trip.as_ref().and_then(bounds);
+        }
+    }
 }
 
 /// The accounting of a group while it is added up.
@@ -90,7 +92,7 @@ pub fn close(
         return None;
     }
     let mut parts: HashMap<u16, Part> = HashMap::new();
-    let mut round_trips: HashMap<u16, Bounds> = HashMap::new();
+    let mut of_groups: HashMap<u16, Bounds> = HashMap::new();
     let mut times = RequestTimes::default();
     let Parties { requesters, responders } = parties;
     let mut figures = RequestFigures { requesters, responders, ..RequestFigures::default() };
@@ -100,7 +102,7 @@ pub fn close(
             parts.entry(book.group).or_default().enter(book, &shard.ledger);
         }
         for (group, part) in &shard.groups {
-            round_trips.entry(*group).or_insert_with(|| Bounds::new(Precision::Breakdown)).merge(part);
+            of_groups.entry(*group).or_insert_with(|| Bounds::new(Precision::Breakdown)).merge(part);
         }
         times.merge(&shard.times);
         figures.responses.add(&shard.responses);
@@ -108,18 +110,20 @@ pub fn close(
         figures.without_write_start += shard.without_write_start;
         figures.peak_in_flight += shard.peak_open;
     }
+    let mut round_trips = vec![];
     for (index, group) in (0u16..).zip(&workload.devices).filter(|(_, group)| group.requests.is_some()) {
         let books = parts.remove(&index).unwrap_or_default().close(&groups[usize::from(index)]);
         figures.outcomes.add(&books);
-        let round_trip = round_trips.get(&index).and_then(bounds);
-        figures.by_group.push(RequestGroup { name: group.name.clone(), outcomes: books, round_trip });
+        figures.by_group.push(RequestGroup { name: group.name.clone(), outcomes: books, round_trip: None });
+        round_trips.push(of_groups.remove(&index));
     }
     figures.answered_per_s = if window_s > 0.0 { answered_in_window as f64 / window_s } else { 0.0 };
-    sum_up(&mut figures, &times);
     figures.waiting = summary(&times.waiting);
     figures.responder_lag = summary(&times.responder_lag);
     figures.receive_lateness = summary(&times.receive_lateness);
-    Some(RequestOutcome { figures, times })
+    let mut outcome = RequestOutcome { figures, times, round_trips };
+    outcome.sum_up();
+    Some(outcome)
 }
 
 #[cfg(test)]
@@ -143,6 +147,30 @@ mod tests {
 
     fn sent(sent: u64, arrived_unsent: u64) -> GroupBooks {
         GroupBooks { delivery: Delivery { sent, ..Delivery::default() }, arrived_unsent, ..GroupBooks::default() }
+    }
+
+    #[test]
+    fn lower_bounds_are_lowered_of_the_run_and_of_each_group_and_upper_bounds_stay() {
+        let mut all = Bounds::new(Precision::Total);
+        let mut one = Bounds::new(Precision::Breakdown);
+        (0..100).for_each(|_| {
+            all.record(1_000_000, 0);
+            one.record(1_000_000, 0);
+        });
+        let group = RequestGroup { name: "meter".to_owned(), ..RequestGroup::default() };
+        let mut outcome = RequestOutcome {
+            figures: RequestFigures { by_group: vec![group], ..RequestFigures::default() },
+            times: RequestTimes { round_trip: all, ..RequestTimes::default() },
+            round_trips: vec![Some(one)],
+        };
+        outcome.lower_by(400_000);
+        let figures = &outcome.figures;
+        for found in [&figures.round_trip, &figures.by_group[0].round_trip] {
+            let found = found.as_ref().expect("samples");
+            let [lower_us, upper_us] = [found.lower.as_ref().expect("a lower bound").max, found.upper.max];
+            assert!((580.0..=605.0).contains(&lower_us), "{lower_us}");
+            assert!((990.0..=1_010.0).contains(&upper_us), "{upper_us}");
+        }
     }
 
     #[test]

@@ -183,6 +183,9 @@ impl RunDriver<'_> {
         interrupted = !self.wait_until(Phase::WarmUp, start_ns);
         if !interrupted {
             self.observer.window_began();
+            if self.plan.library_sockets {
+                self.worker.window_begins();
+            }
             self.observer.phase(Phase::Measure);
             interrupted = !self.wait_until(Phase::Measure, end_ns);
             self.observer.window_ended();
@@ -353,10 +356,9 @@ impl RunDriver<'_> {
             let totals = progress.totals();
             self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
             let is_fresh = self.is_fresh(&before);
-            let all_there = totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected;
             // A shard that was paused may still have due messages to send.
             let has_closed = self.worker.has_executed_all();
-            let complete = is_fresh && has_closed && all_there;
+            let complete = is_fresh && has_closed && self.plan.have_all_arrived(&totals);
             let since_ns = *complete_since_ns.get_or_insert(now_ns);
             if !complete {
                 complete_since_ns = None;

@@ -286,6 +286,10 @@ pub struct Counters {
     pub missed: u64,
     /// Datagrams that the kernel dropped, because a shard did not read its socket in time.
     pub overflowed: u64,
+    /// Datagrams that the kernel dropped in UDP sockets of client libraries, from the start of the measured window on.
+    pub library_overflowed: u64,
+    /// Messages that were sent with an identifier used shortly before, so that a server may take them for repetitions (CoAP).
+    pub ids_reused: u64,
     /// Reports of client programs that cannot be true.
     pub misreports: BTreeMap<Misreport, u64>,
     /// How a client program ended, if it ended before the run did.
@@ -361,6 +365,8 @@ impl Counters {
         self.resent += other.resent;
         self.missed += other.missed;
         self.overflowed += other.overflowed;
+        self.library_overflowed += other.library_overflowed;
+        self.ids_reused += other.ids_reused;
         for (misreport, count) in other.misreports {
             *self.misreports.entry(misreport).or_default() += count;
         }

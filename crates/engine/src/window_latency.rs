@@ -1,6 +1,9 @@
 //! Latencies since the beginning of the measured window, for scraped metrics. The bins into which shards count
 //! ([`crate::live`]) are added up outside the message path and merged into wider buckets.
 //!
+//! The lower bounds contain the time that a relay of pubmark held bytes, which is known only after the run: those of the
+//! record and of the message log are without it ([`crate::outcome::Outcome::lower_by`]).
+//!
 //! Buckets are a quarter of a power of two wide, so that a quantile that is read from them lies within 25 % of the
 //! record's.
 

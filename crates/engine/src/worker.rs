@@ -22,6 +22,7 @@ use crate::shard::setup::Setup;
 use crate::shard_outcome::ShardOutcome;
 use crate::shares::{Share, Side, WorkerLocation, shares};
 use crate::sides::{ShardRun, Sides};
+use crate::socket_drops::SocketDrops;
 
 struct Thread {
     name: String,
@@ -91,6 +92,8 @@ pub struct Worker {
     /// By shard: number of commands sent to it.
     given: Vec<u64>,
     processes: Vec<Process>,
+    /// From the start of the measured window until the first shard of this process ends.
+    drops: Option<SocketDrops>,
     /// Shared with the shards.
     pub progress: Arc<Progress>,
 }
@@ -100,7 +103,7 @@ impl Worker {
     /// adapter.
     pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
         let handles = Vec::with_capacity(setups.len());
-        let mut worker = Worker { handles, given: vec![], processes: vec![], progress };
+        let mut worker = Worker { handles, given: vec![], processes: vec![], drops: None, progress };
         for (setup, run) in setups {
             let thread = Thread::start(setup, run)?;
             worker.handles.push(ShardHandle::Thread(Some(thread)));
@@ -117,7 +120,7 @@ impl Worker {
         progress: Arc<Progress>,
         stop: &AtomicBool,
     ) -> Result<Worker, EngineError> {
-        let mut worker = Worker { handles: vec![], given: vec![], processes: vec![], progress };
+        let mut worker = Worker { handles: vec![], given: vec![], processes: vec![], drops: None, progress };
         let mut places: Vec<WorkerLocation> = vec![];
         let shares = shares(plan);
         let remote = |share: &Share| share.remote(plan).zip(launcher);
@@ -208,11 +211,25 @@ impl Worker {
             | self.processes.iter_mut().fold(false, |any, process| any | process.has_failed())
     }
 
-    /// Ends a shard that is a thread of this process and returns its outcome.
+    /// The measured window begins, in a run whose client libraries have UDP sockets: from now on this process counts
+    /// the datagrams that the kernel drops in them.
+    pub fn window_begins(&mut self) {
+        if self.handles.iter().any(|handle| matches!(handle, ShardHandle::Thread(_))) {
+            self.drops.get_or_insert_with(SocketDrops::begin);
+        }
+    }
+
+    /// Ends a shard that is a thread of this process and returns its outcome. The first one has the drops of all.
     pub fn finish_one(&mut self, index: usize) -> Result<ShardOutcome, EngineError> {
         match self.handles.get_mut(index) {
             Some(ShardHandle::Thread(thread)) => match thread.take() {
-                Some(thread) => thread.finish(),
+                Some(thread) => {
+                    // Before the shard closes its sockets.
+                    let dropped = self.drops.take().map_or(0, |drops| drops.since());
+                    let mut outcome = thread.finish()?;
+                    outcome.counters.library_overflowed += dropped;
+                    Ok(outcome)
+                }
                 None => Err(EngineError::Lost("ended before".to_owned())),
             },
             _ => Err(EngineError::Lost("unknown".to_owned())),

@@ -2,7 +2,7 @@
 
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::verdict::rules::{Blame, RULES};
+use pubmark_record::verdict::rules::{Blame, blame};
 use pubmark_runner::{ErrorKind, RunError, RunOutcome};
 
 /// The outcome of a run.
@@ -51,21 +51,20 @@ pub fn measured(outcome: &RunOutcome) -> End {
     }
 }
 
-/// The first reason that made a run invalid, and whether the generator caused it.
+/// The reason that made a run invalid, and whose failure it is.
 fn invalid(record: &Record) -> End {
-    let reasons = || record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
-    // If the machine had no CPU time left for the system, the run found the limit of the machine, not of the system.
-    let is_ours = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.blames != Blame::Run);
-    let ours = reasons().find(|reason| is_ours(&reason.code));
-    let kind = if ours.is_some() { FailureKind::GeneratorLimited } else { FailureKind::Invalid };
-    match ours.or_else(|| reasons().next()) {
-        Some(reason) => End::Fails {
-            kind,
-            code: Some(reason.code.clone()),
-            text: format!("{}: {}", reason.code, without_times(&reason.text)),
-        },
-        None => End::Fails { kind, code: None, text: String::new() },
-    }
+    let reasons = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
+    let Some(reason) = reasons.min_by_key(|reason| blame(&reason.code)) else {
+        return End::Fails { kind: FailureKind::Invalid, code: None, text: String::new() };
+    };
+    let kind = match blame(&reason.code) {
+        // If the machine had no CPU time left for the system, the run found the limit of the machine, not of the system.
+        Blame::Generator | Blame::Machine => FailureKind::GeneratorLimited,
+        Blame::System(kind) => kind,
+        Blame::Clients | Blame::Run => FailureKind::Invalid,
+    };
+    let text = format!("{}: {}", reason.code, without_times(&reason.text));
+    End::Fails { kind, code: Some(reason.code.clone()), text }
 }
 
 /// A reason's text without the part that the kind of the failure already states.
@@ -160,6 +159,12 @@ mod tests {
             (&["V07"], FailureKind::Invalid),
             (&["V13", "V04"], FailureKind::GeneratorLimited),
             (&["V28"], FailureKind::GeneratorLimited),
+            (&["V31"], FailureKind::Refused),
+            (&["V13", "V23"], FailureKind::Refused),
+            (&["V25"], FailureKind::Ended),
+            (&["V31", "V01"], FailureKind::GeneratorLimited),
+            (&["V31", "V29"], FailureKind::Invalid),
+            (&["V24"], FailureKind::Invalid),
         ] {
             let invalid = |run: &mut RunOutcome| {
                 run.record.verdict.status = VerdictStatus::Invalid;

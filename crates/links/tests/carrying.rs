@@ -54,6 +54,32 @@ fn five_milliseconds_each_way_are_ten_for_both() {
     );
 }
 
+/// Keeps the emulator's thread from its work after each packet.
+struct Slow(Duration);
+
+impl Observer for Slow {
+    fn passed(&mut self, _passage: Passage<'_>) {
+        std::thread::sleep(self.0);
+    }
+}
+
+#[test]
+fn packets_that_come_while_the_emulator_is_busy_wait_and_that_is_measured() {
+    if common::skip() {
+        return;
+    }
+    let network = Network::start_observed(settings(&[Conditions::default()]), Slow(100 * MS)).unwrap();
+    let (own, peer) = (group_socket(&network, 0, false), core_socket(&network, false));
+    own.send_to(b"first", peer.local_addr().unwrap()).unwrap();
+    let (_, from) = peer.recv_from(&mut [0; 10]).unwrap();
+    // The emulator has written the first packet and is busy for 100 ms, in which nothing else reads this one.
+    peer.send_to(b"second", from).unwrap();
+    own.recv(&mut [0; 10]).unwrap();
+    let waits = stop(network).snapshot.read_wait;
+    assert!(waits.count() >= 2, "{waits:?}");
+    assert!(waits.largest_ns() >= 50_000_000, "{} ns", waits.largest_ns());
+}
+
 #[test]
 fn the_counters_agree_with_the_sockets() {
     let lossy = Conditions { loss: Loss::Random(0.01), duplicate: 0.02, ..delayed(MS) };

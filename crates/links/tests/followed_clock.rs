@@ -4,7 +4,8 @@
 
 mod common;
 
-use std::sync::Once;
+use std::net::UdpSocket;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{core_socket, group_socket, settings};
@@ -18,35 +19,58 @@ use pubmark_protocol::run_clock::{Mapping, RunClock};
 const AHEAD_NS: u64 = 3_600_000_000_000;
 /// When the link goes down, ns since the start of the window.
 const STEP_NS: u64 = 50_000_000;
+/// A time that no test waits for unless the run's clock is set forward.
+const FAR: Duration = Duration::from_secs(600);
+/// Time in which a wait ends after the clock was set forward: [`clock::LONGEST_WAIT`], and what a busy machine needs.
+const SOON: Duration = Duration::from_secs(5);
 
-/// Makes this process follow a run's clock that is an hour ahead.
-fn follow() {
-    static FOLLOWED: Once = Once::new();
-    FOLLOWED.call_once(|| {
+/// Makes this process follow a run's clock that is an hour ahead, and returns it: for one test at a time.
+fn follow() -> MutexGuard<'static, &'static RunClock> {
+    static FOLLOWED: LazyLock<Mutex<&'static RunClock>> = LazyLock::new(|| {
         let kept: &'static RunClock = Box::leak(Box::default());
         kept.set(Mapping { local_ns: clock::raw_ns(), run_ns: clock::machine_ns() + AHEAD_NS, rate_ppb: 0 });
         clock::follow(kept);
+        Mutex::new(kept)
     });
+    let followed = FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(clock::machine_ahead_ns() < -(AHEAD_NS as i64) / 2, "{}", clock::machine_ahead_ns());
+    followed
 }
 
-/// A link that goes down after the start of the window.
-fn goes_down() -> Settings {
+/// Sets the run's clock forward, as a better estimate would by much less.
+fn set_forward(run_clock: &RunClock, by: Duration) {
+    run_clock.set(Mapping {
+        local_ns: clock::raw_ns(),
+        run_ns: clock::monotonic_ns() + by.as_nanos() as u64,
+        rate_ppb: 0,
+    });
+}
+
+/// Gives the thread of the links time to compute its wait. If it needs longer, the test passes without showing anything.
+fn begin_to_wait() {
+    std::thread::sleep(Duration::from_millis(100));
+}
+
+/// A link that goes down this long after the start of the window.
+fn goes_down(at_ns: u64) -> Settings {
     let mut settings = settings(&[Conditions::default()]);
     let down = Conditions { down: true, ..Conditions::default() };
-    settings.links[0].up.push(Step { at_ns: STEP_NS, conditions: down });
+    settings.links[0].up.push(Step { at_ns, conditions: down });
     settings
 }
 
-/// Sends packets until the first one is lost: that is neither at once nor never.
-fn the_step_comes_on_time(network: Network) {
-    let (own, peer) = (group_socket(&network, 0, false), core_socket(&network, false));
-    let to = peer.local_addr().unwrap();
-    own.send_to(b"first", to).unwrap();
+/// A socket of the group, connected to one of the core's, which has received a packet.
+fn connected(network: &Network) -> (UdpSocket, UdpSocket) {
+    let (own, peer) = (group_socket(network, 0, false), core_socket(network, false));
+    own.connect(peer.local_addr().unwrap()).unwrap();
+    own.send(b"first").unwrap();
     peer.recv(&mut [0; 10]).unwrap();
-    let start_ns = clock::monotonic_ns();
-    network.begin(start_ns).unwrap();
-    let deadline = Instant::now() + common::PATIENCE;
+    (own, peer)
+}
+
+/// Sends packets until the first one is lost.
+fn send_until_lost(network: &Network, own: &UdpSocket, within: Duration) {
+    let deadline = Instant::now() + within;
     let has_lost = || {
         let up = network.snapshot().links[0].up;
         // The kernel does not say why it dropped a packet.
@@ -54,9 +78,17 @@ fn the_step_comes_on_time(network: Network) {
     };
     while !has_lost() {
         assert!(Instant::now() < deadline, "the step never came: {:?}", network.snapshot());
-        own.send_to(b"?", to).unwrap();
+        own.send(b"?").unwrap();
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Packets are lost from the step on: that is neither at once nor never.
+fn the_step_comes_on_time(network: Network) {
+    let (own, _peer) = connected(&network);
+    let start_ns = clock::monotonic_ns();
+    network.begin(start_ns).unwrap();
+    send_until_lost(&network, &own, common::PATIENCE);
     let took_ns = clock::monotonic_ns() - start_ns;
     assert!(took_ns >= STEP_NS, "the step came after {took_ns} ns");
     network.stop().unwrap();
@@ -64,16 +96,52 @@ fn the_step_comes_on_time(network: Network) {
 
 #[test]
 fn a_step_of_the_emulator_comes_at_the_runs_time() {
-    follow();
-    let Some(network) = common::network_of(goes_down()) else { return };
+    let _run_clock = follow();
+    let Some(network) = common::network_of(goes_down(STEP_NS)) else { return };
     the_step_comes_on_time(network);
 }
 
 #[test]
 fn a_step_of_the_kernels_netem_comes_at_the_runs_time() {
-    follow();
+    let _run_clock = follow();
     if let Err(why) = privilege::probe().kernel_netem {
         return pubmark_testing::skip(why);
     }
-    the_step_comes_on_time(Network::start(Settings { back_end: BackEnd::KernelNetem, ..goes_down() }).unwrap());
+    let settings = Settings { back_end: BackEnd::KernelNetem, ..goes_down(STEP_NS) };
+    the_step_comes_on_time(Network::start(settings).unwrap());
+}
+
+#[test]
+fn a_packet_that_the_emulator_holds_leaves_by_the_clock_as_it_is_estimated_later() {
+    let run_clock = follow();
+    let Some(network) = common::network(&[common::delayed(FAR)]) else { return };
+    let (own, peer) = (group_socket(&network, 0, false), core_socket(&network, false));
+    own.connect(peer.local_addr().unwrap()).unwrap();
+    own.send(b"first").unwrap();
+    let deadline = Instant::now() + common::PATIENCE;
+    while network.snapshot().links[0].up.waiting.packets == 0 {
+        assert!(Instant::now() < deadline, "the packet never came to the link: {:?}", network.snapshot());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    begin_to_wait();
+    set_forward(&run_clock, FAR);
+    peer.set_read_timeout(Some(SOON)).unwrap();
+    peer.recv(&mut [0; 10]).unwrap();
+    network.stop().unwrap();
+}
+
+#[test]
+fn a_step_that_netem_waits_for_comes_by_the_clock_as_it_is_estimated_later() {
+    let run_clock = follow();
+    if let Err(why) = privilege::probe().kernel_netem {
+        return pubmark_testing::skip(why);
+    }
+    let settings = Settings { back_end: BackEnd::KernelNetem, ..goes_down(FAR.as_nanos() as u64) };
+    let network = Network::start(settings).unwrap();
+    let (own, _peer) = connected(&network);
+    network.begin(clock::monotonic_ns()).unwrap();
+    begin_to_wait();
+    set_forward(&run_clock, FAR);
+    send_until_lost(&network, &own, SOON);
+    network.stop().unwrap();
 }

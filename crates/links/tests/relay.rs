@@ -83,6 +83,44 @@ fn bytes_go_both_ways_and_are_counted_with_the_time_that_they_took() {
 }
 
 #[test]
+fn connections_of_pubmarks_own_are_carried_and_not_counted() {
+    let relay = relay();
+    let exporter = TcpListener::bind((HERE, 0)).unwrap();
+    let here = Namespace::current().unwrap();
+    let at = relay.listen_for_own(&here, THERE.into(), exporter.local_addr().unwrap()).unwrap();
+    let mut client = connect(at);
+    let (mut server, _) = exporter.accept().unwrap();
+    client.write_all(&[1; 100]).unwrap();
+    server.set_read_timeout(Some(WITHIN)).unwrap();
+    server.read_exact(&mut [0; 100]).unwrap();
+    server.write_all(&[1; 50]).unwrap();
+    client.read_exact(&mut [0; 50]).unwrap();
+    // Until the buffer of the other end, which reads nothing, is full.
+    client.set_nonblocking(true).unwrap();
+    let (began, mut sent) = (Instant::now(), 0);
+    while began.elapsed() < Duration::from_millis(200) {
+        sent += client.write(&[7; 65_536]).unwrap_or(0);
+    }
+    assert!(sent > 0);
+    drop(exporter);
+    let refused = TcpStream::connect_timeout(&at, WITHIN).and_then(|mut client| client.read(&mut [0; 1]));
+    assert!(refused.is_err(), "{refused:?}");
+    let counts = relay.counts().unwrap();
+    assert_count_eq!((counts.connections, counts.refused, counts.exhausted), (0, 0, 0));
+    assert_eq!([counts.up.bytes, counts.up.reads, counts.down.bytes, counts.down.reads], [0; 4]);
+    assert_eq!((counts.up.added.count(), counts.longest_held_ns), (0, 0));
+    assert_eq!(relay.waiting_bytes().unwrap(), 0);
+    // A client of the system is counted beside it.
+    let (mut client, mut server) = both(&relay);
+    client.write_all(&[1; 10]).unwrap();
+    server.read_exact(&mut [0; 10]).unwrap();
+    let counts = relay.counts().unwrap();
+    assert_count_eq!(counts.connections, 1);
+    assert_eq!((counts.up.bytes, counts.down.bytes), (10, 0));
+    assert!(counts.longest_held_ns > 0);
+}
+
+#[test]
 fn no_byte_is_held_longer_than_it_says() {
     let relay = relay();
     let (mut client, mut server) = both(&relay);

@@ -89,6 +89,13 @@ pub fn written(length: Duration) -> String {
     }
 }
 
+/// Formats a size in bytes so that [`size`] parses it: in the largest unit that gives a whole number.
+pub fn written_size(bytes: u64) -> String {
+    let is_whole = |unit: &&Unit| bytes > 0 && bytes.is_multiple_of(unit.worth as u64);
+    let (worth, symbol) = SIZES.iter().rev().find(is_whole).map_or((1, "B"), |unit| (unit.worth as u64, unit.symbol));
+    format!("{}{symbol}", bytes / worth)
+}
+
 /// Parses a size in bytes such as `16B`, `1KB` (1,000), `1KiB` (1,024), `1.2MB`; a number without a unit is in bytes.
 pub fn size(text: &str) -> Result<f64, UnitError> {
     if let Some(bytes) = plain_number(text) {
@@ -226,6 +233,15 @@ mod tests {
         assert_eq!(bit_rate("1GB/s").unwrap(), 8e9);
         assert_eq!(chance("20%").unwrap(), 0.2);
         assert_eq!(chance("0.2").unwrap(), 0.2);
+    }
+
+    #[test]
+    fn a_written_size_is_read_back() {
+        for (bytes, written) in
+            [(0, "0B"), (1_500, "1500B"), (2 << 30, "2GiB"), (512_000_000, "512MB"), (512 << 20, "512MiB")]
+        {
+            assert_eq!((written_size(bytes).as_str(), size(written).unwrap()), (written, bytes as f64));
+        }
     }
 
     #[test]

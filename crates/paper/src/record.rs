@@ -117,8 +117,11 @@ pub struct TableCell {
     pub printed: Option<f64>,
     /// The measured value.
     pub measured: Option<MeanFigure>,
-    /// Short reason why no value was measured.
+    /// Short reason why no value was measured; beside a value, in how many repetitions the system failed.
     pub reason: Option<String>,
+    /// The system failed in a repetition: the value of the others does not represent it, and is not judged.
+    #[serde(default)]
+    pub system_failed: bool,
     /// The reason in a full sentence, if the short one does not say everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,

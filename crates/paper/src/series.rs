@@ -11,6 +11,7 @@ use pubmark_record::tables::SeriesRow;
 use crate::collect::Part;
 use crate::definition::Series;
 use crate::record::{MeanFigure, TableCell, TableResult};
+use crate::table::failed;
 
 /// Name of the row axis.
 const SECOND: &str = "second";
@@ -42,14 +43,19 @@ pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
 fn column(series: &Series, part: &Part, base: &Path, planned: &PlannedCell) -> Vec<TableCell> {
     let name = planned.values.get(&series.columns).cloned().unwrap_or_default();
     let printed = series.printed.get(&name);
-    let run = part.cell(&planned.id).and_then(|cell| best_run(cell, part, base));
+    let found = part.cell(&planned.id);
+    let failed = found.as_ref().ok().and_then(|cell| failed(cell));
+    let run = found.and_then(|cell| best_run(cell, part, base));
     let cell = |(position, second): (usize, &f64)| {
-        let (measured, reason) = match &run {
+        let (measured, (reason, detail)) = match &run {
             Ok((rows, verdict)) => match under_way(rows, *second) {
-                Some(count) => (Some(MeanFigure::of_one_run(count, *verdict == VerdictStatus::Invalid)), None),
-                None => (None, Some("not measured".to_owned())),
+                Some(count) => {
+                    let measured = MeanFigure::of_one_run(count, *verdict == VerdictStatus::Invalid);
+                    (Some(measured), failed.clone().unzip())
+                }
+                None => (None, (Some("not measured".to_owned()), None)),
             },
-            Err(why) => (None, Some(why.clone())),
+            Err(why) => (None, (Some(why.clone()), None)),
         };
         TableCell {
             row: vec![second.to_string()],
@@ -57,7 +63,8 @@ fn column(series: &Series, part: &Part, base: &Path, planned: &PlannedCell) -> V
             printed: printed.and_then(|values| values.get(position)).copied(),
             measured,
             reason,
-            detail: None,
+            system_failed: failed.is_some(),
+            detail,
         }
     };
     series.seconds.iter().enumerate().map(cell).collect()

@@ -5,7 +5,7 @@ use pubmark_model::experiment::{PlannedCell, cells};
 use crate::collect::Part;
 use crate::definition::{Side, Statement};
 use crate::record::{Case, MeanFigure, Outcome, StatementResult};
-use crate::table::measured;
+use crate::table::{failed, measured};
 
 /// Judges a statement. An experiment that is not among the parts counts as not measured.
 pub(crate) fn judge(statement: &Statement, parts: &[Part]) -> StatementResult {
@@ -36,7 +36,9 @@ fn side(side: &Side, statement: &Statement, parts: &[Part]) -> Vec<(Vec<String>,
     let is_meant = |cell: &PlannedCell| side.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value));
     let place = |cell: PlannedCell| {
         let key = statement.each.iter().map(|axis| cell.values.get(axis).cloned()).collect::<Option<Vec<_>>>()?;
-        let found = part.cell(&cell.id).ok().and_then(|cell| measured(cell, &statement.figure));
+        // The repetitions that a system completed do not represent those in which it failed.
+        let whole = part.cell(&cell.id).ok().filter(|cell| failed(cell).is_none());
+        let found = whole.and_then(|cell| measured(cell, &statement.figure));
         Some((key, Compared { label: cell.label, measured: found.filter(|found| !found.shown_only) }))
     };
     cells(&part.experiment).into_iter().filter(is_meant).filter_map(place).collect()
@@ -62,10 +64,40 @@ pub(crate) fn ends(measured: &MeanFigure) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_model::experiment::parse;
+    use pubmark_record::experiment::{CellFailure, FailureKind};
+    use pubmark_record::sample_experiment;
+
     use super::*;
 
     fn measured(lower: f64, mean: f64, interval: Option<(f64, f64)>) -> MeanFigure {
         MeanFigure { mean, lower: Some(lower), interval, runs: 3, shown_only: false }
+    }
+
+    #[test]
+    fn a_conclusion_does_not_rest_on_the_repetitions_that_a_failing_system_completed() {
+        let text = "{name: t, workload: hello, axes: {system: [alphamq, betamq]}}";
+        let experiment = parse("t.yaml", text, &|_, _| Ok(())).expect("an experiment");
+        let mut record = sample_experiment::experiment();
+        for (cell, planned) in record.cells.iter_mut().zip(cells(&experiment)) {
+            cell.id = planned.id;
+        }
+        let side =
+            |system: &str| Side { experiment: "t".to_owned(), at: [("system".to_owned(), system.to_owned())].into() };
+        let statement = Statement {
+            conclusion: "betamq is slower".to_owned(),
+            source: "Section 1".to_owned(),
+            figure: "latency p50".to_owned(),
+            each: vec![],
+            larger: side("betamq"),
+            smaller: side("alphamq"),
+        };
+        let mut part = Part { experiment, folder: None, record: Ok(record.clone()), left_out: false };
+        assert_eq!(judge(&statement, std::slice::from_ref(&part)).cases[0].outcome, Outcome::Holds);
+        let text = "`betamq` ended during the run: signal: 11".to_owned();
+        record.cells[1].failures = vec![CellFailure { repetition: 6, kind: FailureKind::Ended, text, folder: None }];
+        part.record = Ok(record);
+        assert_eq!(judge(&statement, &[part]).cases[0].outcome, Outcome::NotMeasured);
     }
 
     #[test]

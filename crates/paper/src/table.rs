@@ -1,7 +1,7 @@
 //! One table: every cell of its experiment with the printed and the measured value.
 
 use pubmark_model::experiment::{Experiment, PaperFigures, PlannedCell, cells};
-use pubmark_record::experiment::{Cell, CellFigure};
+use pubmark_record::experiment::{Cell, CellFigure, system_failures};
 
 use crate::collect::Part;
 use crate::definition::Table;
@@ -42,15 +42,18 @@ fn table_cell(table: &Table, part: &Part, printed: &[&PaperFigures], planned: &P
     let values = |axes: &[String]| -> Vec<String> {
         axes.iter().map(|axis| planned.values.get(axis).map_or(NO_VALUE, String::as_str).to_owned()).collect()
     };
-    let (measured, reason, detail) = match part.cell(&planned.id) {
+    let cell = part.cell(&planned.id);
+    let failed = cell.as_ref().ok().and_then(|cell| failed(cell));
+    let system_failed = failed.is_some();
+    let (measured, (reason, detail)) = match cell {
         Ok(cell) => match measured(cell, &table.figure) {
-            Some(found) => (Some(found), None, None),
+            Some(found) => (Some(found), failed.unzip()),
             None => {
                 let (reason, detail) = missing(cell);
-                (None, Some(reason), detail)
+                (None, (Some(reason), detail))
             }
         },
-        Err(reason) => (None, Some(reason), None),
+        Err(reason) => (None, (Some(reason), None)),
     };
     TableCell {
         row: values(&table.rows),
@@ -58,6 +61,7 @@ fn table_cell(table: &Table, part: &Part, printed: &[&PaperFigures], planned: &P
         printed: printed.iter().find_map(|paper| value_at(paper, planned)),
         measured,
         reason,
+        system_failed,
         detail,
     }
 }
@@ -82,6 +86,12 @@ pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<MeanFigure> {
     })
 }
 
+/// In how many repetitions of a cell the system failed, and how it failed first; `None` if it failed in none.
+pub(crate) fn failed(cell: &Cell) -> Option<(String, String)> {
+    let first = cell.failures.iter().find(|failure| failure.kind.is_systems())?;
+    Some((system_failures(cell.runs.len(), &cell.failures)?, own_words(&first.text)))
+}
+
 /// The reason why a cell lacks a figure: a short one, and a full sentence.
 fn missing(cell: &Cell) -> (String, Option<String>) {
     match cell.failures.first() {
@@ -99,7 +109,20 @@ fn own_words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_record::sample_experiment;
+
     use super::*;
+
+    #[test]
+    fn a_value_of_some_repetitions_has_the_failures_of_the_system_beside_it() {
+        let record = sample_experiment::experiment();
+        let starved = record.cells.last().expect("a cell");
+        assert!(measured(starved, "latency p50").is_some());
+        let (reason, detail) = failed(starved).expect("two failures");
+        assert_eq!(reason, "failed in 2 of 5 repetitions (out of memory)");
+        assert!(detail.starts_with("OOM-killed after 31 s"), "{detail}");
+        assert_eq!(failed(&record.cells[0]), None);
+    }
 
     #[test]
     fn a_reason_excludes_the_output_of_other_programs() {

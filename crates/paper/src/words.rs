@@ -79,20 +79,22 @@ impl<'a> TableLayout<'a> {
         format!("{}{mark}", self.unit.bounds([here.lower, Some(here.mean)]))
     }
 
-    /// Text to show beside the measured value: `printed 3.94, 0.0660–0.0680 ×`.
+    /// Text to show beside the measured value: `printed 3.94, 0.0660–0.0680 ×`, `failed in 2 of 3 repetitions (refused)`.
     pub fn beside(&self, cell: &TableCell) -> Option<String> {
-        let printed = cell.printed?;
         let ratio = ratio(self.table, cell).map_or_else(String::new, |ratio| format!(", {}", times(ratio)));
-        Some(format!("printed {}{ratio}", self.unit.number(printed)))
+        let printed = cell.printed.map(|printed| format!("printed {}{ratio}", self.unit.number(printed)));
+        let failed = cell.reason.clone().filter(|_| cell.measured.is_some());
+        let parts: Vec<String> = printed.into_iter().chain(failed).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 
 /// The measured value divided by the printed one, for both bounds; `None` if one of them is missing, zero or in another
-/// unit, or if the verdicts forbid the use of the measured value.
+/// unit, if the verdicts forbid the use of the measured value, or if the system failed in a repetition.
 fn ratio(table: &TableResult, cell: &TableCell) -> Option<(f64, f64)> {
     let (printed, measured) = (cell.printed?, cell.measured.as_ref()?);
     let lower = measured.lower.unwrap_or(measured.mean).min(measured.mean);
-    let is_usable = table.comparable && !measured.shown_only && printed > 0.0;
+    let is_usable = table.comparable && !measured.shown_only && !cell.system_failed && printed > 0.0;
     is_usable.then(|| (lower / printed, measured.mean / printed))
 }
 
@@ -140,7 +142,8 @@ pub(crate) fn found(table: &TableResult) -> String {
     text
 }
 
-/// Reasons why cells have no value, if there is a full sentence, with the headings of these cells; each reason once.
+/// Reasons why cells have no value, or not of all repetitions, if there is a full sentence, with the headings of these cells;
+/// each reason once.
 pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
     let axes = [table.rows.as_slice(), table.columns.as_slice()].concat();
     let label = |cell: &TableCell| head(&axes, &[cell.row.as_slice(), cell.column.as_slice()].concat());
@@ -225,7 +228,8 @@ mod tests {
             mean.map(|mean| MeanFigure { mean, lower: Some(mean * 0.8), interval: None, runs: 1, shown_only: false });
         let reason = measured.is_none().then(|| "not installed".to_owned());
         let detail = measured.is_none().then(|| "`mqttd` is not here".to_owned());
-        TableCell { row: vec![row.to_owned()], column: vec![], printed, measured, reason, detail }
+        let (row, column) = (vec![row.to_owned()], vec![]);
+        TableCell { row, column, printed, measured, reason, system_failed: false, detail }
     }
 
     #[test]
@@ -256,5 +260,12 @@ mod tests {
         assert_eq!(layout.beside(&table.cells[0]).as_deref(), Some("printed 1.00, 0.400–0.500 ×"));
         assert_eq!(layout.beside(&table.cells[1]).as_deref(), Some("printed 1.00"));
         assert_eq!(layout.beside(&table.cells[2]), None);
+        let failed = TableCell {
+            reason: Some("failed in 1 of 3 repetitions (refused)".to_owned()),
+            system_failed: true,
+            ..table.cells[0].clone()
+        };
+        let beside = layout.beside(&failed);
+        assert_eq!(beside.as_deref(), Some("printed 1.00; failed in 1 of 3 repetitions (refused)"), "and no ratio");
     }
 }

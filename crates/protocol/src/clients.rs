@@ -374,7 +374,8 @@ pub trait Clients: Sized {
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink);
 
     /// A subscriber finished its message at `due_ns`: delivers the next one, if there is one. The wait before that time is the
-    /// subscriber's, not receive lateness. No effect in an adapter that does not pause ([`Clients::PAUSES`]).
+    /// subscriber's, not receive lateness. A message that had surely arrived by then is marked
+    /// ([`crate::events::Delivery::has_waited`]). No effect in an adapter that does not pause ([`Clients::PAUSES`]).
     fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut impl Sink) {
         let _ = (session, due_ns, sink);
     }

@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use crate::run_clock::RunClock;
 
+/// Longest wait for a time of [`monotonic_ns`] without reading it again. The kernel ends waits by the machine's clock, and the run's
+/// clock is estimated anew while a run goes on: a wait of a minute that was computed once ends by the estimate of a minute ago.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
 /// The run's clock that this process follows; null while it uses the machine's.
 static FOLLOWED: AtomicPtr<RunClock> = AtomicPtr::new(ptr::null_mut());
 
@@ -62,6 +66,12 @@ pub fn machine_length(length_ns: u64) -> Duration {
     Duration::from_nanos(mapping.map_or(length_ns, |mapping| mapping.local_length_ns(length_ns)))
 }
 
+/// How long to wait next for a time of [`monotonic_ns`], on the machine's clock: at most [`LONGEST_WAIT`], so that the caller asks
+/// again until it is zero, which means that the time has come.
+pub fn wait_until(until_ns: u64) -> Duration {
+    machine_length(until_ns.saturating_sub(monotonic_ns())).min(LONGEST_WAIT)
+}
+
 /// Makes sleeps of the calling thread end on time: the kernel may otherwise let ordinary threads sleep 50 µs longer, to wake up
 /// several at once.
 pub fn make_sleeps_exact() {
@@ -77,4 +87,18 @@ pub fn realtime_ns() -> u64 {
 /// CPU time of the calling thread in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_computed_again_after_a_second_and_is_over_at_its_time() {
+        let now_ns = monotonic_ns();
+        assert_eq!(wait_until(now_ns + 3_600_000_000_000), LONGEST_WAIT);
+        let wait = wait_until(now_ns + 900_000_000);
+        assert!(wait > Duration::ZERO && wait <= Duration::from_millis(900), "{wait:?}");
+        assert_eq!(wait_until(now_ns), Duration::ZERO);
+    }
 }

@@ -1,9 +1,11 @@
 //! Non-blocking datagrams: a connected UDP socket, and reading many messages in one system call, each with its own receive
 //! timestamp of the kernel.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use crate::receive::{self, Control};
 use crate::socket::{SocketFactory, family, set_option, with_address};
@@ -114,21 +116,45 @@ pub fn enlarge_receive_buffer(socket: BorrowedFd<'_>, bytes: libc::c_int) -> io:
 
 /// Datagrams that the kernel dropped because the socket's buffer was full; `None` if it does not report them.
 pub fn overflowed(socket: BorrowedFd<'_>) -> Option<u64> {
-    memory_info(socket).map(|values| u64::from(values[MEMINFO_DROPS]))
+    memory_info(socket.as_raw_fd()).map(|values| u64::from(values[MEMINFO_DROPS]))
+}
+
+/// [`overflowed`] of each UDP socket that this process has open, whoever opened it, by the socket's inode. Sockets of which the
+/// kernel does not report it are left out. Takes a few microseconds for each descriptor of the process.
+pub fn overflowed_here() -> BTreeMap<u64, u64> {
+    let Ok(descriptors) = fs::read_dir("/proc/self/fd") else { return BTreeMap::new() };
+    let drops = descriptors.flatten().filter_map(|entry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        let inode = target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok()?;
+        // Another thread may close the descriptor, or open another file with its number: then nothing is read, or the drops of
+        // that socket.
+        let socket: RawFd = entry.file_name().to_str()?.parse().ok()?;
+        let values = is_udp(socket).then(|| memory_info(socket)).flatten()?;
+        Some((inode, u64::from(values[MEMINFO_DROPS])))
+    });
+    drops.collect()
+}
+
+fn is_udp(socket: RawFd) -> bool {
+    let mut protocol: libc::c_int = 0;
+    let mut length = size_of_val(&protocol) as libc::socklen_t;
+    let place = (&raw mut protocol).cast();
+    // SAFETY: the kernel writes at most `length` bytes to `place`; a number that is no socket is an error.
+    let result = unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL, place, &mut length) };
+    result == 0 && protocol == libc::IPPROTO_UDP
 }
 
 /// Kernel memory of datagrams that wait in the socket, bytes: more than their lengths; `None` if the kernel does not report it.
 pub fn received_memory_bytes(socket: BorrowedFd<'_>) -> Option<u64> {
-    memory_info(socket).map(|values| u64::from(values[MEMINFO_RECEIVED]))
+    memory_info(socket.as_raw_fd()).map(|values| u64::from(values[MEMINFO_RECEIVED]))
 }
 
-fn memory_info(socket: BorrowedFd<'_>) -> Option<[u32; MEMINFO_VALUES]> {
+fn memory_info(socket: RawFd) -> Option<[u32; MEMINFO_VALUES]> {
     let mut values = [0u32; MEMINFO_VALUES];
     let mut length = size_of_val(&values) as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `values`.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MEMINFO, values.as_mut_ptr().cast(), &mut length)
-    };
+    let result =
+        unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, SO_MEMINFO, values.as_mut_ptr().cast(), &mut length) };
     (result == 0 && length as usize == size_of_val(&values)).then_some(values)
 }
 
@@ -314,6 +340,24 @@ mod tests {
             got += count as u64;
         }
         assert_eq!(server.overflowed(), Some(100 - got));
+    }
+
+    #[test]
+    fn drops_of_sockets_are_found_without_their_owners() {
+        let inode = |socket: &DatagramSocket| {
+            let link = fs::read_link(format!("/proc/self/fd/{}", socket.as_fd().as_raw_fd())).unwrap();
+            link.to_str().unwrap().trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u64>().unwrap()
+        };
+        let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        set_option(server.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4_096).unwrap();
+        let client = SocketFactory::default().connect_datagrams(None, server.local_address().unwrap()).unwrap();
+        let stream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(overflowed_here().get(&inode(&server)), Some(&0));
+        (0..100).for_each(|_| client.send(&[0; 1_000]).unwrap());
+        let found = overflowed_here();
+        assert_eq!(found.get(&inode(&server)).copied(), server.overflowed().filter(|drops| *drops > 0));
+        assert_eq!(found.get(&inode(&client)), Some(&0));
+        assert!(!is_udp(stream.as_raw_fd()));
     }
 
     #[test]

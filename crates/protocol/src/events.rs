@@ -123,6 +123,11 @@ pub struct Delivery<'a> {
     pub kernel_ns: Option<u64>,
     /// Before it arrived, bytes of its connection were not read during this time.
     pub unread: Unread,
+    /// It had surely arrived when its subscriber was done with the message before ([`crate::clients::Clients::resume`]).
+    pub has_waited: bool,
+    /// Its subscriber took it at most this much later because earlier messages had been handled late, ns. The engine sets it, for
+    /// subscribers with a processing time.
+    pub behind_ns: u64,
 }
 
 /// A time in which bytes of a connection may have waited to be read, ns of `CLOCK_MONOTONIC`. The system may have held back what
@@ -159,11 +164,14 @@ impl Delivery<'_> {
         self.empty_at_ns.max(self.kernel_ns)
     }
 
-    /// How long the message may have waited for the generator to read, ns: in the socket, and held back before. Its write began
-    /// at `sent_ns` at the earliest ([`Header::earliest_write_start_ns`]); all the time since then if nothing is known.
+    /// How long the message may have waited for the generator, ns: in the socket to be read, and before, because the system held
+    /// it back or its subscriber was behind. Its write began at `sent_ns` at the earliest ([`Header::earliest_write_start_ns`]);
+    /// all the time since then if nothing is known.
     #[inline]
     pub fn late_ns(&self, sent_ns: u64) -> u64 {
-        self.receive_lateness_ns(sent_ns).saturating_add(self.held_ns(sent_ns))
+        // A subscriber that is behind acknowledges late, too, so both may have held back the message one after the other.
+        let before_ns = self.held_ns(sent_ns).saturating_add(self.behind_ns);
+        self.receive_lateness_ns(sent_ns).saturating_add(before_ns).min(self.at_ns.saturating_sub(sent_ns))
     }
 
     /// Receive lateness: how long it lay in the socket before it was read, at most, ns.
@@ -232,6 +240,9 @@ pub enum Event<'a> {
     /// The kernel dropped this number of datagrams since the last such event, because the buffer of the session's socket was full:
     /// the shard did not read it in time. Acknowledgements, repetitions and blocks count like messages.
     Overflowed(u64),
+    /// So many messages were sent with an identifier that the same socket had used for another message less than its lifetime
+    /// before (CoAP): a server that remembers identifiers for that long takes them for repetitions.
+    IdsReused(u64),
     /// The client program reported something that cannot be true. Without a session if it names none that exists.
     Misreported(Misreport),
     /// The client program ended, stalled or violated its protocol: how. Each of its connections is closed after it; without a session.
@@ -285,5 +296,14 @@ mod tests {
         let overlapping = Delivery { kernel_ns: None, ..delivery };
         assert_eq!(overlapping.late_ns(50), 700 + 200, "not counted twice after the socket was empty");
         assert_eq!(Delivery { empty_at_ns: None, ..overlapping }.late_ns(50), 950, "all of it, if nothing is known");
+    }
+
+    #[test]
+    fn a_subscriber_that_is_behind_takes_a_message_later_but_not_before_it_was_sent() {
+        let unread = Unread { from_ns: 300, to_ns: 400 };
+        let delivery = Delivery { at_ns: 1_000, empty_at_ns: Some(900), unread, ..Delivery::default() };
+        let late_ns = |behind_ns: u64| Delivery { behind_ns, ..delivery }.late_ns(200);
+        // In the socket for 100 ns, and held back for 100 ns before that.
+        assert_eq!([0, 50, 300, 5_000].map(late_ns), [200, 250, 500, 800]);
     }
 }

@@ -35,6 +35,9 @@ pub const COMPACT_PUBLISHERS: u32 = 1 << 24;
 /// no message out of one.
 pub const COMPACT_STEP_NS: u64 = 256;
 
+/// A header counts the time to its write start in whole µs, rounded down: that time may be longer by this, ns.
+pub const WRITE_START_ROUNDED_NS: u64 = 999;
+
 /// Characters of the longest header as text.
 pub const LONGEST_TEXT: usize = 2 * REACTION;
 

@@ -80,11 +80,13 @@ impl Reactor {
     }
 
     /// Waits until a socket is ready, `until_ns` ([`clock::monotonic_ns`]) has passed, or the waker was used. A time in the
-    /// past only polls; `None` waits without limit. It may also return early with nothing to report. `ready` is cleared first.
+    /// past only polls; `None` waits without limit. It may also return early with nothing to report, and does so after
+    /// [`clock::LONGEST_WAIT`]. `ready` is cleared first.
     pub fn wait(&mut self, until_ns: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<Wakeup> {
         ready.clear();
         let began_ns = clock::monotonic_ns();
-        let timeout = until_ns.map(|until_ns| clock::machine_length(until_ns.saturating_sub(began_ns)));
+        let length = |until_ns: u64| clock::machine_length(until_ns.saturating_sub(began_ns)).min(clock::LONGEST_WAIT);
+        let timeout = until_ns.map(length);
         self.epoll.wait(&mut self.events, timeout).or_else(|error| match error.kind() {
             io::ErrorKind::Interrupted => Ok(()),
             _ => Err(error),
@@ -169,6 +171,21 @@ mod tests {
             let awake = reactor.wait(Some(until), &mut ready).unwrap();
             assert!(awake.at_ns >= until && ready.is_empty() && !awake.woken);
         }
+    }
+
+    #[test]
+    fn a_wait_for_a_far_deadline_ends_early_and_computes_it_again() {
+        let mut reactor = Reactor::new().unwrap();
+        let waker = reactor.waker();
+        // A wait that never ends would show nothing.
+        std::thread::spawn(move || {
+            std::thread::sleep(10 * clock::LONGEST_WAIT);
+            waker.wake();
+        });
+        let mut ready = Vec::new();
+        let until = clock::monotonic_ns() + 3_600_000_000_000;
+        let awake = reactor.wait(Some(until), &mut ready).unwrap();
+        assert!(awake.at_ns < until && ready.is_empty() && !awake.woken);
     }
 
     #[test]

@@ -51,6 +51,19 @@ pub struct CapacityRecord {
     pub environment: Environment,
 }
 
+impl CapacityRecord {
+    /// The last trial that held at the result's load; `None` without a result. A trial at a higher load that held by chance is
+    /// never the one.
+    pub fn trial_at_the_result(&self) -> Option<&Trial> {
+        self.result.holds_per_s?;
+        let is_there = |trial: &&Trial| match self.result.holds_factor {
+            Some(factor) => trial.factor == factor,
+            None => Some(trial.offered_per_s) == self.result.holds_per_s,
+        };
+        self.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held).rfind(is_there)
+    }
+}
+
 /// What a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -178,4 +191,29 @@ pub enum TrialOutcome {
     GeneratorLimited,
     /// The system failed: it ended, refused clients, or did not start.
     Failed,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::sample_experiment::capacity;
+
+    #[test]
+    fn the_figures_of_a_result_are_not_those_of_a_higher_load_that_held_by_chance() {
+        let mut record = capacity();
+        let at_result = record.trial_at_the_result().unwrap();
+        assert_eq!((at_result.factor, at_result.outcome), (11.5, TrialOutcome::Held));
+        let lucky = Trial { factor: 12.0, offered_per_s: 12_000.0, attempt: 3, ..at_result.clone() };
+        record.trials.push(lucky);
+        assert_eq!(record.trial_at_the_result().unwrap().factor, 11.5);
+        let lower = record.trials.iter().find(|trial| trial.factor < 11.5 && trial.outcome == TrialOutcome::Held);
+        let lower = lower.unwrap().clone();
+        (record.result.holds_factor, record.result.holds_per_s) = (Some(lower.factor), Some(lower.offered_per_s));
+        assert_eq!(record.trial_at_the_result().unwrap().factor, lower.factor, "higher ones held, too");
+        record.result.holds_factor = None;
+        assert_eq!(record.trial_at_the_result().unwrap().factor, lower.factor, "the load is enough");
+        record.result.holds_per_s = None;
+        assert_eq!(record.trial_at_the_result(), None);
+    }
 }

@@ -6,6 +6,8 @@
 
 mod load;
 
+use pubmark_model::units;
+
 use crate::faults::FaultRow;
 use crate::figures::custom_figures;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
@@ -237,7 +239,7 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>], lower: &[
 type Setting = (&'static str, fn(&Record) -> String);
 
 /// The settings, versions and machine of a run, besides its schedule and its system.
-static SETTINGS: [Setting; 26] = [
+static SETTINGS: [Setting; 27] = [
     ("protocol", |record| record.protocol.to_string()),
     ("delivery level", |record| record.workload.levels().join(", ")),
     // Reacting devices and subscribers are no part of the schedule.
@@ -252,9 +254,7 @@ static SETTINGS: [Setting; 26] = [
         Some(topology) => format!("{}:{}", topology.brokers, topology.mode),
         None => "1".to_string(),
     }),
-    ("limits", |record| {
-        record.system.limits.as_ref().map_or_else(|| "none".to_string(), |limits| limits.requested.clone())
-    }),
+    ("limits", limits),
     ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
     ("TLS", |record| yes_no(record.settings.tls)),
     ("TLS sessions", |record| match &record.connections.tls {
@@ -279,6 +279,10 @@ static SETTINGS: [Setting; 26] = [
     ("pubmark", |record| record.run.pubmark_version.clone()),
     ("processor", |record| record.environment.cpu.clone()),
     ("cores", |record| record.environment.cores.to_string()),
+    ("CPU quota", |record| {
+        let quota = record.environment.cpu_quota_cores;
+        quota.map_or_else(|| "none".to_string(), |quota| format!("{quota} cores"))
+    }),
     ("kernel", |record| record.environment.kernel.clone()),
 ];
 
@@ -293,6 +297,20 @@ fn differences(records: &[Record]) -> Vec<Difference> {
         .map(|(name, get)| Difference { name, values: records.iter().map(get).collect() })
         .filter(|difference| difference.values.iter().any(|value| *value != difference.values[0]))
         .collect()
+}
+
+/// The limits that held, whatever they were called: a set and a list can be the same, and one list can be held with several periods.
+fn limits(record: &Record) -> String {
+    let Some(limits) = &record.system.limits else { return "none".to_string() };
+    let period =
+        limits.cpu_period_ms.map_or_else(|| "the engine's period".to_string(), |ms| format!("in every {ms} ms"));
+    let parts = [
+        limits.cpu.map(|cpu| format!("cpu={cpu} ({period})")),
+        limits.memory_bytes.map(|bytes| format!("memory={}", units::written_size(bytes))),
+        limits.cores.map(|cores| format!("cores={cores}")),
+    ];
+    let held: Vec<String> = parts.into_iter().flatten().collect();
+    if held.is_empty() { limits.requested.clone() } else { held.join(",") }
 }
 
 /// The links that were requested, each with its groups.
@@ -400,6 +418,33 @@ mod tests {
         let comparison = compare(&records).unwrap();
         let named: Vec<_> = comparison.differences.iter().map(|found| (found.name, found.values[1].as_str())).collect();
         assert_eq!(named, [("brokers", "3:bridge"), ("limits", "cpu=0.5"), ("cores of the system", "0")]);
+    }
+
+    #[test]
+    fn limits_are_compared_by_what_held() {
+        let with = |requested: &str, cpu_period_ms: Option<f64>, cores: Option<u32>| crate::record::LimitInfo {
+            requested: requested.to_string(),
+            cpu: Some(0.5),
+            cpu_period_ms,
+            memory_bytes: Some(2 << 30),
+            cores,
+            ..Default::default()
+        };
+        let values = |limits: [crate::record::LimitInfo; 2]| {
+            let mut records = pair();
+            for (record, limits) in records.iter_mut().zip(limits) {
+                record.system.limits = Some(limits);
+            }
+            let differences = compare(&records).unwrap().differences;
+            differences.into_iter().find(|found| found.name == "limits").map(|found| found.values)
+        };
+        let set = with("mq-bench-1", Some(10.0), Some(1));
+        assert_eq!(values([set.clone(), with("cores=1,memory=2GiB,cpu=0.5", Some(10.0), Some(1))]), None);
+        let deployed = values([set.clone(), with("mq-bench-1", None, Some(1))]).unwrap();
+        let [here, there] =
+            ["in every 10 ms", "the engine's period"].map(|period| format!("cpu=0.5 ({period}),memory=2GiB,cores=1"));
+        assert_eq!(deployed, [here, there]);
+        assert!(values([set, with("mq-bench-1", Some(10.0), None)]).is_some());
     }
 
     #[test]

@@ -12,9 +12,10 @@ use crate::record::{Record, Status, VerdictStatus};
 pub enum Conclusion {
     /// The command did what was requested.
     Done,
-    /// A threshold lies between both bounds of its figure.
+    /// What was measured does not decide: a threshold between both bounds of its figure, a change that the measurement may have
+    /// made, a choice, or a search whose time was over.
     Undecided,
-    /// A threshold was missed.
+    /// A threshold was missed, or its figure was not measured.
     ThresholdMissed,
     /// A comparison found a regression.
     Regression,
@@ -33,7 +34,7 @@ impl Conclusion {
     pub fn words(self) -> &'static str {
         match self {
             Conclusion::Done => "done",
-            Conclusion::Undecided => "a threshold is undecided",
+            Conclusion::Undecided => "a threshold, a change, a choice or a search is undecided",
             Conclusion::ThresholdMissed => "a threshold was missed",
             Conclusion::Regression => "a regression was found",
             Conclusion::Invalid => "the run is invalid",

@@ -195,9 +195,11 @@ pub struct HostUsage {
     pub memory_bytes: Option<u64>,
     /// Largest memory use seen (total minus available), bytes.
     pub peak_used_bytes: Option<u64>,
-    /// Bytes received by all network interfaces except the loopback.
+    /// Bytes received by all network interfaces except the loopback and those whose packets pass another one as well (bridges, ports
+    /// of containers, tunnels).
     pub received_bytes: Option<u64>,
-    /// Bytes sent by all network interfaces except the loopback.
+    /// Bytes sent by all network interfaces except the loopback and those whose packets pass another one as well (bridges, ports
+    /// of containers, tunnels).
     pub sent_bytes: Option<u64>,
     /// Readings that failed.
     pub failed_readings: u64,

@@ -142,11 +142,18 @@ pub struct LeftAtEnd {
 /// messages are missing, nobody can tell them from those that the system lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnDrops {
-    /// Messages that pubmark did not take from a client library in time: its queue for them was full.
+    /// Messages that pubmark did not take from a client library in time: its queue for them was full, or more samples waited than a
+    /// DDS reader's depth (KEEP_LAST over RustDDS).
     pub missed: u64,
     /// Datagrams (CoAP) that found the full buffer of pubmark's socket. Not every one is a message: acknowledgements,
     /// repetitions and blocks count, too.
     pub overflowed_datagrams: u64,
+    /// Datagrams that found the full buffer of a UDP socket that a client library (DDS, Zenoh) opened in pubmark's processes,
+    /// from the start of the measured window to the end of the drain. Not every one is a message that is missing: the library
+    /// may have received a copy, or repeated it. Sockets that were closed before the end are left out. `null` without such a
+    /// library, and in older records.
+    #[serde(default)]
+    pub library_datagrams: Option<u64>,
 }
 
 /// Messages by what made them due, and the latency of chains of reactions. Measured messages only: a reaction belongs

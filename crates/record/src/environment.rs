@@ -14,6 +14,10 @@ pub struct Environment {
     pub cpu: String,
     /// Cores that pubmark may use, before any `--pin`.
     pub cores: u32,
+    /// CPU time that the control groups of pubmark allow, in cores, which may be less than `cores`; `null` without such a
+    /// quota, and in older records.
+    #[serde(default)]
+    pub cpu_quota_cores: Option<f64>,
     /// Processors of the whole machine, to which `busy_cores` refers; `null` if not known.
     #[serde(default)]
     pub processors: Option<u32>,
@@ -45,5 +49,10 @@ impl Environment {
     /// Processors of the machine; in older records those that pubmark could use.
     pub fn machine_cores(&self) -> u32 {
         self.processors.unwrap_or(self.cores)
+    }
+
+    /// CPU time per second that pubmark, and a system in its control group, may use, in cores.
+    pub fn usable_cores(&self) -> f64 {
+        f64::from(self.cores).min(self.cpu_quota_cores.unwrap_or(f64::INFINITY))
     }
 }

@@ -191,6 +191,15 @@ pub struct CellFailure {
     pub folder: Option<String>,
 }
 
+/// In how many of its repetitions the system failed, and how it failed first: `failed in 2 of 3 repetitions (out of
+/// memory)`; `None` if it failed in none. `counted` is the number of usable runs.
+pub fn system_failures(counted: usize, failures: &[CellFailure]) -> Option<String> {
+    let by_the_system = || failures.iter().filter(|failure| failure.kind.is_systems());
+    let first = by_the_system().next()?;
+    let all = counted + failures.len();
+    Some(format!("failed in {} of {all} repetitions ({})", by_the_system().count(), first.kind.words()))
+}
+
 /// Kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -203,7 +212,7 @@ pub enum FailureKind {
     NoRoom,
     /// The system did not start, or was not ready in time.
     DidNotStart,
-    /// The system could not be reached, or refused clients.
+    /// The system could not be reached, or refused clients or all subscriptions.
     Refused,
     /// The system was OOM-killed.
     OutOfMemory,
@@ -218,6 +227,19 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Whether the system failed, not pubmark and not the machine: a result that no repetition replaces.
+    pub fn is_systems(self) -> bool {
+        match self {
+            FailureKind::DidNotStart | FailureKind::Refused | FailureKind::OutOfMemory | FailureKind::Ended => true,
+            FailureKind::Unsupported
+            | FailureKind::NotInstalled
+            | FailureKind::NoRoom
+            | FailureKind::GeneratorLimited
+            | FailureKind::Invalid
+            | FailureKind::Interrupted => false,
+        }
+    }
+
     /// Text for a cell of a table.
     pub fn words(self) -> &'static str {
         match self {
@@ -380,7 +402,7 @@ pub enum Grade {
     /// of twenty figures.
     Likely,
     /// The same for all figures of the experiment together, with an error in one of a hundred experiments with equal
-    /// systems.
+    /// systems. Never where the runs of the two cells were not made in turn.
     Proven,
 }
 

@@ -9,6 +9,7 @@ use crate::unit;
 use crate::verdict::usable::{Usable, usable};
 
 pub use crate::unit::Unit;
+pub use crate::wanted::delivered_share;
 
 /// Which values of a figure are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -385,20 +386,6 @@ const fn positive(name: &str, unit: Unit, better: Better, judged: Judged, resolu
     }
 }
 
-/// Share of the wanted deliveries that arrived: of the expected ones, of those that the system prevented by refusing a
-/// message, not taking it in time, or ending the connection of its publisher, and of those for subscribers whose session
-/// it had ended. Faults are injected by the run itself: under faults only the expected ones count. A flood always has more
-/// to send than the system takes, so what was prevented does not count there.
-pub fn delivered_share(record: &Record) -> Option<f64> {
-    let books = &record.delivery.messages;
-    let has_faults = record.conditions.faults.is_some();
-    let absent = if has_faults { 0 } else { books.absent };
-    let prevented = if has_faults || record.settings.flood { 0 } else { books.prevented };
-    // Some of them arrived in spite of the refusal, and count for neither side.
-    let wanted = books.expected + absent + prevented.saturating_sub(books.delivered_after_refusal);
-    (wanted > 0).then(|| books.delivered as f64 / wanted as f64)
-}
-
 fn delivery_count(record: &Record, value: u64) -> Option<f64> {
     (record.delivery.messages.expected > 0).then_some(value as f64)
 }
@@ -465,7 +452,6 @@ fn per_million(record: &Record, usage: Usage) -> Option<f64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::delivery::Delivery;
 
     #[test]
     fn a_flood_is_judged_by_its_rate_and_an_open_loop_by_its_latency() {
@@ -546,32 +532,6 @@ mod tests {
         assert_eq!(range.bounds(&record), Some([0.0, 60.0]));
         record.latency.total.as_mut().unwrap().upper.p75 = None;
         assert_eq!(range.bounds(&record), None);
-    }
-
-    #[test]
-    fn what_the_system_prevented_was_not_delivered() {
-        let share = |books: Delivery, change: fn(&mut Record)| {
-            let mut record = crate::sample::record();
-            record.delivery.messages = books;
-            change(&mut record);
-            delivered_share(&record)
-        };
-        let books = Delivery { offered: 8, sent: 4, expected: 8, delivered: 8, ..Delivery::default() };
-        assert_eq!(share(books, |_| {}), Some(1.0));
-        // Two subscribers: each message is wanted twice.
-        let refused = Delivery { refused: 4, prevented: 8, ..books };
-        assert_eq!(share(refused, |_| {}), Some(0.5));
-        assert_eq!(share(refused, |it| it.settings.flood = true), Some(1.0));
-        assert_eq!(share(refused, |it| it.conditions.faults = Some(Default::default())), Some(1.0));
-        assert_eq!(share(Delivery { refused: 4, ..books }, |_| {}), Some(1.0), "nobody subscribes to them");
-        let despite = Delivery { delivered_after_refusal: 8, ..refused };
-        assert_eq!(share(despite, |_| {}), Some(1.0), "refused, and delivered nevertheless");
-        let absent = Delivery { expected: 6, delivered: 6, absent: 2, ..books };
-        assert_eq!(share(absent, |_| {}), Some(0.75));
-        assert_eq!(share(absent, |it| it.connections.planned_leaves = 1), Some(0.75), "only devices leave as planned");
-        assert_eq!(share(absent, |it| it.conditions.faults = Some(Default::default())), Some(1.0));
-        assert_eq!(share(Delivery { refused: 5, prevented: 5, ..Delivery::default() }, |_| {}), Some(0.0));
-        assert_eq!(share(Delivery { sent: 5, ..Delivery::default() }, |_| {}), None, "nobody subscribes");
     }
 
     #[test]

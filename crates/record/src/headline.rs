@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::capacity::{CapacityRecord, TrialLatency, TrialOutcome};
+use crate::capacity::{CapacityRecord, TrialLatency};
 use crate::delivery::Delivery;
 use crate::experiment::{Cell, CellRun, ExperimentRecord};
 use crate::figures::delivered_share;
@@ -111,7 +111,7 @@ pub struct Headline {
     /// kinds than runs.
     #[serde(default)]
     pub delivered_share: Option<f64>,
-    /// Latency of a run, or of the highest load of a search that held.
+    /// Latency of a run, or of a search at the load of its result.
     pub latency: Option<TrialLatency>,
     /// Highest load that held, messages per second; searches only.
     pub holds_per_s: Option<f64>,
@@ -390,13 +390,12 @@ fn is_refused(cell: &Cell) -> bool {
 }
 
 fn of_search(folder: String, record: CapacityRecord) -> Headline {
-    let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held);
-    let highest = held.max_by(|one, other| one.offered_per_s.total_cmp(&other.offered_per_s));
+    let at_result = record.trial_at_the_result();
     Headline {
         folder,
         kind: Kind::Capacity,
-        latency: highest.map(|trial| trial.latency),
-        verdict: highest.and_then(|trial| trial.verdict),
+        latency: at_result.map(|trial| trial.latency),
+        verdict: at_result.and_then(|trial| trial.verdict),
         runs_planned: None,
         runs_counted: Some(record.trials.len() as u64),
         started_at: record.started_at,
@@ -576,6 +575,14 @@ mod tests {
         assert_eq!(headline.kind, Kind::Experiment);
         assert_eq!(headline.cells, Some(record.cells.len() as u64));
         assert!(headline.runs_counted <= headline.runs_planned, "{headline:?}");
+    }
+
+    #[test]
+    fn a_search_has_the_latency_at_its_result() {
+        let mut record = sample_experiment::capacity();
+        let latency = record.trial_at_the_result().map(|trial| trial.latency);
+        record.trials.iter_mut().for_each(|trial| trial.outcome = crate::capacity::TrialOutcome::Held);
+        assert_eq!(of_search(String::new(), record).latency, latency, "not that of a higher load which held by chance");
     }
 
     #[test]

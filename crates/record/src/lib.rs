@@ -60,6 +60,7 @@ pub mod time;
 pub mod transform;
 pub mod unit;
 pub mod verdict;
+pub mod wanted;
 pub mod warnings;
 pub mod workload_info;
 

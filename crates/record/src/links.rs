@@ -28,8 +28,12 @@ pub struct LinkFigures {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayFigures>,
     /// Time from a packet being due until the emulator forwarded it: part of the latency, and caused by pubmark. For packets
-    /// that a link delayed; the time that a packet waited until the emulator read it is not included, and not known.
+    /// that a link delayed; the time that a packet waited until the emulator read it is not included (`read_wait`).
     pub lateness: Option<Summary>,
+    /// Time that packets waited for the emulator to read them, at most: from when the queue of their interface was last known
+    /// to be empty. If the emulator slept, the time counts from its wake-up: how long it took to wake up is not known. Part of
+    /// the latency, and caused by pubmark.
+    pub read_wait: Option<Summary>,
     /// CPU time of the emulator in the measured window, s. It includes the IP and TCP input processing of the
     /// receivers.
     pub cpu_s: Option<f64>,
@@ -45,7 +49,8 @@ pub struct LinkFigures {
 
 /// The relay between links and a system that was already running: a process that accepts clients' connections in the
 /// links' network and opens its own connections in the machine's network. Latencies include it; their lower bounds are
-/// reduced by the time for which it held a byte, in both directions.
+/// reduced by the time for which it held a byte, in both directions. Requests of pubmark's own that pass it, those to a
+/// node_exporter, are in none of the figures except `cpu_s`. Records of earlier versions count them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RelayFigures {
     /// Connections accepted, and peers that sent datagrams, since the start of the run.

@@ -1,8 +1,13 @@
 //! Figures in sentences: three significant digits and a suitable unit.
 
+/// Text for what is no number, such as a quotient by 0.
+pub(crate) const MISSING: &str = "—";
+
 /// A time in µs.
 pub(crate) fn micros(value_us: f64) -> String {
-    if value_us.abs() < 1_000.0 {
+    if !value_us.is_finite() {
+        MISSING.to_string()
+    } else if value_us.abs() < 1_000.0 {
         format!("{} µs", digits(value_us))
     } else if value_us.abs() < 1_000_000.0 {
         format!("{} ms", digits(value_us / 1_000.0))
@@ -13,6 +18,9 @@ pub(crate) fn micros(value_us: f64) -> String {
 
 /// Two times (µs) in the unit that suits the longer one: `0.41–1.2 ms`.
 pub(crate) fn micros_interval(lower_us: f64, upper_us: f64) -> String {
+    if !upper_us.is_finite() {
+        return MISSING.to_string();
+    }
     let (size, symbol) = match upper_us.abs() {
         upper if upper < 1_000.0 => (1.0, "µs"),
         upper if upper < 1_000_000.0 => (1_000.0, "ms"),
@@ -23,7 +31,7 @@ pub(crate) fn micros_interval(lower_us: f64, upper_us: f64) -> String {
 
 /// A share as a percentage; 1.0 is 100 %.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{} %", digits(share * 100.0))
+    if share.is_finite() { format!("{} %", digits(share * 100.0)) } else { MISSING.to_string() }
 }
 
 /// A count with thousands separated by commas.
@@ -41,6 +49,9 @@ pub(crate) fn count(value: u64) -> String {
 
 /// Bytes in decimal units.
 pub(crate) fn bytes(value: f64) -> String {
+    if !value.is_finite() {
+        return MISSING.to_string();
+    }
     for (size, symbol) in [(1e9, "GB"), (1e6, "MB"), (1e3, "KB")] {
         if value.abs() >= size {
             return format!("{} {symbol}", digits(value / size));
@@ -51,8 +62,11 @@ pub(crate) fn bytes(value: f64) -> String {
 
 /// Three significant digits; trailing zeros of a fraction are removed.
 pub(crate) fn digits(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return format!("{value}");
+    if !value.is_finite() {
+        return MISSING.to_string();
+    }
+    if value == 0.0 {
+        return "0".to_string();
     }
     let magnitude = value.abs().log10().floor() as i32;
     let decimals = (2 - magnitude).clamp(0, 6) as usize;
@@ -76,5 +90,10 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(123), "123");
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let texts = [micros(value), micros_interval(1.0, value), percent(value), bytes(value), digits(value)];
+            assert_eq!(texts, [MISSING; 5]);
+        }
+        assert_eq!(digits(-0.0), "0");
     }
 }

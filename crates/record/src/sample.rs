@@ -348,6 +348,7 @@ fn environment() -> Environment {
         kernel: "6.12.0".to_string(),
         cpu: "Example CPU at 2.60 GHz".to_string(),
         cores: 4,
+        cpu_quota_cores: None,
         processors: Some(4),
         memory_bytes: 8_000_000_000,
         load_before: Some(0.21),

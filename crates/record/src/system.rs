@@ -118,7 +118,7 @@ pub struct LimitInfo {
     pub requested: String,
     /// CPU time over elapsed time: 0.5 is half a core.
     pub cpu: Option<f64>,
-    /// Period of the CPU limit, ms.
+    /// Period of the CPU limit, ms; `null` if it is the container engine's own.
     pub cpu_period_ms: Option<f64>,
     /// Memory, bytes; without swap.
     pub memory_bytes: Option<u64>,

@@ -2,7 +2,7 @@
 
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
 
-use crate::numbers::{MISSING, TimeUnit, bounds, short, significant};
+use crate::numbers::{MISSING, TimeUnit, bounds, known, short, significant};
 
 /// Unit and format of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +52,7 @@ impl ColumnUnit {
     /// A value without the symbol. 100 % is printed only if nothing is missing.
     pub fn number(self, value: f64) -> String {
         match self.unit {
+            _ if !value.is_finite() => MISSING.to_string(),
             Unit::Share if value >= 1.0 => "100".to_string(),
             Unit::Share => format!("{:.2}", (value * 1e4 + 1e-6).floor() / 1e2),
             Unit::Cores | Unit::Count => short(self.scaled(value)),
@@ -75,12 +76,13 @@ impl ColumnUnit {
     /// The same with the symbol.
     pub fn bounds_with_symbol(self, bounds: [Option<f64>; 2]) -> String {
         let text = self.bounds(bounds);
-        if self.symbol.is_empty() || bounds[1].is_none() { text } else { format!("{text} {}", self.symbol) }
+        if self.symbol.is_empty() || known(bounds[1]).is_none() { text } else { format!("{text} {}", self.symbol) }
     }
 
     /// A value with the symbol.
     pub fn with_symbol(self, value: f64) -> String {
         match self.symbol {
+            _ if !value.is_finite() => MISSING.to_string(),
             "" => self.number(value),
             "/s" => format!("{}/s", self.number(value)),
             symbol => format!("{} {symbol}", self.number(value)),
@@ -167,5 +169,7 @@ mod tests {
         let unit = ColumnUnit::of(Unit::Share, 1.0);
         assert_eq!((unit.number(0.999_99), unit.number(1.0)), ("99.99".to_string(), "100".to_string()));
         assert_eq!(ColumnUnit::of(Unit::Count, 3.0).number(0.4), "0.4", "a mean of counts is no whole number");
+        assert_eq!((unit.number(f64::NAN), unit.with_symbol(f64::NAN)), (MISSING.to_string(), MISSING.to_string()));
+        assert_eq!(unit.bounds_with_symbol([Some(0.5), Some(f64::NAN)]), MISSING);
     }
 }

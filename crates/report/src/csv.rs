@@ -17,6 +17,7 @@ use pubmark_record::cost::Usage;
 use pubmark_record::latency::upper;
 use pubmark_record::record::{Delivery, Record, Summary};
 use pubmark_record::requests::RequestFigures;
+use pubmark_record::wanted::not_delivered;
 
 use crate::words::{self, STATISTICS, distributions};
 
@@ -69,7 +70,7 @@ pub const TABLES: [CsvTable; 14] = [
 /// A count of the message accounting with its name in the record.
 type BookColumn = (&'static str, fn(&Delivery) -> u64);
 
-const BOOKS: [BookColumn; 22] = [
+const BOOKS: [BookColumn; 23] = [
     ("offered", |books| books.offered),
     ("sent", |books| books.sent),
     ("skipped_planned", |books| books.skipped_planned),
@@ -89,6 +90,7 @@ const BOOKS: [BookColumn; 22] = [
     ("corrupt", |books| books.corrupt),
     ("foreign", |books| books.foreign),
     ("absent", |books| books.absent),
+    ("prevented", |books| books.prevented),
     ("delivered_after_refusal", |books| books.delivered_after_refusal),
     ("filtered_out", |books| books.filtered_out),
     ("unmatched", |books| books.unmatched),
@@ -117,6 +119,8 @@ fn summary(record: &Record) -> String {
     for (name, get) in BOOKS {
         add("delivery", name, "messages", Some(get(&record.delivery.messages) as f64));
     }
+    let missing = not_delivered(record, &record.delivery.messages);
+    add("delivery", "not_delivered", "messages", Some(missing as f64));
     if let Some(requests) = &record.requests {
         for (name, value) in request_counts(requests) {
             add("requests", name, "requests", Some(value as f64));
@@ -229,6 +233,7 @@ fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 19] {
 fn by_type(record: &Record) -> String {
     let mut names: Vec<String> = ["type", "devices", "availability"].map(String::from).to_vec();
     names.extend(BOOKS.iter().map(|(name, _)| (*name).to_string()));
+    names.push("not_delivered".to_owned());
     for key in ["latency_us", "service_latency_us", "backpressure_us"] {
         names.extend(summary_names(key));
     }
@@ -236,6 +241,7 @@ fn by_type(record: &Record) -> String {
     for row in &record.tables.by_type {
         let mut fields = vec![text(&row.name), row.devices.to_string(), optional(row.availability)];
         fields.extend(BOOKS.iter().map(|(_, get)| get(&row.delivery).to_string()));
+        fields.push(not_delivered(record, &row.delivery).to_string());
         for summary in [upper(&row.latency), upper(&row.service_latency), row.backpressure.as_ref()] {
             fields.extend(summary_fields(summary));
         }
@@ -259,7 +265,7 @@ fn by_pair(record: &Record) -> String {
             row.expected.to_string(),
             row.delivered.to_string(),
             row.lost.to_string(),
-            row.clock_bound_us.map(|bound| bound.to_string()).unwrap_or_default(),
+            optional(row.clock_bound_us),
         ];
         fields.extend(summary_fields(upper(&row.latency)));
         fields.push(optional(row.silent_pairs));
@@ -385,8 +391,10 @@ pub fn text(value: &str) -> String {
     value.to_string()
 }
 
+/// A field; empty for a value that was not measured, or that is no number, such as a quotient by 0.
 fn optional<T: Display>(value: Option<T>) -> String {
-    value.map_or_else(String::new, |value| value.to_string())
+    let text = value.map_or_else(String::new, |value| value.to_string());
+    if ["NaN", "inf", "-inf"].contains(&&*text) { String::new() } else { text }
 }
 
 #[cfg(test)]
@@ -419,6 +427,17 @@ mod tests {
         let text = summary(&record);
         assert!(text.contains(",latency,p99,us,\n"), "{text}");
         assert!(text.contains(",delivery,lost,messages,0\n"), "{text}");
+        assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(|value| optional(Some(value))), [""; 3]);
+    }
+
+    #[test]
+    fn what_the_system_prevented_was_not_delivered() {
+        let mut record = sample::record();
+        (record.delivery.messages.refused, record.delivery.messages.prevented) = (4, 8);
+        let text = summary(&record);
+        assert!(text.contains(",delivery,prevented,messages,8\n"), "{text}");
+        assert!(text.contains(",delivery,not_delivered,messages,8\n"), "{text}");
+        assert!(by_type(&record).lines().next().unwrap().contains(",not_delivered,"));
     }
 
     #[test]

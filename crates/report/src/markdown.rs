@@ -7,6 +7,8 @@ use pubmark_record::comparison::{ComparedFigure, Comparison, Unit};
 use pubmark_record::custom::CustomMetric;
 use pubmark_record::latency::{both, upper};
 use pubmark_record::record::Record;
+use pubmark_record::tables::TypeRow;
+use pubmark_record::wanted::{not_delivered, prevented};
 use pubmark_record::warnings::warnings;
 
 use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, figure, share, significant};
@@ -159,6 +161,10 @@ fn delivery(text: &mut String, record: &Record) {
     add("expected", books.expected, books.expected);
     words::delivery_outcomes(books).iter().for_each(|part| add(part.name, part.count, books.expected));
     words::further_counts(books).iter().for_each(|part| add(part.name, part.count, books.expected));
+    if prevented(record, books).all() > 0 {
+        let missing = not_delivered(record, books);
+        add("not delivered, of all wanted", missing, books.delivered + missing);
+    }
     words::particular_counts(record).iter().for_each(|part| add(part.name, part.count, 0));
     table(text, &["messages", "count", "share"].map(String::from), &rows);
 }
@@ -290,24 +296,28 @@ fn types(text: &mut String, record: &Record) {
     }
     let unit = unit_of(record);
     text.push_str(&format!("\n## By device type, latency in {}\n\n", unit.symbol()));
-    let rows: Vec<Vec<String>> = record
-        .tables
-        .by_type
-        .iter()
-        .map(|row| {
-            vec![
-                escaped(&row.name),
-                count(row.devices),
-                count(row.delivery.offered),
-                share(row.delivery.delivered, row.delivery.expected),
-                count(row.delivery.lost),
-                unit.interval(both(&row.latency, |times| times.p50)),
-                unit.interval(both(&row.latency, |times| times.p99)),
-                unit.interval(both(&row.latency, |times| Some(times.max))),
-            ]
-        })
-        .collect();
-    let header = ["type", "devices", "offered", "delivered of expected", "lost", "p50", "p99", "max"].map(String::from);
+    let with_prevented = words::has_prevented_by_type(record);
+    let fields = |row: &TypeRow| {
+        let mut fields = vec![
+            escaped(&row.name),
+            count(row.devices),
+            count(row.delivery.offered),
+            share(row.delivery.delivered, row.delivery.expected),
+            count(row.delivery.lost),
+        ];
+        fields.extend(with_prevented.then(|| count(not_delivered(record, &row.delivery))));
+        fields.extend([
+            unit.interval(both(&row.latency, |times| times.p50)),
+            unit.interval(both(&row.latency, |times| times.p99)),
+            unit.interval(both(&row.latency, |times| Some(times.max))),
+        ]);
+        fields
+    };
+    let rows: Vec<Vec<String>> = record.tables.by_type.iter().map(fields).collect();
+    let mut header = vec!["type", "devices", "offered", "delivered of expected", "lost"];
+    header.extend(with_prevented.then_some("not delivered"));
+    header.extend(["p50", "p99", "max"]);
+    let header: Vec<String> = header.into_iter().map(String::from).collect();
     table(text, &header, &rows);
 }
 

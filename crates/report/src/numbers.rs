@@ -51,7 +51,7 @@ impl TimeUnit {
 
     /// `value_us` (µs) as a number in this unit, without its symbol.
     pub fn number(self, value_us: Option<f64>) -> String {
-        value_us.map_or_else(missing, |value| significant(value / self.micros()))
+        known(value_us).map_or_else(missing, |value| significant(value / self.micros()))
     }
 
     /// Both bounds of a value in this unit, without the symbol; see [`bounds`].
@@ -61,7 +61,7 @@ impl TimeUnit {
 
     /// The same with its symbol.
     pub fn with_symbol(self, value_us: Option<f64>) -> String {
-        match value_us {
+        match known(value_us) {
             Some(_) => format!("{} {}", self.number(value_us), self.symbol()),
             None => missing(),
         }
@@ -71,7 +71,7 @@ impl TimeUnit {
 /// Both bounds of a time (µs), the lower one first, in the unit that suits the upper one; missing if the upper one was
 /// not measured.
 pub fn interval(bounds_us: [Option<f64>; 2]) -> String {
-    bounds_us[1].map_or_else(missing, |upper| {
+    known(bounds_us[1]).map_or_else(missing, |upper| {
         let unit = TimeUnit::for_value(upper);
         format!("{} {}", unit.interval(bounds_us), unit.symbol())
     })
@@ -79,12 +79,14 @@ pub fn interval(bounds_us: [Option<f64>; 2]) -> String {
 
 /// A single time in the unit that suits it.
 pub fn time(value_us: Option<f64>) -> String {
-    value_us.map_or_else(missing, |value| TimeUnit::for_value(value).with_symbol(Some(value)))
+    known(value_us).map_or_else(missing, |value| TimeUnit::for_value(value).with_symbol(Some(value)))
 }
 
 /// A time as a label of an axis: `200 µs`, `1 ms`, `5 s`.
 pub fn time_label(value_us: f64) -> String {
-    if value_us < 1_000.0 {
+    if !value_us.is_finite() {
+        missing()
+    } else if value_us < 1_000.0 {
         format!("{} µs", short(value_us))
     } else if value_us < 1e6 {
         format!("{} ms", short(value_us / 1e3))
@@ -144,6 +146,9 @@ pub fn count(value: u64) -> String {
 
 /// A load or a factor with three significant digits and no exponent: `1,234`, `12.3`, `0.12`.
 pub fn three_digits(value: f64) -> String {
+    if !value.is_finite() {
+        return missing();
+    }
     if value.abs() >= 99.95 {
         return if value < 0.0 { format!("{value:.0}") } else { count(value.round() as u64) };
     }
@@ -171,7 +176,7 @@ pub fn share(part: u64, whole: u64) -> String {
 
 /// A share that is known as a number, 1 for all, as a percentage; rounded as [`share`] does, `—` where it is not known.
 pub fn percentage(share: Option<f64>) -> String {
-    let Some(share) = share else { return missing() };
+    let Some(share) = known(share) else { return missing() };
     // A quotient may be the least bit below the hundredth of a percent that it stands for.
     match (share * 1e4 + 1e-6).floor() as u64 {
         _ if share >= 1.0 => "100 %".to_string(),
@@ -185,12 +190,12 @@ pub fn percentage(share: Option<f64>) -> String {
 
 /// A number of cores as a percentage of one core.
 pub fn cores(value: Option<f64>) -> String {
-    value.map_or_else(missing, |cores| format!("{} %", short(cores * 100.0)))
+    known(value).map_or_else(missing, |cores| format!("{} %", short(cores * 100.0)))
 }
 
 /// Bytes in decimal units.
 pub fn bytes(value: Option<f64>) -> String {
-    let Some(value) = value else { return missing() };
+    let Some(value) = known(value) else { return missing() };
     for (size, symbol) in [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")] {
         if value >= size {
             return format!("{} {symbol}", short(value / size));
@@ -201,11 +206,14 @@ pub fn bytes(value: Option<f64>) -> String {
 
 /// Seconds on the time axis of a run: `2 s`, `0.31 s`, `−2 s`.
 pub fn seconds(value: f64) -> String {
-    format!("{} s", short(value))
+    if value.is_finite() { format!("{} s", short(value)) } else { missing() }
 }
 
 /// A duration: `84 s`, `41 min 10 s`, `2 h 5 min`.
 pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return missing();
+    }
     let whole = seconds.max(0.0).round() as u64;
     match whole {
         0..120 => format!("{whole} s"),
@@ -222,7 +230,7 @@ pub fn counted(value: u64, one: &str, many: &str) -> String {
 
 /// A figure of a comparison with its unit; `—` where it was not measured.
 pub fn figure(unit: Unit, value: Option<f64>) -> String {
-    let Some(value) = value else { return missing() };
+    let Some(value) = known(value) else { return missing() };
     match unit {
         Unit::Count => count(value as u64),
         // 100 % is printed only if nothing is missing.
@@ -235,6 +243,11 @@ pub fn figure(unit: Unit, value: Option<f64>) -> String {
         Unit::Bytes => bytes(Some(value)),
         Unit::Number => significant(value),
     }
+}
+
+/// A value that is a number: a quotient by 0 is none, and is shown as a value that was not measured.
+pub fn known(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
 }
 
 /// Text for a value that was not measured.
@@ -298,6 +311,40 @@ mod tests {
         assert_eq!(bytes(None), "—");
         assert_eq!(share(0, 0), "—");
         assert_eq!(share(0, 5), "0 %");
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_dash_without_a_unit() {
+        let units = [
+            Unit::Count,
+            Unit::Share,
+            Unit::Microseconds,
+            Unit::PerSecond,
+            Unit::Cores,
+            Unit::CpuSecondsPerMillion,
+            Unit::Bytes,
+            Unit::Number,
+        ];
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for unit in units {
+                assert_eq!(figure(unit, Some(value)), MISSING, "{unit:?}");
+            }
+            let texts = [
+                significant(value),
+                short(value),
+                three_digits(value),
+                time_label(value),
+                seconds(value),
+                duration(value),
+                time(Some(value)),
+                interval([Some(1.0), Some(value)]),
+                TimeUnit::Seconds.with_symbol(Some(value)),
+                percentage(Some(value)),
+                cores(Some(value)),
+                bytes(Some(value)),
+            ];
+            assert_eq!(texts, texts.clone().map(|_| MISSING));
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod trust;
 use pubmark_record::content::FilterPlace;
 use pubmark_record::latency::{LatencyBounds, upper};
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
+use pubmark_record::wanted::prevented;
 
 use crate::numbers::{TimeUnit, count, counted, significant};
 
@@ -154,11 +155,24 @@ pub fn delivery_outcomes(books: &Delivery) -> Vec<Outcome> {
     ]
 }
 
-/// Outcomes that prevent a delivery before it is expected, as far as there are any: the share that was delivered counts them.
-pub fn prevented_outcomes(books: &Delivery) -> Vec<Outcome> {
-    let is_prevented = |outcome: &Outcome| ["refused", "unsent", "disconnected", "absent"].contains(&outcome.name);
+/// Outcomes of a run that prevented deliveries before they were expected, as far as the share that was delivered counts
+/// them.
+pub fn prevented_outcomes(record: &Record) -> Vec<Outcome> {
+    let books = &record.delivery.messages;
+    let prevented = prevented(record, books);
+    let is_prevented = |outcome: &Outcome| match outcome.name {
+        "refused" | "unsent" | "disconnected" => prevented.not_sent > 0,
+        "absent" => prevented.absent > 0,
+        _ => false,
+    };
     let all = sending_outcomes(books).into_iter().chain(further_counts(books));
     all.filter(|outcome| is_prevented(outcome) && outcome.count > 0).collect()
+}
+
+/// Whether deliveries of a device type were prevented. Tables of types have a column of all that was not delivered then:
+/// what was lost is only a part of it.
+pub fn has_prevented_by_type(record: &Record) -> bool {
+    record.tables.by_type.iter().any(|row| prevented(record, &row.delivery).all() > 0)
 }
 
 /// Counts with their names in one text: `4 refused, 2 absent`.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_record::comparison::compare;
 use pubmark_record::nodes::{NodeRow, ReceivedPerSecond};
-use pubmark_record::record::VerdictStatus;
+use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::tables::LabelRow;
 use pubmark_report::charts::{CHARTS, Picture};
 use pubmark_report::plot::Width;
@@ -276,6 +276,29 @@ fn a_type_with_few_messages_shows_the_highest_percentile_that_has_enough() {
     let types = html::run(&record);
     let types = types.split("id=\"types\"").nth(1).unwrap().split("</section>").next().unwrap().to_string();
     assert_eq!(types.matches("<small>p95</small>").count(), 1);
+}
+
+#[test]
+fn types_whose_deliveries_were_prevented_show_all_that_was_not_delivered() {
+    let column = "not delivered";
+    let types = |record: &Record| {
+        let page = html::run(record);
+        let page = page.split("id=\"types\"").nth(1).unwrap().split("</section>").next().unwrap().to_string();
+        let text = markdown::run(record);
+        [page, text.split("## By device type").nth(1).unwrap().to_string()]
+    };
+    let mut record = fixtures::factory();
+    assert!(types(&record)[1].contains("| lost | p50 |"));
+    let books = &mut record.tables.by_type[3].delivery;
+    (books.refused, books.prevented, books.absent) = (4_000, 4_000, 321);
+    let expected = (books.expected - books.delivered + 4_321).to_string();
+    let expected = format!("{},{}", &expected[..expected.len() - 3], &expected[expected.len() - 3..]);
+    for text in types(&record) {
+        assert!(text.contains(column) && text.contains(&expected), "no {expected} in {text}");
+    }
+    record.settings.flood = true;
+    record.tables.by_type[3].delivery.absent = 0;
+    assert!(!types(&record)[1].contains(column), "a flood always has more to send");
 }
 
 #[test]

@@ -253,7 +253,7 @@ pub(crate) fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec)
         ("--limit", target.limit.is_some()),
         ("--transport", target.transport != Transport::Tcp),
         ("--user", spec.connection.user.is_some()),
-        ("--pin system=…", spec.generator.pin.iter().any(|pin| pin.trim_start().starts_with("system"))),
+        ("--pin system=…", spec.generator.pins_system()),
     ];
     if let Some((option, _)) = asked.iter().find(|(_, is_asked)| *is_asked) {
         let name = &definition.name;

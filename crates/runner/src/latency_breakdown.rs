@@ -92,7 +92,7 @@ impl Class {
     }
 
     /// Enters a message: its parts in order, and the total; and how much of it may be delay of the generator: before
-    /// the write, while the system held it back, and in the socket.
+    /// the write, while the system held it back or a relay held it, and in the socket.
     fn enter(&mut self, parts: [Option<i64>; 6], whole_ns: i64, [lag_ns, held_ns, late_ns]: [u64; 3]) {
         self.row.complete += 1;
         let sum: i64 = parts.iter().flatten().map(|part| (*part).max(0)).sum();
@@ -134,7 +134,7 @@ fn parts(arrived: &FollowedDelivery, up: Option<&Sighting>, down: Option<&Sighti
     [device, network_up, system, network_down, subscriber, rest]
 }
 
-/// The latency breakdown by device group.
+/// The latency breakdown by device group. Between the links, a relay of pubmark held each message for up to `relay_ns`.
 pub fn figures(
     workload: &Workload,
     fleet: &Fleet,
@@ -142,6 +142,7 @@ pub fn figures(
     sampling: Sampling,
     followed: &FollowedDeliveries,
     seen: &WatchResult,
+    relay_ns: u64,
 ) -> LatencyBreakdown {
     let mut known = by_message(&seen.sightings);
     let mut arrivals: Vec<&FollowedDelivery> = followed.arrived.iter().collect();
@@ -169,7 +170,7 @@ pub fn figures(
         };
         if is_whole(&up) && is_whole(&down) {
             let whole_ns = arrived.at_ns as i64 - arrived.due_ns as i64;
-            let ours = [arrived.lag_ns, arrived.held_ns, arrived.late_ns];
+            let ours = [arrived.lag_ns, arrived.held_ns.saturating_add(relay_ns), arrived.late_ns];
             class.enter(parts(arrived, up.flatten(), down.flatten()), whole_ns, ours);
         }
     }
@@ -189,6 +190,8 @@ pub fn figures(
 #[cfg(test)]
 mod tests {
     use pubmark_metrics::distribution::Distribution;
+    use pubmark_model::load::{LoadOptions, parse};
+    use pubmark_record::latency::LatencyBounds;
 
     use super::*;
 
@@ -245,6 +248,33 @@ mod tests {
         let mean_us = |times: &Distribution| times.mean_ns().map(|mean_ns| (mean_ns / 1e3).round() as i64);
         let widths = class.parts.each_ref().map(|times| Some(mean_us(&times.upper)? - mean_us(&times.lower)?));
         assert_eq!(widths, [Some(1), Some(0), Some(5), Some(0), Some(2), None, Some(8)]);
+    }
+
+    #[test]
+    fn what_a_relay_may_have_held_is_not_the_system_s() {
+        let text = "name: all
+devices:
+  - {name: sensor, count: 1, every: 1s, payload: 100B, topic: 'in/{index}'}
+subscribers:
+  - {name: dashboard, count: 1, filters: ['in/+']}
+";
+        let workload = parse("test.yaml", text, &LoadOptions::default()).unwrap();
+        let fleet = Fleet::new(&workload, 1);
+        let networks = Networks { devices: vec![Some(0)], subscribers: vec![Some(1)], ..Networks::none() };
+        let followed = FollowedDeliveries { arrived: vec![DELIVERY], dropped: 0 };
+        let down = Sighting { group: 1, direction: Direction::Down, in_ns: 30_000, out_ns: 45_000, ..UP };
+        let seen = WatchResult { sightings: vec![UP, down], dropped: 0 };
+        let of = |relay_ns: u64| {
+            figures(&workload, &fleet, &networks, Sampling::one_in(1), &followed, &seen, relay_ns).rows.remove(0).parts
+        };
+        let ends = |part: Option<LatencyBounds>| {
+            let part = part.unwrap();
+            [part.lower.unwrap().mean, part.upper.mean].map(|us| us.round())
+        };
+        assert_eq!(ends(of(0).system), [20.0, 20.0]);
+        assert_eq!((ends(of(5_000).system), ends(of(5_000).whole)), ([15.0, 20.0], [44.0, 49.0]));
+        assert_eq!(ends(of(5_000).network_down), [15.0, 15.0]);
+        assert_eq!(ends(of(u64::MAX).system), [0.0, 20.0], "unknown");
     }
 
     #[test]

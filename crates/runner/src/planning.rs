@@ -52,6 +52,7 @@ impl PreparedRun {
         let are_linked = linked::any(&self.workload);
         let shards = |sessions: usize| usize::from(generator.shards).min(sessions).max(1);
         let sources: Option<Arc<[IpAddr]>> = connection.source_addresses.as_ref().map(|sources| Arc::clone(&sources.0));
+        let program = client_program::of(&self.spec, self.protocol_pair, &self.workload).map(Arc::new);
         RunPlan {
             workload: Arc::clone(&self.workload),
             fleet: Arc::clone(&self.fleet),
@@ -76,6 +77,7 @@ impl PreparedRun {
                 && (workers::are_needed(self.protocol_pair)
                     || (nodes > 1 && linked.is_some())
                     || (self.driven().is_some() && ConnectionGroups::of(&self.workload).has_isolated())),
+            library_sockets: workers::have_library_sockets(self.protocol_pair) && program.is_none(),
             follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
             message_log: self.spec.message_log.map(|_| self.host.scratch.clone()),
             sources: sources.unwrap_or_else(|| [].into()),
@@ -94,7 +96,7 @@ impl PreparedRun {
                 keep_alive_s: KEEP_ALIVE_S,
                 resumes_tls: sockets::resume_tls(connection),
                 congestion_control: connection.congestion_control.as_deref().map(Into::into),
-                program: client_program::of(&self.spec, self.protocol_pair, &self.workload).map(Arc::new),
+                program,
             },
         }
     }

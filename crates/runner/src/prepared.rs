@@ -105,6 +105,9 @@ struct LinkObservations {
     carried: Carried,
     /// Deliveries of the messages that were followed on the links.
     followed: FollowedDeliveries,
+    /// Longest time that a message spent in the relay, all its passes together, ns; 0 without one, and `u64::MAX` if it
+    /// is unknown.
+    relay_ns: u64,
 }
 
 /// Ports of a system that was started here; empty for any other system.
@@ -263,8 +266,9 @@ impl PreparedRun {
         let sampling = self.followed();
         // If several nodes have networks, one network number means several networks.
         let seen = seen.filter(|_| self.spec.node_count() == 1);
+        let (followed, relay_ns) = (&observed.followed, observed.relay_ns);
         let breakdown = seen
-            .map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &observed.followed, &seen));
+            .map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, followed, &seen, relay_ns));
         recording::add_links(&mut measured.record, &[report]);
         recording::add_breakdown(&mut measured.record, breakdown);
         Ok(measured)
@@ -394,7 +398,9 @@ impl PreparedRun {
         let is_unknown = relay.is_some() && carried.edges[1].is_none();
         let held_here_ns = if is_unknown { u64::MAX } else { carried.held_ns() };
         let held_ns = reported.as_ref().map_or(held_here_ns, Reported::held_ns);
-        outcome.lower_by(held_ns, relayed::passes(&self.workload));
+        let passes = relayed::passes(&self.workload);
+        outcome.lower_by(held_ns, passes);
+        let logged_relay_ns = held_ns.saturating_mul(passes);
         let window_ns = outcome.window_ns;
         let finished = hosted.as_mut().map(|hosted| hosted.finish(window_ns, outcome.drain_ns));
         let known = target.running.as_mut().and_then(|running| life.reported_end(running, !outcome.unreachable));
@@ -415,7 +421,7 @@ impl PreparedRun {
             of_system.for_each(|((_, done), theirs)| done.clone_from(theirs));
             sampling.measured_elsewhere(finished);
         }
-        let mut record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
+        let mut record = self.record(&plan, &mut outcome, &target, environment, sampling, number, name);
         recording::add_in_transit(&mut record, in_transit);
         recording::add_contention(&mut record, pressure, plan.on_nodes);
         recording::add_end(&mut record, end);
@@ -428,10 +434,13 @@ impl PreparedRun {
         }
         let histograms = sections::histograms(&outcome, sections::clock_error_ns(&record.tables.nodes));
         let log = outcome.log.take().zip(self.spec.message_log);
-        let message_log =
-            log.map(|(log, format)| MessageLog::new(log, &plan, format, outcome.window_ns.0, &record.tables.nodes));
+        let message_log = log.map(|(log, format)| {
+            let log = MessageLog::new(log, &plan, format, outcome.window_ns.0, &record.tables.nodes);
+            log.through_relay(logged_relay_ns)
+        });
         record.message_log = message_log.as_ref().map(MessageLog::info);
-        let observed = LinkObservations { carried, followed: std::mem::take(&mut outcome.followed) };
+        let relay_ns = held_here_ns.saturating_mul(passes);
+        let observed = LinkObservations { carried, followed: std::mem::take(&mut outcome.followed), relay_ns };
         let unreachable = outcome.unreachable;
         let custom = self.custom_metrics();
         Ok((RunOutcome { spec, record, histograms, message_log, custom, unreachable, system_ended }, observed))
@@ -485,7 +494,7 @@ impl PreparedRun {
     fn record(
         &self,
         plan: &RunPlan,
-        outcome: &Outcome,
+        outcome: &mut Outcome,
         target: &Target,
         environment: Environment,
         sampling: Sampling,
@@ -494,6 +503,7 @@ impl PreparedRun {
     ) -> Record {
         let Sampled { mut resources, rows, drain_wait_ns } = sampling.finish(outcome.window_ns, outcome.drain_ns);
         let (nodes, groups) = nodes::rows(plan, outcome, self.driven().map(Arc::as_ref));
+        outcome.lower_by_clock_error(sections::clock_error_ns(&nodes), self.fleet.links());
         // A group has its processes either here or on nodes.
         resources.groups.extend(groups);
         recording::record(

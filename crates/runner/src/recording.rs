@@ -74,8 +74,9 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
     }
     let clock_error_ns = sections::clock_error_ns(&inputs.nodes);
     let publish = &inputs.protocol_pair.publish.capabilities;
-    let leftovers =
-        if inputs.system.back_end == BackEndKind::External { leftovers(plan, inputs.protocol_pair) } else { vec![] };
+    let is_external = inputs.system.back_end == BackEndKind::External;
+    let leftovers = if is_external { leftovers(plan, inputs.protocol_pair) } else { vec![] };
+    let ids_reused = ids_reused(&outcome.counters).filter(|_| is_external);
     Record {
         schema_version: SCHEMA_VERSION,
         run: RunInfo {
@@ -100,13 +101,16 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
         },
         settings: Settings {
             deviations: [workload_deviations(plan), inputs.deviations, own_deviations(plan, outcome), leftovers]
-                .concat(),
+                .into_iter()
+                .flatten()
+                .chain(ids_reused)
+                .collect(),
             ..settings(plan, outcome)
         },
         connections: connections(plan, outcome, inputs.protocol_pair),
         delivery: DeliveryFigures {
             content: sections::content(plan, outcome, clock_error_ns),
-            ..delivery(inputs.protocol_pair, outcome, inputs.drain_wait_ns, clock_error_ns)
+            ..delivery(plan, outcome, inputs.protocol_pair, inputs.drain_wait_ns, clock_error_ns)
         },
         latency: latency(outcome, clock_error_ns),
         throughput: sections::throughput(outcome),
@@ -139,8 +143,9 @@ fn connections(plan: &RunPlan, outcome: &Outcome, protocol_pair: ProtocolPair) -
 }
 
 fn delivery(
-    protocol_pair: ProtocolPair,
+    plan: &RunPlan,
     outcome: &Outcome,
+    protocol_pair: ProtocolPair,
     drain_wait_ns: Option<u64>,
     clock_error_ns: Option<u64>,
 ) -> DeliveryFigures {
@@ -158,7 +163,11 @@ fn delivery(
             relay_bytes: None,
             link_bytes: None,
         },
-        own_drops: OwnDrops { missed: outcome.counters.missed, overflowed_datagrams: outcome.counters.overflowed },
+        own_drops: OwnDrops {
+            missed: outcome.counters.missed,
+            overflowed_datagrams: outcome.counters.overflowed,
+            library_datagrams: plan.library_sockets.then_some(outcome.counters.library_overflowed),
+        },
         reactions: outcome.reactions.map(|counted| ReactionCounts {
             scheduled: counted.scheduled,
             triggered: counted.triggered,
@@ -452,7 +461,7 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
 
 /// What had arrived and pubmark did not take in time.
 fn own_drops(counters: &Counters) -> Vec<Deviation> {
-    let Counters { missed, overflowed, .. } = counters;
+    let Counters { missed, overflowed, library_overflowed, .. } = counters;
     let mut drops = vec![];
     if *missed > 0 {
         drops.push(Deviation {
@@ -472,7 +481,29 @@ fn own_drops(counters: &Counters) -> Vec<Deviation> {
             ),
         });
     }
+    if *library_overflowed > 0 {
+        drops.push(Deviation {
+            name: "library-datagrams-overflowed".to_owned(),
+            detail: format!(
+                "{library_overflowed} datagrams that had arrived were dropped by the kernel, because the client library did \
+                 not read its sockets in time; messages in them that did not come again count as lost"
+            ),
+        });
+    }
     drops
+}
+
+/// Messages that a server may have taken for repetitions. pubmark's own forgets an identifier before it comes round.
+fn ids_reused(counters: &Counters) -> Option<Deviation> {
+    let messages = counters.ids_reused;
+    (messages > 0).then(|| Deviation {
+        name: "message-ids-reused".to_owned(),
+        detail: format!(
+            "{messages} messages (blocks count, too) had an identifier that their session had used less than 247 s before: \
+             there are 65,536 of them, enough for 265 messages per second and session; a server that remembers identifiers \
+             that long (RFC 7252 §4.4) acknowledges such a message and does not publish it, and it counts as lost"
+        ),
+    })
 }
 
 fn sent_means(means: capabilities::SentMeans) -> SentMeans {
@@ -501,6 +532,17 @@ mod tests {
         assert_eq!(names(1, 0), ["messages-missed"]);
         assert_eq!(names(0, 1), ["datagrams-overflowed"]);
         assert_eq!(names(1, 1), ["messages-missed", "datagrams-overflowed"]);
+        let counters = Counters { library_overflowed: 7, ..Counters::default() };
+        assert!(own_drops(&counters)[0].detail.starts_with("7 datagrams"), "of a library");
+    }
+
+    #[test]
+    fn identifiers_that_came_round_too_early_are_a_deviation() {
+        assert_eq!(ids_reused(&Counters::default()), None);
+        let found = ids_reused(&Counters { ids_reused: 7, ..Counters::default() });
+        assert!(
+            found.is_some_and(|found| found.name == "message-ids-reused" && found.detail.starts_with("7 messages"))
+        );
     }
 
     #[test]

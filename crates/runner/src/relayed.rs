@@ -134,7 +134,9 @@ impl Relayed {
         let through = |url: &str| -> Result<String, RunError> {
             let [before, name, behind] = parts(url);
             let (name, port) = host_and_port(name);
-            Ok(format!("{before}{}{behind}", listen(process.resolve(name, port)?)?))
+            // Not `listen`: these requests are pubmark's own, and no traffic of the system.
+            let at = relay.listen_for_own(core, CORE_V4.into(), process.resolve(name, port)?).map_err(failed)?;
+            Ok(format!("{before}{at}{behind}"))
         };
         let node_exporter = node_exporter.map(through).transpose()?;
         let counts = relay.counts().map_err(failed)?;

@@ -129,6 +129,8 @@ impl CheckedTarget {
                     target.info.image = Some(placed.image.clone());
                     target.info.profile = Some(placed.profile.clone());
                     target.info.limits = placed.limits.clone();
+                    target.info.configuration = placed.configuration.clone();
+                    target.deviations.extend(placed.deviations.iter().cloned());
                 }
                 target.info.version = protocol_pair.publish.client_version();
                 Ok(target)
@@ -276,7 +278,7 @@ fn started(
         host: listening_address(spec, workload)?,
         websocket: spec.target.transport == Transport::Websocket,
         encrypt: spec.connection.tls,
-        pinned_cores: pins::pins(&spec.generator.pin, host)?.system,
+        pinned_cores: pins::of_system(&spec.generator.pin, host, spec.target.limit.as_ref())?,
         packet_bytes: (!spec.target.strict_defaults).then(|| largest_packet_bytes(workload)),
         second_protocol: protocol_pair.second().map(|second| second.capabilities.name.to_owned()),
         ..StartOptions::new(protocol_pair.publish.capabilities.name)
@@ -361,7 +363,7 @@ pub fn usual_protocol(
 const HEAD_BYTES: u32 = 1_024;
 
 /// Largest packet that a workload sends, if its sizes have a limit.
-fn largest_packet_bytes(workload: &Workload) -> u32 {
+pub fn largest_packet_bytes(workload: &Workload) -> u32 {
     let largest = workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
     largest.saturating_add(HEAD_BYTES)
 }
@@ -510,5 +512,41 @@ impl CheckedTarget {
                 })
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placed_system_has_its_changed_settings_in_the_record() {
+        let mqtt5 = protocols::find("mqtt5").unwrap();
+        let endpoint = Box::new(Endpoint {
+            shown: "mqtt://127.0.0.1:1883".to_owned(),
+            address: ([127, 0, 0, 1], 1883).into(),
+            tls: None,
+            credentials: None,
+            upgrade: None,
+            settings: None,
+        });
+        let deviation =
+            Deviation { name: "queue".to_owned(), detail: "queue 9: the default drops messages".to_owned() };
+        let placed = PlacedSystem {
+            deviations: vec![deviation.clone()],
+            configuration: Some("queue 9".to_owned()),
+            ..PlacedSystem::default()
+        };
+        let target = CheckedTarget::External {
+            subscribe_endpoint: endpoint.clone(),
+            endpoint,
+            unchecked: true,
+            definition: None,
+            placed: Some(Box::new(placed)),
+        };
+        let reached = target.reach(ProtocolPair { publish: mqtt5, subscribe: mqtt5 }, None).unwrap();
+        assert_eq!(reached.deviations[1..], [deviation], "after that of the certificate which was not checked");
+        assert_eq!(reached.info.configuration.as_deref(), Some("queue 9"));
     }
 }

@@ -42,10 +42,14 @@ pub struct Workers {
 /// Whether clients of either side listen, or open their sockets in a library. Other clients create each socket in the
 /// network of its group.
 pub fn are_needed(protocol_pair: ProtocolPair) -> bool {
-    let of_its_own = |side: &Protocol| {
-        side.capabilities.sent_means == SentMeans::HandedOver || side.capabilities.features.subscribers_listen
-    };
-    of_its_own(protocol_pair.publish) || of_its_own(protocol_pair.subscribe)
+    let listens = |side: &Protocol| side.capabilities.features.subscribers_listen;
+    have_library_sockets(protocol_pair) || listens(protocol_pair.publish) || listens(protocol_pair.subscribe)
+}
+
+/// Whether clients of either side open their sockets in a library.
+pub fn have_library_sockets(protocol_pair: ProtocolPair) -> bool {
+    let of_library = |side: &Protocol| side.capabilities.sent_means == SentMeans::HandedOver;
+    of_library(protocol_pair.publish) || of_library(protocol_pair.subscribe)
 }
 
 impl Workers {

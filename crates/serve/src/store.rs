@@ -1,6 +1,8 @@
 //! Submissions as files: a folder for each in `<runs>/.serve/queue`, which is created atomically, and whose files are
 //! replaced atomically. Nothing else is stored, so that a server that was killed finds everything again.
 
+mod state;
+
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -20,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::problem::Problem;
 use crate::submission::Submission;
 use crate::token::random_hex;
+pub use state::State;
 
 /// Folder of the server within the results folder.
 pub const SERVE_FOLDER: &str = ".serve";
@@ -35,57 +38,6 @@ pub const EVENTS_FILE: &str = "events.jsonl";
 pub const MESSAGES_FILE: &str = "messages.txt";
 /// Maximum number of queued submissions.
 pub const MOST_WAITING: usize = 1_000;
-
-/// State of a submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// It waits for earlier submissions.
-    Queued,
-    /// It is being executed.
-    Running,
-    /// It was requested to end.
-    Cancelling,
-    /// It completed.
-    Complete,
-    /// It ended without an outcome.
-    Failed,
-    /// It was cancelled; results up to then are recorded.
-    Cancelled,
-    /// The server ended during the run; results up to then are recorded.
-    Interrupted,
-}
-
-impl State {
-    /// All states.
-    pub const ALL: [State; 7] = [
-        State::Queued,
-        State::Running,
-        State::Cancelling,
-        State::Complete,
-        State::Failed,
-        State::Cancelled,
-        State::Interrupted,
-    ];
-
-    /// Whether the state is final.
-    pub fn is_over(self) -> bool {
-        !matches!(self, State::Queued | State::Running | State::Cancelling)
-    }
-
-    /// Name of the state.
-    pub fn word(self) -> &'static str {
-        match self {
-            State::Queued => "queued",
-            State::Running => "running",
-            State::Cancelling => "cancelling",
-            State::Complete => "complete",
-            State::Failed => "failed",
-            State::Cancelled => "cancelled",
-            State::Interrupted => "interrupted",
-        }
-    }
-}
 
 /// What was submitted; it never changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -344,7 +296,7 @@ impl Store {
     /// Removes a submission that is over, on the disk first; its results remain.
     ///
     /// # Errors
-    /// It is not over, or cannot be removed.
+    /// It is not over, or cannot be removed. Files that cannot be deleted are deleted at the next start of the server.
     pub fn remove(&self, id: &str) -> Result<(), Problem> {
         let mut entries = self.entries();
         let Some(entry) = entries.get(id) else { return Ok(()) };
@@ -354,10 +306,9 @@ impl Store {
         }
         // Renamed first, so that the next server completes the removal if this one is killed.
         let (folder, hidden) = (self.folder(id), self.folder(&format!(".{id}")));
-        let removed = fs::rename(&folder, &hidden).and_then(|()| fs::remove_dir_all(&hidden));
-        removed.map_err(|error| Problem::internal(&error))?;
+        unless_gone(fs::rename(&folder, &hidden)).map_err(|error| Problem::internal(&error))?;
         entries.remove(id);
-        Ok(())
+        unless_gone(fs::remove_dir_all(&hidden)).map_err(|error| Problem::internal(&error))
     }
 
     /// Removes a deleted results folder from the submission that created it, if there is one.
@@ -446,12 +397,17 @@ fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
 /// results folder has the specification without passwords.
 fn remove_secrets(folder: &Path, submitted: &Submitted) -> io::Result<()> {
     for name in submitted.file.as_deref().into_iter().chain([PASSWORD_FILE]) {
-        match fs::remove_file(folder.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        unless_gone(fs::remove_file(folder.join(name)))?;
     }
     Ok(())
+}
+
+/// The outcome of a removal, which succeeded as well if there was nothing to remove.
+fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 fn read_one(folder: &Path) -> io::Result<Entry> {
@@ -537,6 +493,24 @@ mod tests {
         fs::remove_dir_all(queue.join("20260101-000000-copied")).unwrap();
         assert_eq!(unreadable().len(), 1);
         assert!(queue.join(&ids[1]).is_dir(), "it is there for whoever mends it");
+    }
+
+    #[test]
+    fn a_submission_whose_files_are_gone_can_be_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let [renamed, removed] = [(); 2].map(|()| store.add(submission()).unwrap().submitted.id);
+        for id in [&renamed, &removed] {
+            store.change(id, |status| status.state = State::Cancelled).unwrap();
+        }
+        // As after a removal that renamed the folder and could not delete it.
+        let hidden = store.folder(&format!(".{renamed}"));
+        fs::rename(store.folder(&renamed), &hidden).unwrap();
+        fs::remove_dir_all(store.folder(&removed)).unwrap();
+        for id in [&renamed, &removed] {
+            assert!(store.remove(id).is_ok() && store.get(id).is_none(), "{id}");
+        }
+        assert!(!hidden.exists() && store.all().is_empty());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fs;
 
 use pubmark_record::record::Environment;
 
+use crate::cgroup::quota;
 use crate::{awake, descriptors};
 
 /// Length of a clock tick, ns. The kernel uses USER_HZ = 100 for its users on all architectures that pubmark runs on.
@@ -16,6 +17,7 @@ pub fn read() -> Environment {
         kernel: word("/proc/sys/kernel/osrelease").unwrap_or_default(),
         cpu: cpu_name().unwrap_or_default(),
         cores: cores(),
+        cpu_quota_cores: quota::own_cores(),
         processors: CpuTimes::read().map(|times| times.processors),
         memory_bytes: memory_bytes().unwrap_or(0),
         load_before: load(),

@@ -88,6 +88,18 @@ pub enum LimitError {
         /// A value that can be used.
         example: &'static str,
     },
+    /// More CPU time than the limited number of cores can give: the limit would have no effect.
+    #[error(
+        "limit `{requested}` asks for CPU time of {cpu} cores, and allows {cores}: write `cpu={cores}`, or more cores"
+    )]
+    MoreThanCores {
+        /// The limits as written.
+        requested: String,
+        /// CPU seconds per second.
+        cpu: String,
+        /// Number of cores.
+        cores: u32,
+    },
     /// More than the machine has: the limit would have no effect.
     #[error("limit `{requested}` asks for {wanted}, this machine has {present}: ask for no more than that")]
     MoreThanThere {
@@ -192,8 +204,14 @@ fn cores(value: &str) -> Result<u32, LimitError> {
     }
 }
 
-/// A limit above what the machine has would have no effect, and a record that names it would mislead.
+/// A limit above what the machine, or another limit, has would have no effect, and a record that names it would mislead.
 fn fits(limits: &ResourceLimits, machine: Machine) -> Result<(), LimitError> {
+    if let (Some(cpu), Some(cores)) = (limits.cpu, limits.cores)
+        && cpu > f64::from(cores)
+    {
+        let (requested, cpu) = (limits.requested.clone(), cpu.to_string());
+        return Err(LimitError::MoreThanCores { requested, cpu, cores });
+    }
     let more = |wanted: String, present: String| {
         Err(LimitError::MoreThanThere { requested: limits.requested.clone(), wanted, present })
     };
@@ -259,6 +277,10 @@ mod tests {
             ("cores=0", "`cores=0` cannot be used: it is a whole number, at least 1; for instance `cores=1`"),
             ("cores=3", "limit `cores=3` asks for 3 cores, this machine has 2: ask for no more than that"),
             ("cpu=3", "limit `cpu=3` asks for CPU time of 3 cores, this machine has 2"),
+            (
+                "cpu=3,cores=1",
+                "limit `cpu=3,cores=1` asks for CPU time of 3 cores, and allows 1: write `cpu=1`, or more",
+            ),
             ("mq-bench-4", "limit `mq-bench-4` asks for 4 cores, this machine has 2"),
             ("mq-bench-1", "limit `mq-bench-1` asks for 2147 MB of memory, this machine has 1073 MB"),
             ("speed=1", "`speed=1` is no limit: write `cpu=0.5,memory=256MB,cores=1`, or one of mq-bench-1,"),

@@ -226,6 +226,11 @@ impl Link {
         self.message_ids.draw()
     }
 
+    /// Messages since the last call whose identifier the socket had used shortly before.
+    pub(super) fn take_reused_ids(&mut self) -> u64 {
+        self.message_ids.take_reused()
+    }
+
     /// Sends a datagram; false if the socket is full, which the reactor ends.
     pub(super) fn transmit(&mut self, datagram: &[u8]) -> Result<bool, Cause> {
         let Some(socket) = &self.socket else { return Ok(false) };

@@ -291,6 +291,10 @@ impl Session {
     /// Ends the session and reports the result of everything in it.
     fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
         self.report_overflow(sink);
+        let reused = self.link.take_reused_ids();
+        if reused > 0 {
+            sink.event(self.link.id, Event::IdsReused(reused));
+        }
         self.link.close();
         self.ping = None;
         self.publishing.end(&self.link, sink);

@@ -32,6 +32,10 @@ pub struct Times {
     unread: Unread,
     /// Of the last byte of the read.
     kernel_ns: Option<u64>,
+    /// When its subscriber was last done with a message; 0 if it takes no time over one.
+    resumed_ns: u64,
+    /// It was read before its subscriber was last done.
+    was_held: bool,
     /// Nothing but earlier parts of the message precedes the packet in its read.
     begins_the_read: bool,
     /// The packet ends where the read ends.
@@ -39,9 +43,23 @@ pub struct Times {
 }
 
 impl Times {
-    /// For bytes that were read earlier and are handled now, without a timestamp of the kernel's.
-    pub(super) fn unstamped(at_ns: u64, empty_at_ns: u64, unread: Unread) -> Times {
-        Times { at_ns, empty_at_ns, unread, kernel_ns: None, begins_the_read: false, ends_the_read: false }
+    fn unstamped(at_ns: u64, empty_at_ns: u64, unread: Unread) -> Times {
+        Times {
+            at_ns,
+            empty_at_ns,
+            unread,
+            kernel_ns: None,
+            resumed_ns: 0,
+            was_held: false,
+            begins_the_read: false,
+            ends_the_read: false,
+        }
+    }
+
+    /// For bytes that were read while their subscriber processed a message, and are handled now, when it is done. They
+    /// have no timestamp of the kernel's.
+    pub(super) fn held(at_ns: u64, empty_at_ns: u64, unread: Unread) -> Times {
+        Times { was_held: true, ..Times::unstamped(at_ns, empty_at_ns, unread) }
     }
 
     fn of(self, begins_the_read: bool, ends_the_read: bool) -> Times {
@@ -54,8 +72,18 @@ impl Times {
     }
 
     /// The kernel's stamp, if it is that of the message: the read had nothing else.
-    fn own_stamp_ns(&self) -> Option<u64> {
+    fn message_stamp_ns(&self) -> Option<u64> {
         self.kernel_ns.filter(|_| self.begins_the_read && self.ends_the_read)
+    }
+
+    /// The same, if the message did not wait for its subscriber: that wait is not receive lateness.
+    fn own_stamp_ns(&self) -> Option<u64> {
+        self.message_stamp_ns().filter(|kernel_ns| *kernel_ns >= self.resumed_ns)
+    }
+
+    /// Had the message surely arrived when its subscriber was done with the one before?
+    fn has_waited(&self) -> bool {
+        self.was_held || self.message_stamp_ns().is_some_and(|kernel_ns| kernel_ns < self.resumed_ns)
     }
 
     /// The latest time at which the message, or the packet, had surely not arrived.
@@ -76,8 +104,16 @@ impl Times {
 
     /// A message that came with the packet. The kernel's stamp goes with it only if the read had nothing else.
     pub fn delivery<'a>(&self, payload: &'a [u8], retained: bool) -> Delivery<'a> {
-        let (empty_at_ns, kernel_ns) = (Some(self.empty_at_ns), self.own_stamp_ns());
-        Delivery { payload, header: None, retained, at_ns: self.at_ns, empty_at_ns, kernel_ns, unread: self.unread }
+        Delivery {
+            payload,
+            retained,
+            at_ns: self.at_ns,
+            empty_at_ns: Some(self.empty_at_ns),
+            kernel_ns: self.own_stamp_ns(),
+            unread: self.unread,
+            has_waited: self.has_waited(),
+            ..Delivery::default()
+        }
     }
 }
 
@@ -160,11 +196,11 @@ impl<D: Dialect> Session<D> {
             return Ok(Read { absent_at_ns: empty_at_ns, at_ns, packets: 0, bytes });
         }
         self.link.received_at_ns = at_ns;
-        // The wait in the socket while its subscriber processed a message is not receive lateness. Of a read that may have
-        // filled TCP's window, what came last may have waited for what came first to be read.
+        // Of a read that may have filled TCP's window, what came last may have waited for what came first to be read.
         let kernel_ns = received.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, at_ns));
-        let kernel_ns = kernel_ns.filter(|kernel_ns| *kernel_ns >= self.link.resumed_ns && bytes < WINDOW_BYTES);
-        let times = Times { kernel_ns, ..Times::unstamped(at_ns, empty_at_ns, self.link.unread.last()) };
+        let kernel_ns = kernel_ns.filter(|_| bytes < WINDOW_BYTES);
+        let resumed_ns = self.link.resumed_ns;
+        let times = Times { kernel_ns, resumed_ns, ..Times::unstamped(at_ns, empty_at_ns, self.link.unread.last()) };
         let packets = self.link.packets;
         let left = self.consume(shared, received.bytes, times, sink);
         let left =
@@ -319,6 +355,20 @@ fn answered(cause: Cause, bytes: &[u8]) -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_waited_for_its_subscriber_if_it_was_held_or_alone_in_its_read_with_an_earlier_stamp() {
+        let times = Times { resumed_ns: 500, ..Times::unstamped(900, 500, Unread::default()) };
+        let found = |kernel_ns: Option<u64>, is_alone: bool| {
+            let times = Times { kernel_ns, ..times }.of(is_alone, is_alone);
+            let delivery = times.delivery(b"", false);
+            (delivery.has_waited, delivery.kernel_ns)
+        };
+        assert_eq!(found(Some(499), true), (true, None));
+        assert_eq!(found(Some(500), true), (false, Some(500)));
+        assert_eq!([found(Some(499), false), found(None, true)], [(false, None); 2], "it may have come after that");
+        assert!(Times::held(900, 500, Unread::default()).delivery(b"", false).has_waited);
+    }
 
     #[test]
     fn text_of_another_protocol_is_quoted_and_bytes_are_not() {

@@ -56,9 +56,10 @@ impl<D: Dialect> Session<D> {
         if held.is_empty() {
             return Ok(());
         }
-        // A sign of life: it lay here, unread.
+        // A sign of life: it lay here, unread. It was read before the subscriber was done: at the latest together with the
+        // first message of its read, and the subscriber has processed that one since.
         self.link.received_at_ns = clock::monotonic_ns();
-        let times = Times::unstamped(self.link.received_at_ns, self.link.empty_at_ns, self.link.unread.last());
+        let times = Times::held(self.link.received_at_ns, self.link.empty_at_ns, self.link.unread.last());
         let left = self.consume(shared, &held.bytes[held.from..], times, sink)?;
         self.note_if_free(self.link.empty_at_ns);
         held.from = held.bytes.len() - left;

@@ -83,10 +83,12 @@ pub trait Reading {
     /// There is more than was taken: the next [`Reading::take_signal`] returns true.
     fn keep_signal(&self);
 
-    /// Takes the samples that have arrived, at most some dozens of samples; true if there may be more.
+    /// Takes the samples that have arrived, at most some dozens of samples; true if there may be more. `each` may be called for a
+    /// sample before the next one is taken.
     fn take(&self, each: impl FnMut(Sample<'_>)) -> Result<bool, String>;
 
-    /// Samples that arrived and were dropped for lack of buffer space, since the last call.
+    /// Samples that arrived and were dropped because the shard did not take them in time, since the last call: there was no buffer
+    /// space, or the reader's depth had no room.
     fn take_missed(&self) -> u64 {
         0
     }

@@ -174,18 +174,15 @@ impl<R: Reading> Listening<R> {
     ) -> Result<bool, (SessionId, String)> {
         let before_ns = clock::monotonic_ns();
         let (chooses, joined, empty_at_ns) = (self.chooses, self.joined, self.empty_at_ns);
-        let mut at_ns = 0;
         let more = self.reader.take(|sample| {
-            if at_ns == 0 {
-                at_ns = clock::monotonic_ns();
-            }
+            // Read for each sample: a library may take the next one out of its reader only after this one was handled.
+            let at_ns = sample.taken_ns.unwrap_or_else(clock::monotonic_ns);
             // A topic that is not text is not ours, and is counted as foreign.
             let wanted = || std::str::from_utf8(sample.topic).map_or(true, |topic| filter.matches(topic));
             if !chooses || wanted() {
                 let retained = joined.is_some_and(|joined| joined.is_after(&sample, at_ns));
                 // A sample taken as it arrived did not wait for us.
-                let (at_ns, empty_at_ns) =
-                    sample.taken_ns.map_or((at_ns, empty_at_ns), |taken_ns| (taken_ns, taken_ns));
+                let empty_at_ns = sample.taken_ns.unwrap_or(empty_at_ns);
                 sink.event(
                     session,
                     Event::Delivered(Delivery {
@@ -215,62 +212,97 @@ impl<R: Reading> Listening<R> {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::collections::VecDeque;
 
     use pubmark_cyclone::qos::History;
     use pubmark_protocol::timing::Timing;
 
     use super::*;
 
-    /// A reader with one sample: its payload, and when it was written on its writer's wall clock.
-    struct OneSample(RefCell<Option<(Vec<u8>, i64)>>);
+    /// A reader with samples: their payloads, and when they were written on their writer's wall clock. It takes each one out when the
+    /// one before was handled, as RustDDS does.
+    #[derive(Default)]
+    struct OneByOne {
+        samples: RefCell<VecDeque<(Vec<u8>, i64)>>,
+        /// When each was taken out.
+        taken_ns: RefCell<Vec<u64>>,
+    }
 
-    impl Reading for OneSample {
+    impl Reading for OneByOne {
         fn take_signal(&self) -> bool {
-            self.0.borrow().is_some()
+            !self.samples.borrow().is_empty()
         }
 
         fn keep_signal(&self) {}
 
         fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<bool, String> {
-            if let Some((payload, source_ns)) = self.0.take() {
+            // The queue is not borrowed while a sample is handled.
+            let next = || self.samples.borrow_mut().pop_front();
+            while let Some((payload, source_ns)) = next() {
+                self.taken_ns.borrow_mut().push(clock::monotonic_ns());
                 each(Sample { topic: b"a", payload: &payload, source_ns, taken_ns: None });
             }
             Ok(false)
         }
     }
 
-    /// Whether messages were replays.
+    /// Of each message, whether it was a replay, when it was received, and a time at which nothing was waiting.
     #[derive(Default)]
-    struct Retained(Vec<bool>);
+    struct Deliveries(Vec<(bool, u64, Option<u64>)>);
 
-    impl Sink for Retained {
+    impl Sink for Deliveries {
         fn event(&mut self, _: SessionId, event: Event<'_>) {
             if let Event::Delivered(delivery) = event {
-                self.0.push(delivery.retained);
+                self.0.push((delivery.retained, delivery.at_ns, delivery.empty_at_ns));
             }
         }
+    }
+
+    fn qos(late_joiners_get: Option<u16>) -> Qos {
+        let history = History::KeepLast(5);
+        Qos { reliable: true, history, late_joiners_get, liveliness_lease: None, lifespan: None }
+    }
+
+    fn take(listening: &mut Listening<OneByOne>) -> Deliveries {
+        let mut deliveries = Deliveries::default();
+        let more = listening.take(SessionId(0), &TopicFilter("a".to_owned()), &mut deliveries);
+        assert_eq!(more, Ok(false));
+        deliveries
     }
 
     /// Does a new reader take a sample for a replay? Its write began so long after the reader was made, ns, on the run's clock and
     /// on the wall clock of its writer's machine; a payload of 16 B has no write start.
     fn is_replay(late_joiners_get: Option<u16>, payload_bytes: usize, on_run_ns: i64, on_wall_ns: i64) -> bool {
-        let history = History::KeepLast(5);
-        let qos = Qos { reliable: true, history, late_joiners_get, liveliness_lease: None, lifespan: None };
-        let mut listening = Listening::new(OneSample(RefCell::new(None)), false, &qos);
+        let mut listening = Listening::new(OneByOne::default(), false, &qos(late_joiners_get));
         let now = Joined::now();
         let timing = Timing::on_time(now.run_ns.saturating_add_signed(on_run_ns));
         let mut payload = vec![];
         header::write(&mut payload, payload_bytes, 1, 2, 3, timing.due_ns);
         header::patch_write_start(&mut payload, &timing, timing.due_ns);
-        *listening.reader.0.borrow_mut() = Some((payload, now.wall_ns + on_wall_ns));
-        let mut retained = Retained::default();
-        let more = listening.take(SessionId(0), &TopicFilter("a".to_owned()), &mut retained);
-        assert_eq!((more, retained.0.len()), (Ok(false), 1));
-        retained.0[0]
+        listening.reader.samples.borrow_mut().push_back((payload, now.wall_ns + on_wall_ns));
+        let Deliveries(found) = take(&mut listening);
+        assert_eq!(found.len(), 1);
+        found[0].0
     }
 
     const EARLIER_NS: i64 = -60_000_000_000;
     const LATER_NS: i64 = 60_000_000_000;
+
+    /// Otherwise the upper bound of a latency could be below the latency.
+    #[test]
+    fn no_sample_is_received_before_it_was_taken_out_of_its_reader() {
+        const SAMPLES: usize = 64;
+        let mut listening = Listening::new(OneByOne::default(), false, &qos(None));
+        let empty_at_ns = listening.empty_at_ns;
+        listening.reader.samples.borrow_mut().extend((0..SAMPLES).map(|_| (vec![0; 24], 0)));
+        let Deliveries(found) = take(&mut listening);
+        let taken_ns = listening.reader.taken_ns.borrow();
+        assert_eq!((found.len(), taken_ns.len()), (SAMPLES, SAMPLES));
+        for ((_, at_ns, empty), taken_ns) in found.iter().zip(taken_ns.iter()) {
+            assert!(at_ns >= taken_ns, "received at {at_ns} ns, taken out at {taken_ns} ns");
+            assert_eq!(*empty, Some(empty_at_ns), "the lower bound is that of the whole reader");
+        }
+    }
 
     #[test]
     fn a_volatile_reader_has_no_replays_whatever_the_clock_of_the_writers_machine() {

@@ -46,7 +46,7 @@ pub struct Check {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// How a limit counts that lies between both bounds of its figure [default: exit code 8]
+    /// How an undecided limit or change counts [default: exit code 8]
     #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED))]
     pub undecided: Option<Undecided>,
 

@@ -36,7 +36,7 @@ pub struct Deploy {
     #[arg(long, value_name = "SYSTEM", default_value = "mosquitto")]
     pub system: String,
 
-    /// Protocol of devices and subscribers [default: mqtt5, or the system's first]
+    /// Protocol of devices and subscribers [default: that of OPTIONS or run.yaml; else mqtt5, or the system's first]
     #[arg(long, value_name = "PROTOCOL")]
     pub protocol: Option<String>,
 
@@ -178,6 +178,11 @@ impl Deploy {
                 "`{option}` cannot be used for a run in containers: the deployment sets it, or it is for a local run"
             ))
             .hint("leave it out; options of the deployment stand before `--`"));
+        }
+        if self.protocol.is_some() && run.setup.protocol.is_some() {
+            return Err(
+                Failure::usage("`--protocol` is given twice, before and after `--`").hint("leave one of them out")
+            );
         }
         if run.join.nodes.is_some() || spec.nodes.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));

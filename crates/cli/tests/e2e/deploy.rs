@@ -134,6 +134,7 @@ fn what_the_coordinator_would_refuse_is_refused_before_anything_is_written() {
         (&["--limit", "cpu=1"], "`--limit` cannot be used for a run in containers"),
         (&["--topology", "3:bridge"], "`--topology` cannot be used for a run in containers"),
         (&["--tls"], "`--tls` cannot be used for a run in containers"),
+        (&["--pin", "system=0"], "`--pin system=…` is for a system that pubmark starts"),
         (&["--fault", "kill:at=1s"], "kill"),
         (&["--slo", "p77<1ms"], "p77"),
         (&["--placement", "nobody=site=edge"], "nobody"),
@@ -144,6 +145,17 @@ fn what_the_coordinator_would_refuse_is_refused_before_anything_is_written() {
             assert!(!place.path().join("deploy").exists(), "{kind} {options:?}: {called:?}");
         }
     }
+    for (words, said) in [
+        (&["compose", "smart-home", "--limit", "mq-bench-1"][..], "`--limit cpu=1,memory=2GiB` limits its CPU time"),
+        (&["kubernetes", "smart-home", "--protocol", "mqtt5", "--", "--protocol", "mqtt311"], "is given twice"),
+    ] {
+        let called = deploy(&place, words);
+        assert!(called.code() == 2 && called.errors.contains(said), "{words:?}: {called:?}");
+        assert!(!place.path().join("deploy").exists(), "{words:?}: {called:?}");
+    }
+    let called = deploy(&place, &["compose", "smart-home", "--out", "c", "--", "--protocol", "mqtt311"]);
+    assert_eq!(called.code(), 0, "{called:?}");
+    assert!(read(&place, "c/coordinator/run.yaml").contains("protocol: mqtt311"), "{called:?}");
     let called = deploy(&place, &["kubernetes", "smart-home", "--no-observer"]);
     assert_eq!(called.code(), 0, "{called:?}");
     assert!(!read(&place, "deploy/pubmark.yaml").contains("observe"));

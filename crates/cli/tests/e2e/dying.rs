@@ -52,6 +52,28 @@ fn a_broker_that_a_fault_kills_and_that_is_started_again_has_not_ended() {
 }
 
 #[test]
+fn a_broker_that_dies_before_the_fault_that_would_kill_it_has_ended() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    let call = place.start(&[&RUN[..], &["--fault", "kill:at=2500ms,for=200ms", "--system", "mosquitto"]].concat());
+    let mut broker = 0;
+    wait_for("a broker that clients come to", LIMIT, || {
+        let found = with_files_in(&place.temporary()).into_iter().find(|pid| descriptors(*pid) > 15);
+        broker = found.unwrap_or(0);
+        found.is_some()
+    });
+    std::thread::sleep(Duration::from_millis(1_000));
+    signal(broker, libc::SIGKILL);
+    let called = call.wait();
+    assert_eq!(called.code(), 6, "{called:?}");
+    assert!(called.errors.contains("`mosquitto` ended during the run: signal: 9"), "{called:?}");
+    let record = place.only_record();
+    assert_eq!([check(&record, "V20"), check(&record, "V25")], ["invalid"; 2], "{}", record["verdict"]);
+}
+
+#[test]
 fn a_broker_that_dies_while_clients_connect_behind_links_is_noticed_at_once() {
     if !links::can_be_made() || !mosquitto::is_installed() {
         return;

@@ -282,6 +282,14 @@ impl State {
         self.order.iter().any(|node| node.name == run.node)
     }
 
+    /// Removes the workers on nodes with clients, and returns them by their numbers.
+    pub fn take_runs(&mut self) -> BTreeMap<u32, Run> {
+        let all = std::mem::take(&mut self.runs);
+        let (runs, others) = all.into_iter().partition(|(_, run)| self.has_clients(run));
+        self.runs = others;
+        runs
+    }
+
     /// The first kind of which too few nodes have joined: the required number, the kind, and the names of those that
     /// joined.
     pub fn missing(&self) -> Option<(usize, &'static str, Vec<String>)> {

@@ -6,7 +6,7 @@ mod session;
 mod tunnel;
 
 use std::cmp::Ordering as Order;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -354,8 +354,16 @@ impl Cluster {
         state.order.iter().map(of).collect()
     }
 
-    /// Results of the workers that were started since the last call: by the number of their node, in the order in which
-    /// they were started. Waits for the workers that have not ended yet.
+    /// Forgets the workers on nodes with clients that were started so far: a launch that failed leaves workers whose
+    /// results nobody collects, and the clock and usage that they report are not those of the next run.
+    pub fn forget_workers(&self) {
+        self.hub.change(|state| {
+            state.take_runs();
+        });
+    }
+
+    /// Results of the workers that were started since the last call, or since [`Cluster::forget_workers`]: by the number
+    /// of their node, in the order in which they were started. Waits for the workers that have not ended yet.
     pub fn reports(&self) -> Vec<Vec<WorkerReport>> {
         let all_there = |state: &mut hub::State| {
             // Workers of nodes without clients end later, and send no report.
@@ -365,9 +373,7 @@ impl Cluster {
         };
         self.hub.wait(REPORTS, all_there);
         self.hub.change(|state| {
-            let (runs, others): (BTreeMap<u32, Run>, BTreeMap<u32, Run>) =
-                std::mem::take(&mut state.runs).into_iter().partition(|(_, run)| state.has_clients(run));
-            state.runs = others;
+            let runs = state.take_runs();
             let of = |node: &NodeInfo| {
                 let its = runs.values().filter(|run| run.node == node.name);
                 its.map(|run| WorkerReport { own: run.own.clone(), report: run.report.clone() }).collect()

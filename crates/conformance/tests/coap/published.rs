@@ -226,3 +226,23 @@ fn after_an_end_delivery_of_written_messages_is_unknown() {
     let abandoned = record.count(|event| matches!(event, Event::Abandoned(..)));
     assert_eq!((record.unanswered(), abandoned, record.causes(id)), (1, 1, vec![Cause::Ours]));
 }
+
+/// A server that remembers identifiers as long as the standard has it takes such messages for repetitions.
+#[test]
+fn messages_whose_identifier_came_round_within_its_lifetime_are_reported_at_the_end() {
+    const IDENTIFIERS: u64 = 1 << 16;
+    const AGAIN: u64 = 3_000;
+    let mut harness = Harness::new();
+    let id = harness.open(sender(Qos::BestEffort));
+    // The server reads none of them, and the client awaits no responses.
+    for _ in 0..IDENTIFIERS + AGAIN {
+        harness.peer.send(id, 16);
+        // Each send looks through the events.
+        harness.peer.record.events.clear();
+    }
+    assert_count_eq!(harness.peer.record.ids_reused, 0);
+    harness.peer.leave(id, Goodbye::Cut);
+    // Identifiers are judged in blocks of 1,024, and the ping had one.
+    let reused = harness.peer.record.ids_reused;
+    assert_count!((AGAIN - 1_024..=AGAIN + 10).contains(&reused), "{reused}");
+}

@@ -122,6 +122,11 @@ impl Matching {
         Matching { filtered, ..self }
     }
 
+    /// Number of audiences that receive this publisher's messages and for which the system filters.
+    pub fn filtered_audiences(&self) -> u32 {
+        self.filtered.iter().map(|(_, audiences)| audiences).sum()
+    }
+
     /// Creates the document of a message again. If the message is measured, records whether each predicate holds.
     /// Returns the number of audiences that the system must not deliver it to.
     pub fn note(&self, message: Noted, room: &mut NoteBuffer, notes: &mut [MatchNotes]) -> u32 {

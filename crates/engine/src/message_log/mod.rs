@@ -62,6 +62,8 @@ pub struct Log {
     pub missing: Vec<MissingRow>,
     /// The publishers' side of the message accounting.
     pub publishers: Vec<PublisherBook>,
+    /// Messages that each publisher sent, by its number in the fleet.
+    pub sent: HashMap<u32, u64>,
     /// (audience, publisher) of each stream.
     pub streams: Vec<(u32, u32)>,
     /// By audience for which the system filters: its subscriber group.

@@ -45,7 +45,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
         report(&FromWorker::Failed("its first message did not start a run".to_owned()));
         return Ok(());
     };
-    let Started { mut worker, mut access, log, files: _files } = match start(&task, memory, service) {
+    let Started { mut worker, mut access, log, library_sockets, files: _files } = match start(&task, memory, service) {
         Ok(started) => started,
         Err(why) => {
             report(&FromWorker::Failed(why));
@@ -69,7 +69,12 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     let mut has_ended = false;
     let mut unfinished = task.shards.len();
     let mut window_ns = None;
+    // Start of the window in which sockets of libraries are observed.
+    let mut observe_ns: Option<u64> = None;
     loop {
+        if observe_ns.take_if(|start_ns| clock::monotonic_ns() >= *start_ns).is_some() {
+            worker.window_begins();
+        }
         match inbox.recv_timeout(POLL_INTERVAL) {
             Ok(ToWorker::SendLog) => {
                 // An empty piece, also without a log, says that all was sent.
@@ -102,6 +107,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
                     command => {
                         if let Command::Prepare { start_ns } = command {
                             window_ns = Some(start_ns);
+                            observe_ns = library_sockets.then_some(start_ns);
                         }
                         // Each shard receives the command; the first one counts.
                         if command == Command::Begin
@@ -130,6 +136,8 @@ struct Started {
     access: Option<Box<dyn AccessNetwork>>,
     /// The message log of a process on a node, to be sent after the run.
     log: Option<File>,
+    /// [`RunPlan::library_sockets`](crate::plan::RunPlan::library_sockets).
+    library_sockets: bool,
     /// Certificates and keys of a process on a node.
     files: Vec<MemoryFile>,
 }
@@ -164,7 +172,7 @@ fn start(task: &WorkerTask, memory: OwnedFd, service: Service) -> Result<Started
         Side::Subscribe => (setup, sides.subscribe),
     });
     let worker = Worker::start(setups.collect(), progress).map_err(|error| words(&error))?;
-    Ok(Started { worker, access, log, files })
+    Ok(Started { worker, access, log, library_sockets: plan.library_sockets, files })
 }
 
 /// Longest time without a heartbeat of the node that maintains the run's clock. After it the node is frozen or gone,

@@ -55,12 +55,18 @@ impl Shard {
     fn event(&mut self, now_ns: u64, session: SessionId, event: Event<'_>) {
         let Shard { sessions, publishing, requests, timetable, totals, .. } = self;
         match event {
-            Event::Delivered(delivery) => self.delivered(session, &delivery),
+            Event::Delivered(mut delivery) => {
+                delivery.behind_ns = sessions[session].work.behind_ns(&delivery);
+                self.delivered(session, &delivery);
+            }
             Event::Written { token, write_start_ns, written_ns } => {
                 self.written(session, token, Written { start_ns: write_start_ns, end_ns: written_ns });
             }
             Event::Acknowledged { token, outcome } => self.acknowledged(now_ns, session, token, outcome),
-            Event::Requested { reply_to, delivery } => self.requested(session, reply_to, &delivery),
+            Event::Requested { reply_to, mut delivery } => {
+                delivery.behind_ns = sessions[session].work.behind_ns(&delivery);
+                self.requested(session, reply_to, &delivery);
+            }
             Event::Replied { request, delivery } => {
                 totals.last_event_ns = delivery.at_ns;
                 let reply = Reply { session, request, delivery: &delivery };
@@ -86,6 +92,7 @@ impl Shard {
             Event::Discarded => totals.figures.counters.discarded += 1,
             Event::Missed(messages) => totals.figures.counters.missed += messages,
             Event::Overflowed(datagrams) => totals.figures.counters.overflowed += datagrams,
+            Event::IdsReused(messages) => totals.figures.counters.ids_reused += messages,
             Event::Misreported(misreport) => *totals.figures.counters.misreports.entry(misreport).or_default() += 1,
             Event::ProgramEnded(how) => totals.figures.counters.program_ended = Some(how.to_owned()),
             Event::ProgramRoundTrip(took_ns) => totals.figures.times.program_round_trip.record(took_ns as i64),

@@ -32,6 +32,7 @@ impl Following {
             return;
         }
         let sent_ns = header.earliest_write_start_ns();
+        let held_ns = delivery.held_ns(sent_ns);
         self.followed.arrived.push(FollowedDelivery {
             publisher: header.publisher,
             sequence: header.sequence,
@@ -40,8 +41,8 @@ impl Following {
             due_ns: header.due_ns,
             at_ns: delivery.at_ns,
             lag_ns: header.lag_ns,
-            held_ns: delivery.held_ns(sent_ns),
-            late_ns: delivery.receive_lateness_ns(sent_ns),
+            held_ns,
+            late_ns: delivery.late_ns(sent_ns).saturating_sub(held_ns),
         });
     }
 

@@ -362,8 +362,9 @@ impl Receiver {
             }
             Some(delay_us) => {
                 let service_ns = latency_ns - i64::from(delay_us) * 1_000;
-                figures.times.service_latency.record(service_ns, late_ns);
-                row.service_latency.record(service_ns, late_ns);
+                let width_ns = late_ns.saturating_add(header::WRITE_START_ROUNDED_NS);
+                figures.times.service_latency.record(service_ns, width_ns);
+                row.service_latency.record(service_ns, width_ns);
             }
             None => figures.counters.without_write_start += 1,
         }
@@ -523,6 +524,24 @@ mod tests {
         let milliseconds = [&times.latency.lower, &times.latency.upper, &times.receive_lateness]
             .map(|times| (times.max_ns() as f64 / 1e6).round());
         assert_eq!(milliseconds, [5.0, 7.0, 2.0]);
+    }
+
+    #[test]
+    fn a_service_latency_allows_for_the_rounding_of_its_write_start() {
+        let mut receiver = receiver(false);
+        let mut figures = Figures::new(1, 0);
+        let mut payload = Vec::new();
+        header::write(&mut payload, 30, RUN, 0, 1, 1_000);
+        payload.resize(30, 0);
+        // The header says 1 µs. The message arrived between 6 and 7 ms after its due time.
+        header::patch_write_start(&mut payload, &Timing::on_time(1_000), 2_999);
+        let delivery = Delivery { at_ns: 7_001_000, empty_at_ns: Some(6_001_000), ..delivery(&payload) };
+        receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000_000), &mut figures).unwrap();
+        let service = &figures.times.service_latency;
+        assert_eq!(
+            [&service.lower, &service.upper].map(|times| times.mean_ns()),
+            [Some(5_998_001.0), Some(6_999_000.0)]
+        );
     }
 
     #[test]

@@ -70,7 +70,8 @@ impl Receiving {
         let header = self.receiver.enter(subscriber, delivery, window, &mut totals.figures);
         // No processing time applies to a probe.
         if self.receiver.probes() == probes {
-            sessions.take_up(session, delivery.at_ns, &mut timetable.timers);
+            let sent_ns = header.as_ref().map_or(0, Header::earliest_write_start_ns);
+            sessions.take_up(session, delivery, sent_ns, &mut timetable.timers);
         }
         if sessions.faults.is_some() {
             self.note_level(session, delivery, header.as_ref(), before, sessions, timetable, totals);

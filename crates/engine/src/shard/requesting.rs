@@ -202,7 +202,7 @@ impl Requests {
         let since = |from_ns: u64| delivery.at_ns as i64 - from_ns as i64;
         let round_trip_ns = since(header.due_ns);
         // The header's lag is that of request and reply. The parts of the round trip have no wider intervals than the
-        // whole.
+        // whole, apart from rounding.
         let sent_ns = header.earliest_write_start_ns();
         let width_ns = header.lag_ns.saturating_add(delivery.late_ns(sent_ns));
         self.figures.record_round_trip(group, round_trip_ns, width_ns);
@@ -211,11 +211,9 @@ impl Requests {
             Some(write_start_ns) => times.service.record(since(write_start_ns), width_ns),
             None => self.figures.without_write_start += 1,
         }
-        match header.write_start_us {
-            Some(held_us) if held_us < u32::MAX => {
-                times.travel.record(round_trip_ns - i64::from(held_us) * 1_000, width_ns);
-            }
-            _ => times.travel.record_clipped(),
+        match travel(round_trip_ns, width_ns, header.write_start_us) {
+            Some((travel_ns, width_ns)) => times.travel.record(travel_ns, width_ns),
+            None => times.travel.record_clipped(),
         }
         // Nothing is recorded if nothing is known, as in `super::receiver`.
         if delivery.absent_at_ns().is_some() {
@@ -231,5 +229,23 @@ impl Requests {
             requester.open.clear();
         }
         self.open = 0;
+    }
+}
+
+/// A round trip without the time at its responder, with the width of its interval, ns; `None` if that time is unknown.
+fn travel(round_trip_ns: i64, width_ns: u64, held_us: Option<u32>) -> Option<(i64, u64)> {
+    let held_us = held_us.filter(|held_us| *held_us < u32::MAX)?;
+    let width_ns = width_ns.saturating_add(header::WRITE_START_ROUNDED_NS);
+    Some((round_trip_ns - i64::from(held_us) * 1_000, width_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_at_a_responder_is_rounded_down_and_may_have_been_longer() {
+        assert_eq!(travel(900_000, 10_000, Some(300)), Some((600_000, 10_999)));
+        assert_eq!((travel(900_000, 10_000, Some(u32::MAX)), travel(900_000, 10_000, None)), (None, None));
     }
 }

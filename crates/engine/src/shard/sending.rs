@@ -268,7 +268,9 @@ impl Publishing {
 
     fn can_flood(&self, index: u32, sessions: &Sessions) -> bool {
         let publisher = &self.publishers[index as usize];
-        !publisher.blocked && sessions[publisher.session].state == State::Online
+        let session = &sessions[publisher.session];
+        // A session that is about to disconnect completes its exchanges, and begins none.
+        !publisher.blocked && session.state == State::Online && session.leaving.is_none()
     }
 
     /// Number of publishers that flood.
@@ -296,6 +298,8 @@ impl Publishing {
             let before = publisher.schedule.clone();
             let Some(mut due) = publisher.schedule.take(sending.timetable.rules(publisher.book.group)) else { break };
             due.due_ns = sending.timetable.window.relative(now_ns);
+            // The schedule of a flood stays at its start, and so does its plan of connectivity. The session follows the plan.
+            due.planned_online = true;
             if !sending.timetable.is_within(due.due_ns) {
                 publisher.schedule = before;
                 break;

@@ -104,14 +104,26 @@ impl Sessions {
         self[session].publishers.start + u32::from(token.publication)
     }
 
-    /// Removes and returns the oldest message of a session that was passed to the adapter and not written, if the token
-    /// names it.
+    /// The place of the message that a token names among those of its session that were passed to the adapter and not
+    /// written.
+    #[inline]
+    fn find_pending(&self, session: SessionId, token: Token) -> Option<usize> {
+        let publisher = self.publisher_of(session, token);
+        let is_it = |pending: &Pending| (pending.publisher, pending.sequence) == (publisher, token.sequence);
+        // It is the first one, unless a client program reports writes in another order.
+        self[session].pending.iter().position(is_it)
+    }
+
+    /// The message that a token names, if it was passed to the adapter and not written.
+    pub fn pending(&self, session: SessionId, token: Token) -> Option<&Pending> {
+        self.find_pending(session, token).and_then(|place| self[session].pending.get(place))
+    }
+
+    /// Removes and returns the message that a token names, if it was passed to the adapter and not written.
     #[inline]
     pub fn take_pending(&mut self, session: SessionId, token: Token) -> Option<Pending> {
-        let pending = &mut self[session].pending;
-        let front = *pending.front().filter(|front| front.sequence == token.sequence)?;
-        pending.pop_front();
-        Some(front)
+        let place = self.find_pending(session, token)?;
+        self[session].pending.remove(place)
     }
 
     /// Does the session have messages that wait, are not written, or are not acknowledged?

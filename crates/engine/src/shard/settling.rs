@@ -62,8 +62,7 @@ impl Publishing {
 
     /// The adapter accepted a message but does not send it, because no remote reader has subscribed to it.
     pub fn withheld(session: SessionId, token: Token, sessions: &Sessions, totals: &mut Totals) {
-        let front = sessions[session].pending.front();
-        let measured = front.is_some_and(|front| front.sequence == token.sequence && front.measured);
+        let measured = sessions.pending(session, token).is_some_and(|pending| pending.measured);
         totals.figures.counters.withheld += u64::from(measured);
     }
 
@@ -88,7 +87,9 @@ impl Publishing {
             if is_refused && publisher.is_measured(token.sequence) {
                 publisher.book.refused.insert(token.sequence);
             }
-            self.expected = self.expected.saturating_sub(u64::from(publisher.fan_out));
+            // What was expected of it at least: what a content filter of the system removed is not known here.
+            let filtered = publisher.matching.as_ref().map_or(0, |matching| matching.filtered_audiences());
+            self.expected = self.expected.saturating_sub(u64::from(publisher.fan_out.saturating_sub(filtered)));
             self.excused += u64::from(publisher.fan_out);
             totals.count_cause(format!("message refused: {reason}"));
         }
@@ -105,7 +106,7 @@ impl Publishing {
         else {
             return false;
         };
-        let waits = |pending: &Pending| pending.publisher == index && pending.sequence <= sequence;
+        let waits = |pending: &Pending| (pending.publisher, pending.sequence) == (index, sequence);
         let book = &publisher.book;
         (1..publisher.next_sequence).contains(&sequence)
             && !book.refused.contains(&sequence)

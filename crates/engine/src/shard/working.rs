@@ -3,20 +3,20 @@
 //! timers, never a sleep.
 
 use pubmark_protocol::clients::SessionId;
+use pubmark_protocol::events::Delivery;
 
 use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 
 impl Sessions {
-    /// A session's subscriber starts on a message.
+    /// A session's subscriber starts on a message, which was written at `sent_ns` at the earliest; 0 if that is unknown.
     #[inline]
-    pub fn take_up(&mut self, session: SessionId, at_ns: u64, timers: &mut Timers) {
+    pub fn take_up(&mut self, session: SessionId, delivery: &Delivery<'_>, sent_ns: u64, timers: &mut Timers) {
         let work = &mut self[session].work;
-        if work.each_ns == 0 {
+        if !work.takes_time() {
             return;
         }
-        // A message should not arrive while the subscriber is at work; if one does, it waits for the end of that work.
-        work.until_ns = work.until_ns.max(at_ns) + work.each_ns;
+        work.add(delivery.at_ns, delivery.has_waited, delivery.late_ns(sent_ns));
         let until_ns = work.until_ns;
         if !std::mem::replace(&mut work.under_way, true) {
             self.at_work += 1;

@@ -27,6 +27,8 @@ pub enum ClientEvent {
     Message(Rc<[u8]>),
     /// A reply to this request of the client.
     Answer(Token, Rc<[u8]>),
+    /// It learns only now that a message was written; when that was.
+    Written(Token, u64),
     /// Its connection is cut.
     Cut(Cause),
 }
@@ -121,6 +123,13 @@ pub struct Broker {
     pub grants: Box<dyn FnMut(&str) -> Response>,
     /// The acknowledgement of a message, by sequence number; `None`: never.
     pub acknowledges: Box<dyn FnMut(u32) -> Option<Response>>,
+    /// A message is also delivered if it is refused.
+    pub delivers_refused: bool,
+    /// Time from the write of a message to the report of it, by sequence number, ns; a report with a delay is overtaken by
+    /// those of later messages.
+    pub reports_written_after: Box<dyn FnMut(u32) -> u64>,
+    /// Subscribers with a processing time learn whether a message had arrived when they were done with the one before.
+    pub tells_waits: bool,
     /// Delay of the reply to a request, by sequence number, ns after its arrival; `None`: never.
     pub replies: Box<dyn FnMut(u32) -> Option<u64>>,
     /// Number of connections that were cut.
@@ -155,6 +164,9 @@ impl Broker {
             accepts: Box::new(|_| Ok(())),
             grants: Box::new(|_| Ok(())),
             acknowledges: Box::new(|_| Some(Ok(()))),
+            delivers_refused: false,
+            reports_written_after: Box::new(|_| 0),
+            tells_waits: false,
             replies: Box::new(|_| None),
             cuts: 0,
             ended_without_disconnect: 0,
@@ -293,7 +305,7 @@ impl Broker {
             header::write_reply(&mut reply, run, publisher, sequence, due_ns);
             self.send(self.now_ns + after_ns, client, ClientEvent::Answer(message.token(), reply.into()));
         }
-        if matches!(outcome, Some(Err(_))) {
+        if matches!(outcome, Some(Err(_))) && !self.delivers_refused {
             return;
         }
         for (listener, is_connected) in self.listeners(&topic) {
@@ -308,6 +320,15 @@ impl Broker {
                 self.send(at_ns, listener, ClientEvent::Message(Rc::clone(&payload)));
             }
         }
+    }
+
+    /// Reports to a client that a message was written now. Returns false if the report comes later.
+    pub fn reports_written(&mut self, client: Client, token: Token) -> bool {
+        let after_ns = (self.reports_written_after)(token.sequence);
+        if after_ns > 0 {
+            self.send(self.now_ns + after_ns, client, ClientEvent::Written(token, self.now_ns));
+        }
+        after_ns == 0
     }
 
     /// Clients with a subscription that matches a topic, and whether they are connected.

@@ -1,7 +1,7 @@
 //! The sessions of a shard at the scripted broker.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 
@@ -38,6 +38,8 @@ struct Session {
     unacknowledged: BTreeSet<(u16, u32)>,
     /// A message was not accepted.
     is_blocked: bool,
+    /// Messages that arrived while its subscriber was at work.
+    held: VecDeque<Rc<[u8]>>,
 }
 
 impl Session {
@@ -69,6 +71,7 @@ impl ScriptedClients {
     fn end(&mut self, id: SessionId, cause: Cause, sink: &mut impl Sink) {
         let session = &mut self.sessions[id.0 as usize];
         session.is_up = false;
+        session.held.clear();
         for message in session.submitted.drain(..) {
             sink.event(id, Event::Abandoned(message.token()));
         }
@@ -102,7 +105,6 @@ impl ScriptedClients {
 }
 
 impl Clients for ScriptedClients {
-    /// Messages are also delivered to a subscriber at work; those that arrive meanwhile wait for the end of the work.
     const PAUSES: bool = true;
 
     fn open(config: ShardConfig) -> Result<ScriptedClients, OpenError> {
@@ -123,6 +125,7 @@ impl Clients for ScriptedClients {
             submitted: vec![],
             unacknowledged: BTreeSet::new(),
             is_blocked: false,
+            held: VecDeque::new(),
         });
         id
     }
@@ -172,12 +175,26 @@ impl Clients for ScriptedClients {
             }
             let is_acknowledged = Self::is_acknowledged(&session.config, &message);
             broker.publish(client, &message, is_acknowledged, payload.into());
+            let is_reported = broker.reports_written(client, message.token());
             drop(broker);
             if is_acknowledged {
                 session.unacknowledged.insert((publication, sequence));
             }
-            sink.event(id, Event::Written { token: message.token(), write_start_ns: now_ns, written_ns: now_ns });
+            if is_reported {
+                sink.event(id, Event::Written { token: message.token(), write_start_ns: now_ns, written_ns: now_ns });
+            }
         }
+    }
+
+    /// It is not known when the message arrived, unless the broker says that it had arrived.
+    fn resume(&mut self, id: SessionId, due_ns: u64, sink: &mut impl Sink) {
+        let Some(payload) = self.sessions[id.0 as usize].held.pop_front() else { return };
+        let (at_ns, has_waited) = {
+            let broker = self.broker.borrow();
+            (broker.now_ns, broker.tells_waits)
+        };
+        let delivery = Delivery { empty_at_ns: Some(due_ns), has_waited, ..delivery(&payload, at_ns) };
+        sink.event(id, Event::Delivered(delivery));
     }
 
     fn wait(&mut self, _until_ns: Option<u64>) -> io::Result<u64> {
@@ -205,7 +222,13 @@ impl Clients for ScriptedClients {
                     sink.event(id, Event::Acknowledged { token, outcome });
                     self.unblock(id, sink);
                 }
+                ClientEvent::Message(payload) if sink.is_at_work(id) => {
+                    self.sessions[id.0 as usize].held.push_back(payload);
+                }
                 ClientEvent::Message(payload) => sink.event(id, Event::Delivered(delivery(&payload, now_ns))),
+                ClientEvent::Written(token, written_ns) => {
+                    sink.event(id, Event::Written { token, write_start_ns: written_ns, written_ns });
+                }
                 ClientEvent::Answer(request, payload) => {
                     let delivery = delivery(&payload, now_ns);
                     sink.event(id, Event::Replied { request: Some(request), delivery });

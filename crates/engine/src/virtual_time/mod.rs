@@ -4,6 +4,8 @@
 
 mod broker;
 mod clients;
+mod draining;
+mod flooding;
 mod identifiers;
 mod leaving;
 mod message_log;
@@ -13,6 +15,8 @@ mod probing;
 mod refusing;
 mod slowing;
 mod subscribers;
+mod working;
+mod writing;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -154,9 +158,8 @@ impl Simulation {
         self.advance(end_ns);
         self.send_command(Command::Close { at_ns: end_ns }, None);
         let drained_ns = end_ns + self.plan.drain_limit.as_nanos() as u64;
-        self.advance_until(drained_ns, |totals| {
-            totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected
-        });
+        let plan = self.plan.clone();
+        self.advance_until(drained_ns, |totals| plan.have_all_arrived(totals));
         let executed: Vec<u64> = self.progress.shards().iter().map(|shard| shard.executed.load(Acquire)).collect();
         let commands = 4 + self.rounds();
         assert!(executed.iter().all(|count| *count == commands), "of {commands} commands shards executed {executed:?}");
@@ -239,6 +242,7 @@ fn plan(workload: &str, duration: Duration) -> RunPlan {
         on_nodes: false,
         probes: false,
         by_network: false,
+        library_sockets: false,
         follows: None,
         message_log: None,
         sources: [].into(),

@@ -186,7 +186,7 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
     let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
     let (holds, fails) = (at(found.holds), at(found.fails));
     let rate = |trial: &Trial| format!("{} msg/s", numbers::count(trial.offered_per_s.round() as u64));
-    let why = fails.and_then(|trial| last_reason(trials, trial.factor)).unwrap_or_default();
+    let why = fails.and_then(|trial| last_reason(trials, trial.factor, found.limit)).unwrap_or_default();
     let text = match (holds, found.limit) {
         (Some(holds), CapacityLimit::System) => {
             let above = fails.map(rate).unwrap_or_default();
@@ -219,8 +219,11 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
     }
 }
 
-fn last_reason(trials: &[Trial], factor: f64) -> Option<String> {
-    trials.iter().rev().filter(|trial| trial.factor == factor).find_map(|trial| trial.reason.clone())
+/// Why the last trial of a load did not hold, of those that set the limit: the generator's or the system's.
+fn last_reason(trials: &[Trial], factor: f64, limit: CapacityLimit) -> Option<String> {
+    let is_generators = limit == CapacityLimit::Generator;
+    let is_meant = |trial: &&Trial| (trial.outcome == TrialOutcome::GeneratorLimited) == is_generators;
+    trials.iter().rev().filter(|trial| trial.factor == factor).filter(is_meant).find_map(|trial| trial.reason.clone())
 }
 
 fn cautions(found: &SearchResult, trials: &[Trial], precision: f64) -> Vec<String> {

@@ -52,20 +52,16 @@ struct Load {
     /// The generator kept up in one of its tries.
     was_driven: bool,
     is_clear: bool,
-    last_miss: TrialOutcome,
 }
 
 impl Load {
     fn new(factor: f64) -> Load {
-        Load {
-            factor,
-            held: 0,
-            missed: 0,
-            limited: 0,
-            was_driven: false,
-            is_clear: false,
-            last_miss: TrialOutcome::Missed,
-        }
+        Load { factor, held: 0, missed: 0, limited: 0, was_driven: false, is_clear: false }
+    }
+
+    /// Whether the system alone failed it. One of two misses may be the generator's: then nobody knows.
+    fn is_systems(&self) -> bool {
+        self.is_clear || self.missed >= 2
     }
 
     fn tries(&self) -> u32 {
@@ -157,25 +153,17 @@ impl Search {
             TrialOutcome::Missed | TrialOutcome::Failed => load.missed += 1,
         }
         load.is_clear |= verdict.is_clear && load.held == 0;
-        load.last_miss = verdict.outcome;
     }
 
     /// The current result; `is_out_of_time` if the search was stopped early.
     pub fn found(&self, is_out_of_time: bool) -> SearchResult {
         let (holds, fails) = (self.holds(), self.fails());
-        let limit = if is_out_of_time {
-            CapacityLimit::Time
-        } else if holds.is_none() {
-            match self.lowest_failed().map(|load| load.last_miss) {
-                Some(TrialOutcome::GeneratorLimited) => CapacityLimit::Generator,
-                _ => CapacityLimit::NothingHeld,
-            }
-        } else {
-            match self.lowest_failed().map(|load| load.last_miss) {
-                None => CapacityLimit::Range,
-                Some(TrialOutcome::GeneratorLimited) => CapacityLimit::Generator,
-                Some(_) => CapacityLimit::System,
-            }
+        let limit = match (self.lowest_failed(), holds) {
+            _ if is_out_of_time => CapacityLimit::Time,
+            (Some(load), _) if !load.is_systems() => CapacityLimit::Generator,
+            (Some(_), Some(_)) => CapacityLimit::System,
+            (None, Some(_)) => CapacityLimit::Range,
+            (_, None) => CapacityLimit::NothingHeld,
         };
         SearchResult { holds, fails, limit }
     }
@@ -290,6 +278,22 @@ mod tests {
         }
         let found = search.found(false);
         assert!(found.limit == CapacityLimit::Generator && found.holds.is_some_and(|holds| holds > 2.9), "{found:?}");
+    }
+
+    #[test]
+    fn a_load_that_the_system_missed_once_and_the_generator_once_is_no_limit_of_the_system() {
+        use TrialOutcome::{GeneratorLimited, Held, Missed};
+        for (second, limit) in [
+            ([Missed, GeneratorLimited], CapacityLimit::Generator),
+            ([GeneratorLimited, Missed], CapacityLimit::Generator),
+            ([Missed, Missed], CapacityLimit::System),
+        ] {
+            let mut search = Search::new(BOUNDS);
+            [Held, Held].into_iter().for_each(|outcome| search.add_verdict(1.0, plain(outcome)));
+            second.into_iter().for_each(|outcome| search.add_verdict(1.02, plain(outcome)));
+            assert_eq!(search.next(), None);
+            assert_eq!(search.found(false), SearchResult { holds: Some(1.0), fails: Some(1.02), limit }, "{second:?}");
+        }
     }
 
     /// Searches for a system that holds up to 5; the generator is late in these tries.

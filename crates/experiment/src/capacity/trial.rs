@@ -161,7 +161,9 @@ impl Trials<'_> {
                 (TrialOutcome::GeneratorLimited, Some(text.clone()))
             }
             (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None) => (TrialOutcome::Held, None),
-            (End::Fails { text, .. }, _) => (TrialOutcome::Failed, Some(text.clone())),
+            (End::Fails { kind, text, .. }, _) if kind.is_systems() => (TrialOutcome::Failed, Some(text.clone())),
+            // Of clocks, accounting or clients without a broker that never met: it says nothing of the system.
+            (End::Fails { text, .. }, _) => (TrialOutcome::GeneratorLimited, Some(text.clone())),
             (_, Some(complaint)) if is_missed => (TrialOutcome::Missed, Some(complaint)),
             (_, Some(complaint)) => (TrialOutcome::GeneratorLimited, Some(complaint)),
             (_, None) => (TrialOutcome::Held, None),
@@ -344,7 +346,9 @@ mod tests {
             code: Some("V21".to_owned()),
             text: "V21: a node was lost".to_owned(),
         };
-        assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::Failed, "by itself, as far as is known");
+        assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::GeneratorLimited, "it says nothing of the system");
+        let refused = End::Fails { kind: FailureKind::Refused, code: Some("V31".to_owned()), text: "V31".to_owned() };
+        assert_eq!(trials.judge(&record, &refused).0, TrialOutcome::Failed);
         record.tables.lost_workers = vec![Default::default()];
         assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::GeneratorLimited, "not the system's");
     }

@@ -49,6 +49,10 @@ pub fn of(
     let generator = &mut spec.generator;
     (generator.shards, generator.realtime, generator.awake) = (own.shards, own.realtime, own.awake);
     generator.pin = experiment.pin.words();
+    if settings.endpoint.is_some() && experiment.axes.system.iter().any(|choice| choice.endpoint.is_none()) {
+        // These cores are those of the systems that other cells start.
+        generator.pin.retain(|pin| !pin.starts_with("system="));
+    }
     match machines.count() {
         Some(all) => spec.nodes = Nodes { nodes: Some(settings.nodes.unwrap_or(all)), ..machines.nodes.clone() },
         None => {
@@ -117,16 +121,20 @@ fn back_end(word: &str) -> Result<BackEnd, RunError> {
     }
 }
 
+/// Whether the name of a workload or a system is the path of its file.
+pub fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".yaml")
+}
+
 /// A name is unchanged; a path is relative to the experiment's folder.
 pub fn in_folder(name: &str, folder: &Path) -> String {
-    let is_path = name.contains('/') || name.ends_with(".yaml");
-    if is_path { folder.join(name).display().to_string() } else { name.to_owned() }
+    if is_path(name) { folder.join(name).display().to_string() } else { name.to_owned() }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use pubmark_model::experiment::{cells, parse};
+    use pubmark_model::experiment::{Pins, SystemChoice, cells, parse};
     use pubmark_runner::WorkloadSource;
 
     use super::*;
@@ -171,6 +179,15 @@ mod tests {
         assert_eq!((connection.user.as_deref(), connection.password_env.as_deref()), (Some("ann"), Some("PW")));
         assert_eq!(connection.tls_ca.as_deref(), Some(Path::new("/folder/ca.pem")));
         assert_eq!((spec.nodes.nodes, spec.nodes.local_nodes), (Some(2), None));
+        let pinned = Experiment { pin: Pins { system: Some("0".to_owned()), generator: None }, ..experiment.clone() };
+        let pins = |experiment: &Experiment| {
+            let spec = of(experiment, settings, "mqtt5", folder, &machines).unwrap();
+            spec.generator.pin
+        };
+        assert_eq!(pins(&pinned), ["system=0"], "which no cell can use, so it is refused");
+        let mut beside = pinned;
+        beside.axes.system.push(SystemChoice::default());
+        assert!(pins(&beside).is_empty(), "another cell starts the system that has them");
         let all = Settings { nodes: None, endpoint: None, ..settings.clone() };
         let spec = of(&experiment, &all, "mqtt5", folder, &machines).unwrap();
         assert_eq!((spec.nodes.nodes, spec.target.system_host), (Some(5), machines.system_host));

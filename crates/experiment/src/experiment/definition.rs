@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use pubmark_model::experiment::{self, EndpointChoice, Experiment, LoadError, Loaded, Objection, Word};
 use pubmark_model::load::{self as workloads, LoadOptions, with_absolute_files};
+use pubmark_model::random;
 use pubmark_model::secret::{masked_yaml, without_password};
 use pubmark_record::comparison::{FIGURES, Unit};
 use pubmark_runner::{ErrorKind, RunError, save, suggestion};
 use pubmark_systems::limits::{self, LimitError};
 use pubmark_systems::{Definition, affinity};
 
-use super::cell_spec::in_folder;
+use super::cell_spec::{in_folder, is_path};
 use pubmark_protocols::{self as protocols, known};
 
 /// Name of the definition's file in the experiment's folder.
@@ -97,8 +98,7 @@ fn workload(name: &str) -> Result<(), Objection> {
 }
 
 fn system(text: &str, folder: &Path) -> Result<(), Objection> {
-    let is_path = text.contains('/') || text.ends_with(".yaml");
-    if !is_path && !Definition::names().contains(&text) {
+    if !is_path(text) && !Definition::names().contains(&text) {
         let choices = suggestion::choices(text, Definition::names());
         return Err(Objection {
             message: format!("there is no system `{text}`"),
@@ -157,7 +157,7 @@ pub fn bundle(mut experiment: Experiment, folder: &Path) -> Bundle {
     count_settings_from_workload(&mut experiment, folder);
     let mut files: Vec<(String, PathBuf)> = vec![];
     let mut add = |name: &mut String, kind: &str| {
-        if !name.contains('/') && !name.ends_with(".yaml") {
+        if !is_path(name) {
             return;
         }
         let source = folder.join(&*name);
@@ -264,6 +264,35 @@ pub fn in_experiment(folder: &Path) -> Result<Experiment, RunError> {
             .hint("give the folder of an experiment, for instance `runs/20260301-090507-brokers`")
     })?;
     parse(&text, folder)
+}
+
+/// Keys of a definition on which no run depends.
+const NOT_OF_RUNS: [&str; 4] = ["title", "description", "quick", "papers"];
+
+/// Hashes of what the runs in an experiment's folder depend on: the keys of its definition, whatever comments it has, and the
+/// files that it names.
+///
+/// # Errors
+/// One of the files cannot be read.
+pub fn hashes(folder: &Path) -> Result<BTreeMap<String, String>, RunError> {
+    let experiment = in_experiment(folder)?;
+    let mut texts: BTreeMap<String, String> = BTreeMap::new();
+    let mut key = "";
+    let written = experiment.to_yaml();
+    for line in written.lines() {
+        if let Some((head, _)) = line.split_once(':').filter(|(head, _)| !head.starts_with(' ')) {
+            key = head;
+        }
+        if !NOT_OF_RUNS.contains(&key) {
+            texts.entry(format!("{DEFINITION_FILE}: {key}")).or_default().extend([line, "\n"]);
+        }
+    }
+    let systems = experiment.axes.system.iter().filter_map(|choice| choice.system.as_ref());
+    let named = std::iter::once(&experiment.workload).chain(&experiment.axes.workload).chain(systems);
+    for name in named.filter(|name| is_path(name)) {
+        texts.insert(name.clone(), read(&folder.join(name))?);
+    }
+    Ok(texts.into_iter().map(|(name, text)| (name, format!("{:016x}", random::fold(0, text.as_bytes())))).collect())
 }
 
 #[cfg(test)]

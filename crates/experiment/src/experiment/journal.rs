@@ -95,6 +95,9 @@ pub struct Planned {
     pub command: Vec<String>,
     /// Hash of the schedule by cell; cells that cannot be run have none.
     pub schedules: BTreeMap<String, String>,
+    /// Hashes of the definition, by its keys, and of the files that it names; empty in older journals.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub definition: BTreeMap<String, String>,
     /// Number of machines that joined; `None` if all clients were on the coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u16>,
@@ -110,7 +113,8 @@ pub struct Planned {
 impl Planned {
     /// The first line of a journal written now.
     pub fn new(at: String, command: Vec<String>, schedules: BTreeMap<String, String>, nodes: Option<u16>) -> Planned {
-        Planned { version: VERSION, at, command, schedules, nodes, system_node: None, observers: None }
+        let definition = BTreeMap::new();
+        Planned { version: VERSION, at, command, schedules, definition, nodes, system_node: None, observers: None }
     }
 }
 

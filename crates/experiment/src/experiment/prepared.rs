@@ -60,7 +60,7 @@ impl PreparedExperiment {
         let planned =
             Planned::new(at, command_line::shown(host.command.clone(), &[]), plan.schedules(), machines.count());
         let (system_node, observers) = (machines.system_node.clone(), machines.nodes.observers);
-        let planned = Planned { system_node, observers, ..planned };
+        let planned = Planned { system_node, observers, definition: definition::hashes(made.path())?, ..planned };
         let journal = Journal::create(made.path(), planned).map_err(unusable)?;
         made.mark_latest().map_err(|error| save::no_folder(&error))?;
         Ok(PreparedExperiment { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone(), joined })
@@ -87,8 +87,8 @@ impl PreparedExperiment {
     /// are the same machines is not checked; the record has a caution where they are not.
     ///
     /// # Errors
-    /// The folder has no experiment, another process executes it, its workload, the number of its machines or the version
-    /// of pubmark has changed since, or machines did not join.
+    /// The folder has no experiment, another process executes it, its definition, its workload, the number of its machines or
+    /// the version of pubmark has changed since, or machines did not join.
     pub fn resume(
         folder: &Path,
         host: &Host,
@@ -99,6 +99,7 @@ impl PreparedExperiment {
         let journal = Journal::open(folder).map_err(unusable)?;
         refuse_other_version(journal.events(), folder)?;
         refuse_other_machines(journal.planned(), machines, folder)?;
+        refuse_if_edited(journal.planned(), folder)?;
         let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, host, machines)?;
         refuse_if_changed(&plan, journal.planned(), folder)?;
         let joined = join(&plan, machines, host, observer)?;
@@ -239,6 +240,22 @@ fn secrets<Run>(cells: &[Cell<Run>], workload: impl Fn(&Run) -> &Workload) -> Ve
     runs.flat_map(|run| workload(run).secret_parameters.iter().cloned()).collect()
 }
 
+/// Refuses an edited definition: a cell with the same name would mean something else, and in another order of the cells a
+/// repetition would be run and counted a second time.
+fn refuse_if_edited(planned: &Planned, folder: &Path) -> Result<(), RunError> {
+    let was = &planned.definition;
+    if was.is_empty() {
+        return Ok(());
+    }
+    let is = definition::hashes(folder)?;
+    let Some(name) = was.keys().chain(is.keys()).find(|name| was.get(*name) != is.get(*name)) else { return Ok(()) };
+    Err(RunError::input(format!("`{name}` in `{}` is not what it was when the experiment began", folder.display()))
+        .hint(format!(
+            "undo the change, or run what is written there now in a new folder: `pubmark experiment {}`",
+            folder.join(definition::DEFINITION_FILE).display()
+        )))
+}
+
 /// Refuses a changed experiment, because runs before and after the change would be averaged.
 fn refuse_if_changed(plan: &Plan, planned: &Planned, folder: &Path) -> Result<(), RunError> {
     let now = plan.schedules();
@@ -264,18 +281,51 @@ fn unusable(error: JournalError) -> RunError {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+
+    /// Begins an experiment with one system in this folder, and returns its own folder.
+    fn begun(place: &Path, system: &str) -> PathBuf {
+        let (host, machines) = (Host::with_program("pubmark"), Machines::default());
+        let text =
+            format!("{{name: t, workload: hello, repeat: 1, duration: 1s, warmup: 0s, axes: {{system: {system}}}}}");
+        let experiment = definition::parse(&text, place).unwrap();
+        let begun = PreparedExperiment::begin(experiment, Some(place), place, &host, &machines, &mut ()).unwrap();
+        begun.folder().to_owned()
+    }
+
+    #[test]
+    fn an_experiment_whose_definition_was_edited_is_not_resumed() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("mine.yaml"), include_str!("../../../../systems/builtin.yaml")).unwrap();
+        let folder = begun(place.path(), "./mine.yaml");
+        let (host, machines) = (Host::with_program("pubmark"), Machines::default());
+        let resumed = || PreparedExperiment::resume(&folder, &host, &machines, &mut ()).err();
+        let edited = |file: &str, old: &str, new: &str| {
+            let path = folder.join(file);
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains(old), "{text}");
+            std::fs::write(&path, text.replacen(old, new, 1)).unwrap();
+            let error = resumed();
+            std::fs::write(&path, text).unwrap();
+            error
+        };
+        assert!(resumed().is_none());
+        assert!(edited("experiment.yaml", "repeat: 1\n", "repeat: 1 # one\n").is_none(), "it means the same");
+        let error = edited("experiment.yaml", "repeat: 1\n", "repeat: 2\n").unwrap();
+        let text = error.to_string();
+        assert!(error.kind == ErrorKind::Input && text.starts_with("`experiment.yaml: repeat` in `"), "{text}");
+        assert!(error.hint.unwrap().ends_with("/experiment.yaml`"));
+        let error = edited("systems/mine.yaml", "title: ", "title: Another ").unwrap().to_string();
+        assert!(error.starts_with("`systems/mine.yaml` in `"), "{error}");
+    }
 
     #[test]
     fn an_experiment_that_another_version_was_at_is_not_resumed() {
         let place = tempfile::tempdir().unwrap();
         let (host, machines) = (Host::with_program("pubmark"), Machines::default());
-        let text = "{name: t, workload: hello, repeat: 1, duration: 1s, warmup: 0s, axes: {system: builtin}}";
-        let experiment = definition::parse(text, place.path()).unwrap();
-        let begun =
-            PreparedExperiment::begin(experiment, Some(place.path()), place.path(), &host, &machines, &mut ()).unwrap();
-        let folder = begun.folder().to_owned();
-        drop(begun);
+        let folder = begun(place.path(), "builtin");
         let note = |version: &str| {
             let (at, pubmark_version) = ("2026-01-01T00:00:00Z".to_owned(), version.to_owned());
             Journal::open(&folder).unwrap().add(journal::Event::Started { at, pubmark_version }).unwrap();

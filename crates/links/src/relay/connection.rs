@@ -57,6 +57,8 @@ pub struct Connection {
     sides: [Side; 2],
     flows: [Flow; 2],
     connecting: bool,
+    /// It leads to the system under test.
+    is_system: bool,
 }
 
 /// Writes once; 0 if it would block.
@@ -72,10 +74,16 @@ fn write(socket: &TcpSocket, bytes: &[u8]) -> io::Result<usize> {
 
 impl Connection {
     /// For an accepted client, and the socket that is being connected for it.
-    pub fn new(client: TcpSocket, system: TcpSocket) -> Connection {
+    pub fn new(client: TcpSocket, system: TcpSocket, is_system: bool) -> Connection {
         // The socket to the system becomes writable when the connection is made.
         let side = |socket, has_room| Side { socket, readable: false, has_room, ending: false };
-        Connection { sides: [side(client, true), side(system, false)], flows: Default::default(), connecting: true }
+        let sides = [side(client, true), side(system, false)];
+        Connection { sides, flows: Default::default(), connecting: true, is_system }
+    }
+
+    /// Does it lead to the system under test?
+    pub fn is_system(&self) -> bool {
+        self.is_system
     }
 
     /// epoll reported an event of one side.
@@ -141,7 +149,7 @@ impl Connection {
         let (source, sink) = if from == 0 { (client, system) } else { (system, client) };
         let flow = &mut self.flows[from];
         for _ in 0..READS {
-            if !flow.flush(sink, turn)? {
+            if !flow.flush(sink, counters, turn)? {
                 return Ok(false);
             }
             if flow.ended {
@@ -181,7 +189,7 @@ impl Connection {
 
 impl Flow {
     /// Hands on what is held; is all of it gone?
-    fn flush(&mut self, sink: &mut Side, turn: &mut Turn) -> io::Result<bool> {
+    fn flush(&mut self, sink: &mut Side, counters: &RelayCounters, turn: &mut Turn) -> io::Result<bool> {
         while self.at < self.held.len() {
             if !sink.has_room {
                 return Ok(false);
@@ -190,7 +198,7 @@ impl Flow {
                 0 => sink.has_room = false,
                 written => {
                     self.at += written;
-                    turn.wrote();
+                    turn.wrote(counters);
                 }
             }
         }

@@ -221,7 +221,7 @@ mod tests {
     fn datagrams_wait_until_the_relay_reads_them() {
         let system = bound();
         let (mut exchange, at) = exchange(system.local_addr().unwrap());
-        let (mut counters, mut turn, mut unserved) = (RelayCounters::new(), Turn::new(), Unserved::default());
+        let (mut counters, mut turn, mut unserved) = (RelayCounters::new(true), Turn::new(), Unserved::default());
         assert_eq!(exchange.waiting_bytes(), 0);
         bound().send_to(b"there", at).unwrap();
         wait_until(|| exchange.waiting_bytes() > 0);
@@ -239,7 +239,7 @@ mod tests {
     fn a_client_without_a_socket_counts_once_and_each_of_its_datagrams_is_dropped() {
         let system = bound();
         let (mut exchange, at) = exchange(system.local_addr().unwrap());
-        let (mut counters, mut turn, mut unserved) = (RelayCounters::new(), Turn::new(), Unserved::default());
+        let (mut counters, mut turn, mut unserved) = (RelayCounters::new(true), Turn::new(), Unserved::default());
         let client = bound();
         for _ in 0..3 {
             client.send_to(b"there", at).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     fn datagrams_to_a_system_that_is_gone_are_not_dropped_by_the_relay() {
         let gone = bound().local_addr().unwrap();
         let (mut exchange, at) = exchange(gone);
-        let (mut counters, mut turn, mut unserved) = (RelayCounters::new(), Turn::new(), Unserved::default());
+        let (mut counters, mut turn, mut unserved) = (RelayCounters::new(true), Turn::new(), Unserved::default());
         let client = bound();
         for _ in 0..10 {
             client.send_to(b"there", at).unwrap();

@@ -80,14 +80,25 @@ impl Relay {
         }
     }
 
-    /// Lets clients reach `to` at `address` inside `core`: connections and datagrams, at the same port.
+    /// Lets clients reach `to`, the system under test, at `address` inside `core`: connections and datagrams, at the same port.
     ///
     /// # Errors
     /// The port is in use there, or the relay is gone.
     pub fn listen(&self, core: &Namespace, address: IpAddr, to: SocketAddr) -> Result<SocketAddr, RelayError> {
         let (listener, socket, at) = core.enter(|| sockets(address, to.port()))??;
-        self.send_socket(&Request::Stream { to }, listener.into())?;
+        self.send_socket(&Request::Stream { to, is_system: true }, listener.into())?;
         self.send_socket(&Request::Datagrams { to }, socket.into())?;
+        Ok(at)
+    }
+
+    /// Lets connections of pubmark's own reach `to`, which is not the system under test, at `address` inside `core`. They are carried
+    /// alike, and counted nowhere.
+    ///
+    /// # Errors
+    /// The relay is gone.
+    pub fn listen_for_own(&self, core: &Namespace, address: IpAddr, to: SocketAddr) -> Result<SocketAddr, RelayError> {
+        let (listener, at) = core.enter(|| listener(address, to.port()))??;
+        self.send_socket(&Request::Stream { to, is_system: false }, listener.into())?;
         Ok(at)
     }
 
@@ -113,9 +124,9 @@ impl Relay {
         }
     }
 
-    /// Bytes of connections that it has received and whose receiver has not acknowledged them, in its buffers and in the kernel's for
-    /// its sockets, and the kernel's memory of datagrams that it has not read. Memory is more than the payload, so where there are
-    /// datagrams the figure says only whether any wait. While it counts them it forwards nothing.
+    /// Bytes of connections to the system that it has received and whose receiver has not acknowledged them, in its buffers and in the
+    /// kernel's for its sockets, and the kernel's memory of datagrams that it has not read. Memory is more than the payload, so where
+    /// there are datagrams the figure says only whether any wait. While it counts them it forwards nothing.
     ///
     /// # Errors
     /// The relay is gone.
@@ -158,16 +169,26 @@ fn unexpected(answer: Response) -> RelayError {
     }
 }
 
-/// The address for clients: with the system's own port, or another if that is in use by another endpoint.
-fn sockets(address: IpAddr, port: u16) -> Result<(TcpListener, UdpSocket, SocketAddr), LinkError> {
-    let refused = |error| LinkError::refused(format!("listen at {address} for a relay"), error);
+fn refused(address: IpAddr) -> impl Fn(io::Error) -> LinkError + Copy {
+    move |error| LinkError::refused(format!("listen at {address} for a relay"), error)
+}
+
+/// The address for clients: with the server's own port, or another if that is in use by another endpoint.
+fn listener(address: IpAddr, port: u16) -> Result<(TcpListener, SocketAddr), LinkError> {
+    let refused = refused(address);
     let listener = TcpListener::bind((address, port)).or_else(|_| TcpListener::bind((address, 0))).map_err(refused)?;
     // SAFETY: numbers only. The standard library's backlog is too short for a fleet; asking again lengthens it.
     if unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) } < 0 {
         return Err(refused(io::Error::last_os_error()));
     }
     let at = listener.local_addr().map_err(refused)?;
-    let socket = UdpSocket::bind(at).map_err(refused)?;
+    Ok((listener, at))
+}
+
+/// The same, with a socket of datagrams at that address.
+fn sockets(address: IpAddr, port: u16) -> Result<(TcpListener, UdpSocket, SocketAddr), LinkError> {
+    let (listener, at) = listener(address, port)?;
+    let socket = UdpSocket::bind(at).map_err(refused(address))?;
     // Here, because the relay may lack the right to it in this namespace. What finds no room all the same is counted.
     let _ = datagram::enlarge_receive_buffer(socket.as_fd(), RECEIVE_BYTES);
     Ok((listener, socket, at))

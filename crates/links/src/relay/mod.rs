@@ -8,10 +8,12 @@
 //! TCP ends at the relay on both sides: acknowledgements, windows and congestion control of a client's connection are those of its
 //! link, and a connection that the system refuses is one that is reset. What the relay adds is measured: [`Counts`].
 
+mod account;
 mod channel;
 mod connection;
 mod datagrams;
 mod handle;
+mod listener;
 mod serve;
 mod turn;
 mod unserved;
@@ -38,9 +40,9 @@ enum Request {
     Resolve { host: String, port: u16 },
     /// Connect to a system once, to check whether it accepts connections.
     Try { to: SocketAddr },
-    /// Carry connections to the listening socket that comes with this to `to`.
-    Stream { to: SocketAddr },
-    /// Carry datagrams to the socket that comes with this to `to`.
+    /// Carry connections to the listening socket that comes with this to `to`: the system under test, or another server.
+    Stream { to: SocketAddr, is_system: bool },
+    /// Carry datagrams to the socket that comes with this to `to`, the system under test.
     Datagrams { to: SocketAddr },
     /// Give up everything that is carried, listen no more, and count [`Counts::exhausted`] anew.
     Forget,
@@ -74,7 +76,8 @@ pub struct Carried {
     pub dropped: u64,
 }
 
-/// What the relay has counted since it started.
+/// What the relay has counted since it started, of clients of the system under test. Of pubmark's own connections to other servers
+/// ([`Relay::listen_for_own`]) only the CPU time contains something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Connections accepted, and peers that sent datagrams.

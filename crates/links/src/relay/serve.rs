@@ -9,11 +9,12 @@ use pubmark_protocol::clock;
 use pubmark_protocol::epoll::{Epoll, Event, Events, Interest};
 use pubmark_protocol::socket::{SocketFactory, TcpSocket};
 
+use super::account::Accounts;
 use super::channel;
 use super::connection::{Connection, State};
 use super::datagrams::Exchange;
-use super::turn::{RelayCounters, Turn};
-use super::unserved::Unserved;
+use super::listener::{Listener, Pauses};
+use super::turn::Turn;
 use super::{Counts, Request, Response};
 
 /// Below the emulator of links (20), which brings what the relay carries, and above the engine's shards (10).
@@ -68,7 +69,8 @@ struct Serving {
     channel: OwnedFd,
     factory: SocketFactory,
     resolve: Resolve,
-    listeners: Vec<(TcpListener, SocketAddr)>,
+    listeners: Vec<Listener>,
+    pauses: Pauses,
     exchanges: Vec<Exchange>,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
@@ -81,10 +83,8 @@ struct Serving {
     /// Given up to take a connection that there is no descriptor for, so that it can be refused.
     spare: Option<OwnedFd>,
     buffer: Box<[u8]>,
-    counters: [RelayCounters; 2],
+    accounts: Accounts,
     turn: Turn,
-    accepted: u64,
-    unserved: Unserved,
     realtime: bool,
 }
 
@@ -103,6 +103,7 @@ pub fn serve(channel: OwnedFd, resolve: Resolve) -> io::Result<()> {
         factory,
         resolve,
         listeners: vec![],
+        pauses: Pauses::default(),
         exchanges: vec![],
         connections: vec![],
         free: vec![],
@@ -111,10 +112,8 @@ pub fn serve(channel: OwnedFd, resolve: Resolve) -> io::Result<()> {
         behind: false,
         spare: spare(),
         buffer: vec![0; BUFFER].into_boxed_slice(),
-        counters: [RelayCounters::new(), RelayCounters::new()],
+        accounts: Accounts::new(),
         turn: Turn::new(),
-        accepted: 0,
-        unserved: Unserved::default(),
         realtime: claim_realtime(),
     };
     let mut events = Events::with_room(EVENTS);
@@ -141,12 +140,14 @@ impl Serving {
         let has_more = std::mem::take(&mut self.behind) || !more.is_empty();
         // Read before the look: what comes in between is found now, and counts from before.
         let polled_ns = clock::monotonic_ns();
+        self.resume(polled_ns);
         self.wait(events, Some(Duration::ZERO))?;
         let waits = events.count() == 0 && more.is_empty();
         if waits {
-            self.wait(events, None)?;
+            self.wait(events, self.pauses.left(polled_ns))?;
         }
-        self.turn.begin(polled_ns, waits, has_more);
+        // If a pause ended the wait, nothing has a time at which it came: what the next turn finds counts from this one's poll.
+        self.turn.begin(polled_ns, waits && events.count() > 0, has_more);
         self.behind = events.is_full();
         for key in more {
             self.carry(key);
@@ -184,15 +185,16 @@ impl Serving {
 
     /// Forwards what has arrived on a connection or a socket of datagrams.
     fn carry(&mut self, key: Key) {
-        let Serving { buffer, counters, turn, .. } = self;
+        let Serving { buffer, accounts, turn, .. } = self;
         let more = match key {
             Key::Side(number, _) => {
                 let Some(Some(connection)) = self.connections.get_mut(number) else { return };
-                match connection.serve(buffer, counters, turn) {
+                let account = accounts.of(connection.is_system());
+                match connection.serve(buffer, &mut account.counters, turn) {
                     State::Idle => false,
                     State::HasMore => true,
                     ended => {
-                        self.unserved.refused += u64::from(ended == State::Refused);
+                        account.unserved.refused += u64::from(ended == State::Refused);
                         self.connections[number] = None;
                         self.freed.push(number);
                         return;
@@ -200,21 +202,22 @@ impl Serving {
                 }
             }
             Key::Datagrams(place) => {
-                let (epoll, accepted) = (&self.epoll, &mut self.accepted);
+                let (epoll, account) = (&self.epoll, &mut accounts.system);
+                let (counters, accepted) = (&mut account.counters[0], &mut account.accepted);
                 let mut watch = |peer: usize, socket: BorrowedFd<'_>| -> io::Result<()> {
                     epoll.add(socket.as_raw_fd(), Key::Peer(place, peer).number(), Interest::Read)?;
                     *accepted += 1;
                     Ok(())
                 };
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    self.behind |= exchange.up(&mut counters[0], turn, &mut self.unserved, &mut watch);
+                    self.behind |= exchange.up(counters, turn, &mut account.unserved, &mut watch);
                 }
                 false
             }
             // Sockets of datagrams are level-triggered: epoll names them again if there is more.
             Key::Peer(place, peer) => {
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    self.behind |= exchange.down(peer, &mut counters[1], turn);
+                    self.behind |= exchange.down(peer, &mut accounts.system.counters[1], turn);
                 }
                 false
             }
@@ -225,17 +228,21 @@ impl Serving {
         }
     }
 
-    /// Accepts waiting connections, and opens one to the system for each.
+    /// Accepts waiting connections, and opens one to the server for each.
     fn take(&mut self, number: usize) -> io::Result<()> {
+        // epoll named the listener for a client; whether there are more shows when they are accepted.
+        let mut client_waits = true;
         loop {
             // It may have been forgotten since epoll named it.
-            let Some((listener, to)) = self.listeners.get(number) else { return Ok(()) };
-            let to = *to;
-            let error = match listener.accept() {
+            let Some(listener) = self.listeners.get_mut(number) else { return Ok(()) };
+            let (to, is_system) = (listener.to, listener.is_system);
+            let error = match listener.socket.accept() {
                 Ok((client, _)) => {
+                    client_waits = false;
+                    let is_counted = std::mem::take(&mut listener.is_stuck);
                     match self.factory.connect(None, to) {
-                        Ok(system) => self.add(client, system),
-                        Err(error) => self.refuse(client, &error),
+                        Ok(system) => self.add(client, system, is_system),
+                        Err(error) => self.refuse(client, is_system, (!is_counted).then_some(&error)),
                     }
                     continue;
                 }
@@ -244,9 +251,19 @@ impl Serving {
             let goes_on = match error.raw_os_error() {
                 // One that has gone again meanwhile.
                 Some(libc::ECONNABORTED | libc::EINTR) => true,
-                Some(libc::EMFILE | libc::ENFILE) => self.refuse_next(number, &error),
+                Some(libc::EMFILE | libc::ENFILE) => match self.refuse_next(number, &error) {
+                    Ok(()) => {
+                        client_waits = false;
+                        true
+                    }
+                    Err(ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => false,
+                    Err(_) => {
+                        self.pause(number, client_waits, &error);
+                        false
+                    }
+                },
                 Some(libc::ENOBUFS | libc::ENOMEM) => {
-                    self.unserved.count(&error);
+                    self.pause(number, client_waits, &error);
                     false
                 }
                 // It is no listener.
@@ -262,29 +279,57 @@ impl Serving {
     }
 
     /// Accepts a connection that there is no descriptor for, with the spare one, and refuses it: otherwise epoll would name the
-    /// listener again and again. `false` if there is none.
-    fn refuse_next(&mut self, number: usize, why: &io::Error) -> bool {
+    /// listener again and again.
+    ///
+    /// # Errors
+    /// There is none (`WouldBlock`: without a free descriptor the kernel returns the error `why` for an empty queue as well), it has
+    /// gone again, or the spare descriptor is not to be had.
+    fn refuse_next(&mut self, number: usize, why: &io::Error) -> Result<(), ErrorKind> {
+        let Some(listener) = self.listeners.get_mut(number) else { return Err(ErrorKind::WouldBlock) };
+        let is_system = listener.is_system;
         self.spare = None;
-        // Without a free descriptor the kernel returns the error for an empty queue as well.
-        let next = self.listeners.get(number).and_then(|(listener, _)| listener.accept().ok());
-        let was_there = next.is_some();
-        if let Some((client, _)) = next {
-            self.refuse(client, why);
-        }
+        let next = listener.socket.accept().map_err(|error| error.kind());
+        let is_counted = next.is_ok() && std::mem::take(&mut listener.is_stuck);
+        let refused = next.map(|(client, _)| self.refuse(client, is_system, (!is_counted).then_some(why)));
         // Not before: the client had the only descriptor.
         self.spare = spare();
-        was_there
+        refused
     }
 
-    /// A client that cannot be led on, for the reason `why`, finds its connection reset.
-    fn refuse(&mut self, client: TcpStream, why: &io::Error) {
-        self.unserved.count(why);
+    /// Does not watch a listener for a while. Its next client, if there is one (`client_waits`), stays in the queue and is counted once.
+    fn pause(&mut self, number: usize, client_waits: bool, why: &io::Error) {
+        let Some(listener) = self.listeners.get_mut(number) else { return };
+        if client_waits && !std::mem::replace(&mut listener.is_stuck, true) {
+            self.accounts.of(listener.is_system).unserved.count(why);
+        }
+        // It fails for a socket that is not watched, which is what is wanted.
+        let _ = self.epoll.remove(listener.socket.as_raw_fd());
+        self.pauses.begin(number, clock::monotonic_ns());
+    }
+
+    /// Watches listeners again whose pause is over.
+    fn resume(&mut self, now_ns: u64) {
+        for number in self.pauses.take_over(now_ns) {
+            self.spare = self.spare.take().or_else(spare);
+            let Some(listener) = self.listeners.get(number) else { continue };
+            let key = Key::Listener(number).number();
+            if self.epoll.add(listener.socket.as_raw_fd(), key, Interest::Read).is_err() {
+                self.pauses.begin(number, now_ns);
+            }
+        }
+    }
+
+    /// A client that cannot be led on finds its connection reset. It is counted by the reason `why`, unless it is counted already.
+    fn refuse(&mut self, client: TcpStream, is_system: bool, why: Option<&io::Error>) {
+        if let Some(why) = why {
+            self.accounts.of(is_system).unserved.count(why);
+        }
         if let Ok(client) = self.factory.adopt(client) {
             let _ = client.close_by_reset();
         }
     }
 
-    fn add(&mut self, client: TcpStream, system: TcpSocket) {
+    fn add(&mut self, client: TcpStream, system: TcpSocket, is_system: bool) {
         let number = self.free.pop().unwrap_or(self.connections.len());
         if number == self.connections.len() {
             self.connections.push(None);
@@ -293,15 +338,15 @@ impl Serving {
             for (side, socket) in [&client, &system].into_iter().enumerate() {
                 self.epoll.add(socket.as_fd().as_raw_fd(), Key::Side(number, side).number(), Interest::AllEdges)?;
             }
-            Ok(Connection::new(client, system))
+            Ok(Connection::new(client, system, is_system))
         });
         match connection {
             Ok(connection) => {
-                self.accepted += 1;
+                self.accounts.of(is_system).accepted += 1;
                 self.connections[number] = Some(connection);
             }
             Err(error) => {
-                self.unserved.count(&error);
+                self.accounts.of(is_system).unserved.count(&error);
                 self.freed.push(number);
             }
         }
@@ -322,7 +367,7 @@ impl Serving {
             }
             (Request::Count, _) => Response::Counts(Box::new(self.counts())),
             (Request::Waiting, _) => Response::Waiting(self.waiting_bytes()),
-            (Request::Stream { to }, Some(socket)) => response(self.listen(socket, to)),
+            (Request::Stream { to, is_system }, Some(socket)) => response(self.listen(socket, to, is_system)),
             (Request::Datagrams { to }, Some(socket)) => response(self.listen_for_datagrams(socket, to)),
             (Request::Stream { .. } | Request::Datagrams { .. }, None) => Response::Failed("no socket came".to_owned()),
         };
@@ -331,13 +376,14 @@ impl Serving {
     }
 
     fn waiting_bytes(&self) -> u64 {
-        let connections = self.connections.iter().flatten().map(Connection::waiting_bytes);
-        connections.chain(self.exchanges.iter().map(Exchange::waiting_bytes)).sum()
+        let of_system = self.connections.iter().flatten().filter(|connection| connection.is_system());
+        of_system.map(Connection::waiting_bytes).chain(self.exchanges.iter().map(Exchange::waiting_bytes)).sum()
     }
 
     fn forget(&mut self) {
-        self.unserved.exhausted = 0;
+        self.accounts.system.unserved.exhausted = 0;
         self.listeners.clear();
+        self.pauses.clear();
         self.exchanges.clear();
         self.connections.clear();
         self.free.clear();
@@ -345,11 +391,11 @@ impl Serving {
         self.more.clear();
     }
 
-    fn listen(&mut self, socket: OwnedFd, to: SocketAddr) -> io::Result<()> {
-        let listener = TcpListener::from(socket);
-        listener.set_nonblocking(true)?;
-        self.epoll.add(listener.as_raw_fd(), Key::Listener(self.listeners.len()).number(), Interest::Read)?;
-        self.listeners.push((listener, to));
+    fn listen(&mut self, socket: OwnedFd, to: SocketAddr, is_system: bool) -> io::Result<()> {
+        let socket = TcpListener::from(socket);
+        socket.set_nonblocking(true)?;
+        self.epoll.add(socket.as_raw_fd(), Key::Listener(self.listeners.len()).number(), Interest::Read)?;
+        self.listeners.push(Listener { socket, to, is_system, is_stuck: false });
         Ok(())
     }
 
@@ -361,12 +407,13 @@ impl Serving {
     }
 
     fn counts(&mut self) -> Counts {
+        let account = &self.accounts.system;
         Counts {
-            connections: self.accepted,
-            refused: self.unserved.refused,
-            exhausted: self.unserved.exhausted,
-            up: self.counters[0].counts(),
-            down: self.counters[1].counts(),
+            connections: account.accepted,
+            refused: account.unserved.refused,
+            exhausted: account.unserved.exhausted,
+            up: account.counters[0].counts(),
+            down: account.counters[1].counts(),
             longest_held_ns: self.turn.take_longest_ns(),
             cpu_ns: clock::thread_cpu_ns(),
             realtime: self.realtime,

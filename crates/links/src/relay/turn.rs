@@ -13,11 +13,13 @@ pub struct RelayCounters {
     pub reads: u64,
     pub dropped: u64,
     added: SharedLateness,
+    /// They are those of the system under test: what the relay delays of anything else is no delay of a message.
+    is_system: bool,
 }
 
 impl RelayCounters {
-    pub fn new() -> RelayCounters {
-        RelayCounters { bytes: 0, reads: 0, dropped: 0, added: SharedLateness::new() }
+    pub fn new(is_system: bool) -> RelayCounters {
+        RelayCounters { bytes: 0, reads: 0, dropped: 0, added: SharedLateness::new(), is_system }
     }
 
     pub fn counts(&self) -> Carried {
@@ -39,6 +41,7 @@ pub struct Turn {
     woke_ns: Option<u64>,
     /// The earliest receipt that the kernel stamped, ns.
     earliest_ns: Option<u64>,
+    /// Something of the system's was handed on.
     wrote: bool,
     longest_ns: u64,
 }
@@ -70,15 +73,15 @@ impl Turn {
         (self.earliest_ns, self.wrote) = (None, false);
     }
 
-    /// Something was handed on.
-    pub fn wrote(&mut self) {
-        self.wrote = true;
+    /// Something was handed on that these counters are about.
+    pub fn wrote(&mut self, counters: &RelayCounters) {
+        self.wrote |= counters.is_system;
     }
 
     /// A read found bytes, the last of which the kernel received at `stamp_realtime_ns`, and they were forwarded; without the
     /// timestamp if it is unknown, or if the other side would have blocked.
     pub fn carried(&mut self, counters: &mut RelayCounters, stamp_realtime_ns: Option<u64>) {
-        self.wrote = true;
+        self.wrote(counters);
         let Some(stamp) = stamp_realtime_ns else { return };
         let now_ns = clock::monotonic_ns();
         let received_ns = self.wall.to_monotonic_ns(stamp, now_ns);
@@ -100,5 +103,25 @@ impl Turn {
     /// The longest delay of bytes, ns, since the last call.
     pub fn take_longest_ns(&mut self) -> u64 {
         std::mem::take(&mut self.longest_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_not_the_systems_are_not_held() {
+        let (mut system, mut own) = (RelayCounters::new(true), RelayCounters::new(false));
+        let mut turn = Turn::new();
+        turn.begin(clock::monotonic_ns(), false, false);
+        turn.carried(&mut own, None);
+        turn.end();
+        assert_eq!(turn.take_longest_ns(), 0);
+        turn.begin(clock::monotonic_ns(), false, false);
+        turn.carried(&mut own, None);
+        turn.carried(&mut system, None);
+        turn.end();
+        assert!(turn.take_longest_ns() > 0);
     }
 }

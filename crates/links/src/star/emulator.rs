@@ -8,6 +8,7 @@ use pubmark_protocol::clock;
 
 use super::agenda::Agenda;
 use super::packet::{Destination, destination};
+use super::read_wait::ReadWait;
 use super::thread::Shared;
 use super::{Command, LinkCounters, Strays};
 use crate::Direction;
@@ -112,6 +113,7 @@ pub struct Emulator<O> {
     directions: Vec<OneWayLink<Flight>>,
     agenda: Agenda,
     changed: Vec<bool>,
+    read_wait: ReadWait,
     strays: Strays,
     held_bytes: u64,
     most_held_bytes: u64,
@@ -149,6 +151,7 @@ impl<O: Observer> Emulator<O> {
             })
             .collect();
         Emulator {
+            read_wait: ReadWait::new(ports.len(), clock::machine_ns()),
             ports,
             agenda: Agenda::new(directions.len()),
             changed: vec![false; directions.len()],
@@ -196,16 +199,30 @@ impl<O: Observer> Emulator<O> {
         }
     }
 
+    /// The thread has polled the interfaces: see [`ReadWait::polled`].
+    pub fn polled(&mut self, polled_ns: u64, woke_ns: Option<u64>, is_full: bool) {
+        self.read_wait.polled(polled_ns, woke_ns, is_full);
+    }
+
     /// Reads what port `port` has sent, up to a bound.
     pub fn read(&mut self, port: usize, buffer: &mut [u8; PACKET_BYTES]) -> std::io::Result<()> {
+        let since_ns = self.read_wait.since_ns(port);
         for _ in 0..READS_AT_ONCE {
+            let now_ns = clock::machine_ns();
             match (&self.ports[port]).read(buffer) {
-                Ok(length) => self.carry(port, &buffer[..length]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Ok(length) => {
+                    self.shared.read_wait.record(now_ns.saturating_sub(since_ns));
+                    self.carry(port, &buffer[..length]);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.read_wait.emptied(port, now_ns);
+                    return Ok(());
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+        self.read_wait.left(port, since_ns);
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 mod agenda;
 mod emulator;
 mod packet;
+mod read_wait;
 mod thread;
 
 use pubmark_model::link::Conditions;
@@ -70,6 +71,9 @@ pub struct Snapshot {
     pub strays: Strays,
     /// How late packets were written that had to wait, after the time that their link gave them.
     pub lateness: Lateness,
+    /// How long packets waited in the queue of their interface until the thread read them, at most: from when the queue was last known to
+    /// be empty. If the thread slept, it counts from its wake-up: how long it took to wake up is not known. Empty with the kernel's netem.
+    pub read_wait: Lateness,
     /// CPU time of the emulator's thread, ns. It includes what the receivers' kernels do with a packet on arrival (IP
     /// and TCP input), so it belongs neither to the system nor to the clients.
     pub cpu_ns: u64,

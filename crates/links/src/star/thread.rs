@@ -39,6 +39,8 @@ pub struct Shared {
     pub counters: Vec<SharedCounters>,
     /// Of deliveries.
     pub lateness: SharedLateness,
+    /// [`Snapshot::read_wait`].
+    pub read_wait: SharedLateness,
     strays: [AtomicU64; 4],
     realtime: AtomicBool,
     thread: AtomicI32,
@@ -52,6 +54,7 @@ impl Shared {
         Shared {
             counters: (0..directions).map(|_| SharedCounters::default()).collect(),
             lateness: SharedLateness::new(),
+            read_wait: SharedLateness::new(),
             strays: Default::default(),
             realtime: AtomicBool::new(false),
             thread: AtomicI32::new(0),
@@ -158,6 +161,7 @@ impl Star {
             links: links(&self.shared),
             strays: self.shared.strays(),
             lateness: self.shared.lateness.read(),
+            read_wait: self.shared.read_wait.read(),
             cpu_ns: self.shared.cpu_ns(),
             realtime: self.shared.realtime.load(Ordering::Relaxed),
         }
@@ -218,11 +222,14 @@ fn run<O: Observer>(
     let mut buffer = Box::new([0; 65_535]);
     let mut events = Events::with_room(EVENTS);
     while !shared.stop.load(Ordering::Acquire) {
-        let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
-        match epoll.wait(&mut events, emulator.next_ns().map(left)) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => result?,
+        let polled_ns = clock::machine_ns();
+        poll(&epoll, &mut events, Some(Duration::ZERO))?;
+        let left = emulator.next_ns().map(clock::wait_until);
+        let blocks = events.count() == 0 && left != Some(Duration::ZERO);
+        if blocks {
+            poll(&epoll, &mut events, left)?;
         }
+        emulator.polled(polled_ns, blocks.then(clock::machine_ns), events.is_full());
         emulator.deliver();
         for event in events.iter() {
             match usize::try_from(event.key) {
@@ -241,4 +248,12 @@ fn run<O: Observer>(
         emulator.publish();
     }
     Ok(emulator.into_ports())
+}
+
+/// Waits at most this long for a descriptor that is ready. A signal ends the wait with nothing found.
+fn poll(epoll: &Epoll, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+    match epoll.wait(events, timeout) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        result => result,
+    }
 }

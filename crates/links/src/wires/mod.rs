@@ -89,6 +89,7 @@ impl Wires {
             links: counters.clone(),
             strays: Strays::default(),
             lateness: Lateness::none(),
+            read_wait: Lateness::none(),
             cpu_ns: 0,
             realtime: false,
         }

@@ -1,7 +1,6 @@
 //! Which conditions hold in each direction, and when the next step is due: a state machine, and the thread that carries it out.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
 
 use pubmark_model::link::{Conditions, Link, Step};
 use pubmark_protocol::clock;
@@ -117,7 +116,8 @@ pub fn run(
     loop {
         let command = match courses.due_ns() {
             None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(due) => commands.recv_timeout(Duration::from_nanos(due.saturating_sub(clock::monotonic_ns()))),
+            // A wait that ends before the step is due changes nothing, and is followed by another.
+            Some(due_ns) => commands.recv_timeout(clock::wait_until(due_ns)),
         };
         let changes = match command {
             Ok(command) => courses.command(command),
@@ -130,6 +130,8 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn duplicating(duplicate: f64) -> Conditions {

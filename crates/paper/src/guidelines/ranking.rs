@@ -89,7 +89,7 @@ fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> R
         let held: Vec<&(f64, &TableCell)> = steps.iter().take_while(|(_, cell)| holds(cell)).collect();
         let measured = held.iter().filter_map(|(_, cell)| cell.measured.as_ref());
         ranking.is_repeated &= measured.clone().all(|measured| measured.runs > 1);
-        let is_judged = steps.get(held.len()).is_some_and(|(_, next)| usable(next).is_ok());
+        let is_judged = steps.get(held.len()).is_some_and(|(_, next)| usable(next).is_ok() || next.system_failed);
         match (held.last(), steps.first()) {
             (Some((reach, _)), _) => {
                 let most = if is_judged { *reach } else { f64::INFINITY };
@@ -108,9 +108,9 @@ fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> R
 /// The figure of a cell if it may be judged, or the reason why not.
 fn usable(cell: &TableCell) -> Result<&MeanFigure, String> {
     match (&cell.measured, &cell.reason) {
-        (Some(measured), _) if measured.shown_only => Err("its runs are invalid".to_owned()),
-        (Some(measured), _) => Ok(measured),
-        (None, Some(reason)) => Err(reason.clone()),
+        (_, Some(reason)) => Err(reason.clone()),
+        (Some(measured), None) if measured.shown_only => Err("its runs are invalid".to_owned()),
+        (Some(measured), None) => Ok(measured),
         (None, None) => Err("not measured".to_owned()),
     }
 }
@@ -157,6 +157,7 @@ mod tests {
             printed: None,
             measured: measured.clone(),
             reason: measured.is_none().then(|| "not installed".to_owned()),
+            system_failed: false,
             detail: None,
         });
         TableResult {
@@ -193,6 +194,37 @@ mod tests {
         let most = ranking(&guideline(Better::Larger, &at), &table, None).unwrap();
         assert_eq!(names(&most), [("slow", true), ("near", false), ("fast", false)]);
         assert!(ranking(&guideline(Better::Smaller, &[("set.pairs", "30")]), &table, None).is_none());
+    }
+
+    #[test]
+    fn a_system_that_failed_in_a_repetition_is_not_ranked_by_the_others() {
+        let reason = "failed in 2 of 3 repetitions (out of memory)";
+        let failing = |mut table: TableResult, number: usize| {
+            (table.cells[number].reason, table.cells[number].system_failed) = (Some(reason.to_owned()), true);
+            table
+        };
+        let latency = failing(
+            table(&[
+                ("10", "fast", measured(100.0, Some((90.0, 120.0)))),
+                ("10", "slow", measured(300.0, Some((250.0, 310.0)))),
+            ]),
+            0,
+        );
+        let found = ranking(&guideline(Better::Smaller, &[]), &latency, None).unwrap();
+        assert_eq!(names(&found), [("slow", true)]);
+        assert_eq!(found.left_out, [("fast", reason.to_owned())]);
+        let whole = || measured(1.0, None);
+        let delivered = failing(
+            table(&[
+                ("200", "weak", whole()),
+                ("1000", "weak", whole()),
+                ("200", "robust", whole()),
+                ("1000", "robust", whole()),
+            ]),
+            1,
+        );
+        let found = ranking(&guideline(Better::Further("set.pairs".to_owned()), &[]), &delivered, None).unwrap();
+        assert_eq!(names(&found), [("robust", true), ("weak", false)], "it is known that it does not reach 1000");
     }
 
     #[test]

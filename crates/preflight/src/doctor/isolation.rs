@@ -8,6 +8,7 @@ use pubmark_links::privilege::{self, Privilege};
 use pubmark_systems::affinity;
 use pubmark_systems::cgroup::control::{CgroupLimits, Plan};
 use pubmark_systems::cgroup::layout::{Layout, Version};
+use pubmark_systems::cgroup::quota;
 
 use super::{Finding, read};
 
@@ -16,11 +17,18 @@ pub fn cores() -> Finding {
     let own = affinity::own_cores();
     // Such as `0-3`. The CPU affinity of this process may allow fewer cores than are online.
     let present = read("/sys/devices/system/cpu/online").map_or_else(|| "—".to_owned(), |text| text.trim().to_owned());
-    let text = format!("{} may be used: {}, of those online: {present}", own.len(), affinity::shown(&own));
-    match own.len() {
-        0 | 1 => Finding::limited(
+    let quota = quota::own_cores().filter(|quota| *quota < own.len() as f64);
+    let limit =
+        quota.map_or_else(String::new, |quota| format!("; their control group allows CPU time of {quota:.1} cores"));
+    let text = format!("{} may be used: {}, of those online: {present}{limit}", own.len(), affinity::shown(&own));
+    match (own.len(), quota) {
+        (0 | 1, _) => Finding::limited(
             format!("{text}: the system and pubmark share it"),
             "a machine, or `taskset`, with at least two cores; `--pin` gives each side its own",
+        ),
+        (_, Some(quota)) if quota < 2.0 => Finding::limited(
+            format!("{text}: the system and pubmark share it"),
+            "a control group (`cpu.max`, `cpus` of a container) with CPU time of at least two cores",
         ),
         _ => Finding::good(format!("{text}; `--pin` gives each side its own")),
     }

@@ -88,7 +88,8 @@ fn machine(found: Calibration) -> Result<Machine, RunError> {
         descriptor_limit: limit.hard,
         source_ports: pubmark_systems::ports::outgoing(),
         memory_bytes: here.memory_bytes,
-        cores: here.cores,
+        // Part of a core is one for a thread.
+        cores: (here.usable_cores().ceil() as u32).max(1),
         calibrated_bytes_per_s: found.bytes_per_s,
         calibrated_messages_per_s: found.messages_per_s,
         link_bytes_per_s: None,

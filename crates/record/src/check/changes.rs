@@ -7,7 +7,7 @@ use crate::comparison::{NO_HASH, SAME_PAYLOAD_AS_BASELINE};
 use crate::evaluation::contests::Pair;
 use crate::evaluation::pair::Sample;
 use crate::statistics::description::mean_on;
-use crate::statistics::holm;
+use crate::statistics::{FEWEST_REPETITIONS, holm};
 use crate::threshold::{Clause, MeasuredFigure, change};
 
 use super::judging::NotComparable;
@@ -74,7 +74,8 @@ fn counterpart<'a>(
         let (subject, baseline) = (subject.name.clone(), baseline.name.clone());
         return Err(NotComparable::Kinds { subject, baseline });
     }
-    Ok(baseline.cells.iter().find(|other| other.id == cell.id))
+    // Ids may be equal although the axes are not: `1` is a QoS level and a factor.
+    Ok(baseline.cells.iter().find(|other| other.axes == cell.axes))
 }
 
 /// Refuses cells with other loads.
@@ -117,10 +118,11 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(cell: &CellFacts, clause: &Clause) -> Bounds {
+    /// Bounds of these values, measured in the runs of a cell.
+    fn of(cell: &CellFacts, measured: Vec<Option<MeasuredFigure>>) -> Bounds {
         // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
         // Nor can what the verdict of its run excludes.
-        let runs = cell.measured(&clause.metric).into_iter().flatten();
+        let runs = measured.into_iter().flatten();
         let (excluded, runs): (Vec<MeasuredFigure>, Vec<MeasuredFigure>) = runs.partition(|run| run.excluded);
         let of_usable = cell.verdicts.len().saturating_sub(excluded.len());
         let runs: Vec<MeasuredFigure> = runs.into_iter().filter(|run| !run.few_samples && !run.partial).collect();
@@ -167,9 +169,10 @@ impl<'a> Change<'a> {
         if let Some(before) = before {
             same_load(cell, before)?;
         }
-        let (before, after) =
-            (before.map_or_else(Bounds::default, |cell| Bounds::of(cell, clause)), Bounds::of(cell, clause));
-        let figure = clause.metric.figure();
+        let metric = &clause.metric;
+        let before = before.map(|before| Bounds::of(before, before.measured_as_in(cell, metric))).unwrap_or_default();
+        let after = Bounds::of(cell, cell.measured(metric));
+        let figure = metric.figure();
         let is_measured = !before.upper.is_empty() && !after.upper.is_empty();
         let pairs = is_measured.then(|| Pairs {
             bounded: Pair::between(&figure, before.sample(), after.sample()),
@@ -214,9 +217,20 @@ impl<'a> Change<'a> {
         };
         let lacks = |side: &Bounds, place: &str| {
             let (missing, all) = side.missing;
-            (missing > 0).then(|| format!("undecided: not measured in {missing} of {all} runs{place}"))
+            let rest = side.upper.len();
+            match missing > 0 {
+                true => Some(format!("undecided: not measured in {missing} of {all} runs{place}")),
+                false => (side.excluded > 0 && rest < FEWEST_REPETITIONS).then(|| {
+                    format!(
+                        "undecided: verdicts exclude it in {} of {} runs{place}",
+                        side.excluded,
+                        side.excluded + rest
+                    )
+                }),
+            }
         };
-        // A figure that only some runs have, such as a percentile of few messages, is that of the runs that had most.
+        // A figure that only some runs have, such as a percentile of few messages, is that of the runs that had most. And few
+        // that verdicts leave of many cannot tell a change from noise.
         if let Some(detail) = lacks(&self.before, " of the baseline").or_else(|| lacks(&self.after, "")) {
             return Row { value: Some(after), baseline: Some(before), ..plain(Outcome::Undecided, detail) };
         }
@@ -238,8 +252,8 @@ impl<'a> Change<'a> {
         }
         // The pairs of a figure without bounds are equal, and were corrected together with different ones.
         let p_upper = if self.is_exact() { p_bounded } else { p_upper };
-        match p_upper.filter(|_| !is_proven(&pairs.upper, p_upper)) {
-            Some(p) => row(Outcome::Passed, p_upper, format!("{shown}, within the noise: p = {p:.2}")),
+        match pairs.upper.doubt(p_upper) {
+            Some(doubt) => row(Outcome::Passed, p_upper, format!("{shown}, within the noise: {doubt}")),
             None => row(Outcome::Undecided, p_bounded, format!("{shown}, {}", self.undecided(ends, p_bounded))),
         }
     }
@@ -247,9 +261,12 @@ impl<'a> Change<'a> {
     /// What the nearest bounds show, and what would decide.
     fn undecided(&self, ends: [(f64, f64); 2], p: Option<f64>) -> String {
         let is_none = |(from, to): &&(f64, f64)| !self.clause.is_change(*from, *to);
-        let nearest = match (ends.iter().find(is_none), p) {
-            (Some((from, to)), _) => change_text(change(*from, *to)),
-            (None, p) => format!("within the noise (p = {:.2})", p.unwrap_or(1.0)),
+        let nearest = match ends.iter().find(is_none) {
+            Some((from, to)) => change_text(change(*from, *to)),
+            None => {
+                let doubt = self.pairs.as_ref().and_then(|pairs| pairs.bounded.doubt(p));
+                format!("it may be noise ({})", doubt.unwrap_or_else(|| "it cannot be tested".to_owned()))
+            }
         };
         let wide = [&self.after, &self.before].into_iter().find(|side| !side.is_exact());
         let remedy = wide.and_then(|side| side.remedy).unwrap_or("repeat both more often");
@@ -445,7 +462,51 @@ mod tests {
             "as 40 ms hide it"
         );
         before.cells[0].runs[5].verdict = VerdictStatus::Invalid;
-        assert_eq!(judged(&of_experiment(before), &after, "p99>+10%").outcome, Outcome::Failed);
+        assert_eq!(judged(&of_experiment(before.clone()), &after, "p99>+10%").outcome, Outcome::Failed);
+        before.cells[0].runs[..5].iter_mut().skip(2).for_each(|run| run.verdict = VerdictStatus::Invalid);
+        let row = judged(&of_experiment(before), &after, "p99>+10%");
+        assert_eq!(row.outcome, Outcome::Undecided, "two runs have no noise: {row:?}");
+        assert_eq!(row.detail, "undecided: verdicts exclude it in 4 of 6 runs of the baseline");
+    }
+
+    #[test]
+    fn cells_are_matched_by_the_values_of_their_axes_and_not_by_their_ids() {
+        let of_axis = |axis: &str, p99_us: [f64; 2]| {
+            let mut record = experiment(&[]);
+            record.cells.clear();
+            for (value, p99_us) in ["1", "2"].into_iter().zip(p99_us) {
+                let mut cell = experiment(&five(p99_us, p99_us)).cells.remove(0);
+                cell.settings =
+                    [("system", "mosquitto"), (axis, value)].map(|(a, b)| (a.to_owned(), b.to_owned())).into();
+                (cell.id, cell.label, cell.failures) = (format!("mosquitto_{value}"), value.to_owned(), vec![]);
+                record.cells.push(cell);
+            }
+            record
+        };
+        let before = of_axis("qos", [1_000.0, 2_000.0]);
+        let mut after = before.clone();
+        after.cells.iter_mut().for_each(|cell| cell.id = cell.id.chars().rev().collect());
+        let row = judged(&of_experiment(before.clone()), &of_experiment(after), "p99>+10%");
+        assert_eq!((row.outcome, row.change), (Outcome::Passed, Some(0.0)), "the axes in another order");
+        let row = judged(&of_experiment(before), &of_experiment(of_axis("scale", [1_000.0, 2_000.0])), "p99>+10%");
+        assert_eq!(row.outcome, Outcome::NotMeasured, "{row:?}");
+    }
+
+    #[test]
+    fn a_metric_of_ones_own_is_compared_in_one_unit() {
+        let run = |unit: &str, value: f64| {
+            let mut record = sample::record();
+            record.custom = vec![sample::custom("jitter", unit, [value, value])];
+            of_run(&record)
+        };
+        let row = judged(&run("s", 0.002), &run("ms", 2.1), "custom.jitter>+10%");
+        assert_eq!(row.outcome, Outcome::Passed, "5 % and not 1,050 times: {row:?}");
+        assert_eq!(judged(&run("s", 0.001), &run("ms", 2.1), "custom.jitter>+10%").outcome, Outcome::Failed);
+        for other in ["MB", ""] {
+            let row = judged(&run("ms", 2.0), &run(other, 2.1), "custom.jitter>+1%");
+            assert_eq!((row.outcome, row.change), (Outcome::NotMeasured, None), "{other}: {row:?}");
+        }
+        assert_eq!(judged(&run("", 2.0), &run("", 2.1), "custom.jitter>+10%").outcome, Outcome::Passed);
     }
 
     #[test]

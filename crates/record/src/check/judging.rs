@@ -182,15 +182,17 @@ fn decisive(clause: &Clause, figures: &[MeasuredFigure], kind: Kind) -> Option<M
     figures.iter().copied().max_by(|one, other| badness(one).total_cmp(&badness(other)))
 }
 
-/// Names the verdicts of the baseline, which no check judges.
+/// Names the verdicts and the failures of the baseline, which no check judges.
 fn poor_baseline(baseline: &Subject) -> Option<String> {
     let verdicts = || baseline.cells.iter().flat_map(|cell| &cell.verdicts).map(|(status, _)| *status);
     let number = |wanted: VerdictStatus| verdicts().filter(|status| *status == wanted).count();
     if baseline.is_interrupted {
         return Some("the baseline was stopped before its end: a change may come from that".to_owned());
     }
-    let (invalid, suspect, all) = (number(VerdictStatus::Invalid), number(VerdictStatus::Suspect), verdicts().count());
-    let parts = [(suspect, "suspect"), (invalid, "invalid")];
+    let (invalid, suspect) = (number(VerdictStatus::Invalid), number(VerdictStatus::Suspect));
+    let failed: usize = baseline.cells.iter().map(|cell| cell.failures.len()).sum();
+    let all = verdicts().count() + failed;
+    let parts = [(suspect, "suspect"), (invalid, "invalid"), (failed, "failed")];
     let parts: Vec<String> =
         parts.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
     (!parts.is_empty())

@@ -35,6 +35,8 @@ pub struct CellFacts {
     pub label: String,
     /// Hash of the schedule.
     pub schedule_hash: Option<String>,
+    /// Value on every axis of the experiment, by which cells are matched; empty for a run.
+    pub(super) axes: BTreeMap<String, String>,
     /// What determines the load where the schedule is not fixed before the run.
     pub(super) load: Load,
     /// Settings besides the load and the system, by name.
@@ -71,18 +73,38 @@ impl CellFacts {
         };
         found.unwrap_or_else(|| vec![None; self.verdicts.len()])
     }
+
+    /// The same as [`CellFacts::measured`] for a comparison with `other`: a user-defined metric in the unit that it has there.
+    pub(super) fn measured_as_in(&self, other: &CellFacts, metric: &Limited) -> Vec<Option<MeasuredFigure>> {
+        let of = |cell: &CellFacts| cell.custom.iter().position(|own| Some(&*own.name) == metric.custom_name());
+        let pair = of(self).zip(of(other)).map(|(mine, theirs)| (&self.custom[mine], &other.custom[theirs]));
+        match pair.filter(|(mine, theirs)| mine.symbol != theirs.symbol) {
+            None => self.measured(metric),
+            Some((mine, theirs)) => mine.in_unit_of(theirs).unwrap_or_else(|| vec![None; self.verdicts.len()]),
+        }
+    }
 }
 
 impl OwnFacts {
     /// Values in the unit of a limit; `None` if the units are incompatible.
     fn measured(&self, wanted: &str) -> Option<Vec<Option<MeasuredFigure>>> {
         let in_own = unit::worth(&self.symbol, &self.symbol)?;
-        let factor = unit::worth(&self.symbol, wanted)? / in_own;
+        Some(self.times(unit::worth(&self.symbol, wanted)? / in_own))
+    }
+
+    /// Values in the unit that the metric has elsewhere; `None` if that is one of another kind.
+    fn in_unit_of(&self, other: &OwnFacts) -> Option<Vec<Option<MeasuredFigure>>> {
+        // An empty symbol is a plain number here and not "any unit".
+        unit::worth(&self.symbol, &other.symbol).filter(|_| !other.symbol.is_empty())?;
+        Some(self.times(1.0 / unit::worth(&other.symbol, &other.symbol)?))
+    }
+
+    fn times(&self, factor: f64) -> Vec<Option<MeasuredFigure>> {
         let measured = |run: &Option<MeasuredFigure>| {
             let found = (*run)?;
             Some(MeasuredFigure { interval: found.interval.map(|value| value * factor), ..found })
         };
-        Some(self.runs.iter().map(measured).collect())
+        self.runs.iter().map(measured).collect()
     }
 
     fn of_run(metric: &CustomMetric, record: &Record) -> OwnFacts {
@@ -165,6 +187,7 @@ pub(super) fn of_run(record: &Record) -> Subject {
         id: String::new(),
         label: String::new(),
         schedule_hash: Some(record.workload.schedule_hash.clone()),
+        axes: BTreeMap::new(),
         load: Load::of_run(record),
         settings: settings_of(record).map(|(name, value)| (name.to_owned(), value)).collect(),
         verdicts: vec![(record.verdict.status, reason)],
@@ -193,6 +216,7 @@ pub(super) fn of_experiment(record: ExperimentRecord) -> Subject {
     let cells = record.cells.into_iter().zip(loads).map(|(cell, load)| CellFacts {
         load,
         settings: [settings_of_cell(&cell), of_all.clone()].concat(),
+        axes: cell.settings,
         id: cell.id,
         label: cell.label,
         schedule_hash: cell.schedule_hash,

@@ -20,7 +20,7 @@ const AXES: [&str; 4] = ["workload", "scale", "rate", "payload"];
 pub(crate) struct Load {
     /// Values by name, or by axis, in the order of messages.
     facts: Vec<(String, String)>,
-    /// Mean payload of the delivered messages, bytes; `None` if it depends on the system, or nothing was delivered.
+    /// Mean payload of the messages, bytes; `None` if it depends on the system, or is not known.
     payload_bytes: Option<f64>,
 }
 
@@ -49,10 +49,7 @@ impl Load {
         let facts = facts.map(|(name, value)| (name.to_owned(), value)).to_vec();
         // Of several device types a flood delivers as many messages of each as the system takes.
         let is_of_one_type = record.tables.by_type.len() == 1;
-        let rates = &record.throughput;
-        let payload_bytes =
-            (is_of_one_type && rates.delivered_per_s > 0.0).then(|| rates.payload_bytes_per_s / rates.delivered_per_s);
-        Load { facts, payload_bytes }
+        Load { facts, payload_bytes: payload_bytes(record).filter(|_| is_of_one_type) }
     }
 
     /// The load of an experiment's cell.
@@ -91,6 +88,20 @@ impl Load {
     }
 }
 
+/// Mean payload that the workload asked for, bytes: of the messages that were written, or in a record without their bytes of
+/// those that arrived. `None` where sizes may be missing: a message may be refused or lost because of its size.
+fn payload_bytes(record: &Record) -> Option<f64> {
+    let (delivery, books, rates) = (&record.delivery, &record.delivery.messages, &record.throughput);
+    // Requests are written, too, as many as the system answers.
+    let written = record.cost.efficiency.as_ref().filter(|_| record.requests.is_none()).map(|found| &found.total);
+    if let Some(written) = written.filter(|total| total.published > 0) {
+        return (delivery.too_large == 0).then(|| written.published_bytes as f64 / written.published as f64);
+    }
+    let is_whole = books.delivered == books.expected
+        && [books.refused, books.skipped_disconnected, books.absent].iter().all(|missing| *missing == 0);
+    (is_whole && rates.delivered_per_s > 0.0).then(|| rates.payload_bytes_per_s / rates.delivered_per_s)
+}
+
 /// Key of an axis. Workloads of an axis may be paths, and the name of a run's workload is none.
 fn key(axis: &str) -> String {
     if axis == "workload" { "axis workload".to_owned() } else { axis.to_owned() }
@@ -103,6 +114,7 @@ fn window(duration_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::efficiency::{EfficiencyFigures, GroupEfficiency};
     use crate::{sample, sample_experiment};
 
     fn of_one_type(payload_bytes: f64) -> Record {
@@ -123,6 +135,36 @@ mod tests {
         assert_eq!((found.len(), &*found[0].name), (1, "mean payload"), "{found:?}");
         assert!(names(&load(1_000.0), &load(1_010.0)).is_empty(), "random sizes");
         assert!(names(&load(0.0), &load(0.0)).is_empty());
+    }
+
+    #[test]
+    fn payloads_of_which_some_did_not_arrive_are_those_that_were_written_or_not_compared() {
+        let load = |delivered_bytes, change: fn(&mut Record)| {
+            let mut record = of_one_type(delivered_bytes);
+            change(&mut record);
+            Load::of_run(&record)
+        };
+        let whole = load(1_000.0, |_| {});
+        let lossy: [fn(&mut Record); 4] = [
+            |record| record.delivery.messages.delivered -= 1,
+            |record| record.delivery.messages.refused = 1,
+            |record| record.delivery.messages.skipped_disconnected = 1,
+            |record| record.delivery.messages.absent = 1,
+        ];
+        for (number, change) in lossy.into_iter().enumerate() {
+            assert_eq!(names(&whole, &load(400.0, change)), [""; 0], "the large ones may be missing: {number}");
+        }
+        let written = |published_bytes, too_large| {
+            let mut record = of_one_type(400.0);
+            let group = GroupEfficiency { published: 10, published_bytes, ..GroupEfficiency::default() };
+            record.cost.efficiency = Some(EfficiencyFigures::of(vec![group]));
+            record.delivery.messages.delivered -= 1;
+            record.delivery.too_large = too_large;
+            Load::of_run(&record)
+        };
+        assert_eq!(names(&whole, &written(10_000, 0)), [""; 0], "the same payloads, of which large ones were lost");
+        assert_eq!(names(&whole, &written(4_000, 0)), ["mean payload"]);
+        assert_eq!(names(&whole, &written(4_000, 1)), [""; 0], "not all sizes were written");
     }
 
     #[test]

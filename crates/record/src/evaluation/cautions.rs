@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{CellInput, RunInput, why_left_out};
+use super::contests::are_apart_in_time;
+use super::{CellInput, RunInput, usable_runs, why_left_out};
 use crate::by_reason::{by_reason, named};
-use crate::experiment::{Contest, FailureKind};
+use crate::experiment::{Contest, Duel, FailureKind};
 use crate::figures::FIGURES;
 use crate::record::{Record, VerdictStatus};
 use crate::statistics::FEWEST_REPETITIONS;
@@ -22,6 +23,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(suspect_runs(cells));
     found.extend(not_steady(cells));
     found.extend(busy_machine(cells));
+    found.extend(not_in_turn(cells, contests));
     found.extend(not_measured(cells, contests));
     found.extend(cells.iter().filter_map(other_version));
     found.extend(cells.iter().filter_map(without_histogram));
@@ -120,22 +122,63 @@ fn busy_machine(cells: &[CellInput]) -> Option<String> {
     (busy > 0).then(|| format!("{} on a machine that had not become quiet", counted(busy, "run began", "runs began")))
 }
 
+/// Cells that were run before others with which they are compared, one sentence for each of the others.
+fn not_in_turn(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
+    let starts =
+        |cell: &CellInput| -> Vec<String> { cell.runs.iter().map(|run| run.record.run.started_at.clone()).collect() };
+    let is_compared = |one: &CellInput, other: &CellInput| {
+        let are_its = |duel: &Duel| [&duel.better, &duel.worse] == [&one.id, &other.id];
+        contests.iter().flat_map(|contest| &contest.duels).any(are_its)
+    };
+    let before = |later: &CellInput| {
+        let late = starts(later);
+        let is_before = |one: &&CellInput| {
+            let early = starts(one);
+            let is_apart = are_apart_in_time(&early, &late) && early.iter().min() < late.iter().min();
+            is_apart && (is_compared(one, later) || is_compared(later, one))
+        };
+        cells.iter().filter(is_before).map(|one| one.label.as_str()).collect::<Vec<&str>>()
+    };
+    let pairs = cells.iter().map(|later| (later, before(later))).filter(|(_, before)| !before.is_empty());
+    let sentence = |(later, before): (&CellInput, Vec<&str>)| {
+        format!(
+            "{} ran before {}, not in turn with it: what changed on the machine may have made their difference, so it is \
+             not called proven; run the experiment again in a new folder",
+            named(&before),
+            later.label
+        )
+    };
+    pairs.map(sentence).collect()
+}
+
 /// Cells that are missing from contests in which they could have taken part.
 fn not_measured(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
     for figure in &FIGURES {
-        let held: Vec<&Contest> = contests.iter().filter(|contest| contest.figure == figure.name).collect();
-        if held.is_empty() {
-            continue;
-        }
+        let is_held = contests.iter().any(|contest| contest.figure == figure.name);
+        let takes_part = |cell: &&CellInput| {
+            let is_judged = cell.runs.iter().all(|run| figure.judged.applies(run.record.settings.flood));
+            why_left_out(cell).is_none() && is_judged
+        };
+        let lacking =
+            |cell: &CellInput| usable_runs(figure, cell).filter(|run| figure.value(&run.record).is_none()).count();
         let missing: Vec<&str> = cells
             .iter()
-            .filter(|cell| why_left_out(cell).is_none())
+            .filter(|cell| why_left_out(cell).is_none() && is_held)
             .filter(|cell| cell.runs.iter().all(|run| figure.value(&run.record).is_none()))
             .map(|cell| cell.label.as_str())
             .collect();
         if !missing.is_empty() {
             found.push(format!("{} was not measured of {}: ranked without", figure.name, missing.join(", ")));
+        }
+        let partly = cells.iter().filter(takes_part).filter_map(|cell| {
+            let (lacking, all) = (lacking(cell), usable_runs(figure, cell).count());
+            (0 < lacking && lacking < all)
+                .then(|| format!("{lacking} of {} of {}", counted(all, "run", "runs"), cell.label))
+        });
+        let partly: Vec<String> = partly.collect();
+        if !partly.is_empty() && !contests.is_empty() {
+            found.push(format!("{} is missing in {}: ranked without", figure.name, partly.join(", ")));
         }
     }
     found

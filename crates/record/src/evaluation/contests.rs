@@ -8,6 +8,10 @@
 //! 3. a rank test that agrees (`ranks_agree`), whatever the distribution of the noise;
 //! 4. a difference of at least 1 %, and above the measurement's resolution.
 //!
+//! None of this tells a difference of the cells from one of the machine where the runs of the two were not made in turn, as
+//! when a system was installed before an experiment was resumed. If the times of their runs are as far apart as the rank
+//! test requires of values (`are_apart_in_time`), there is no winner, and the grade is at most [`Grade::Likely`].
+//!
 //! For latencies, of which both bounds are known, all of this is required for the smallest difference that the bounds
 //! permit ([`Pair`]).
 //!
@@ -15,9 +19,9 @@
 
 use std::collections::BTreeMap;
 
-use super::pair::Sample;
 pub use super::pair::{CHANCE_OF_ERROR, Pair, SMALLEST_EFFECT};
-use crate::experiment::{Contest, Duel};
+use super::pair::{Sample, ranks_agree};
+use crate::experiment::{Contest, Duel, Grade};
 use crate::figures::{Better, Figure};
 use crate::statistics::description::mean_on;
 use crate::statistics::{Scale, holm};
@@ -31,12 +35,14 @@ pub struct Entrant {
     pub values: Vec<f64>,
     /// Lower bounds in the same order; equal to the values where there are no bounds.
     pub lower: Vec<f64>,
+    /// When its runs began, RFC 3339, UTC; empty where runs are known to be made in turn.
+    pub started_at: Vec<String>,
 }
 
 impl Entrant {
     /// An entrant whose values have no bounds.
     pub fn exact(cell: &str, values: Vec<f64>) -> Entrant {
-        Entrant { cell: cell.to_owned(), lower: values.clone(), values }
+        Entrant { cell: cell.to_owned(), lower: values.clone(), values, started_at: vec![] }
     }
 
     fn sample(&self) -> Sample<'_> {
@@ -76,6 +82,19 @@ pub fn decide(matches: &[Match]) -> Vec<Contest> {
         contest(one, &pairs)
     });
     judged.collect()
+}
+
+/// Whether one of two cells was run before the other, as far as the rank test tells: the runs of an experiment are made in
+/// turn. The arguments are the times at which their runs began, RFC 3339, UTC.
+pub(super) fn are_apart_in_time(first: &[String], second: &[String]) -> bool {
+    if first.is_empty() || second.is_empty() {
+        return false;
+    }
+    let mut all: Vec<&String> = first.iter().chain(second).collect();
+    all.sort();
+    let place = |start: &String| all.partition_point(|other| *other < start) as f64;
+    let places = |starts: &[String]| starts.iter().map(place).collect::<Vec<f64>>();
+    ranks_agree(&places(first), &places(second))
 }
 
 /// A pair with its corrected p value; entrants are given by their index in the match.
@@ -119,17 +138,22 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
     let duels: Vec<Duel> = pairs
         .iter()
         .filter(|judged| Some(judged.better) == best)
-        .map(|judged| Duel {
-            better: id(judged.better),
-            worse: id(judged.worse),
-            difference: judged.pair.difference,
-            is_ratio: judged.pair.scale == Scale::Logarithm,
-            measured: Some(judged.pair.measured),
-            interval: judged.pair.interval,
-            p: judged.pair.tested.map(|found| found.p),
-            p_adjusted: judged.p_adjusted,
-            is_significant: judged.pair.is_significant(judged.p_adjusted),
-            grade: Some(judged.pair.grade(judged.p_adjusted)),
+        .map(|judged| {
+            let [better, worse] = [judged.better, judged.worse].map(|entrant| &one.entrants[entrant]);
+            let is_in_turn = !are_apart_in_time(&better.started_at, &worse.started_at);
+            let most = if is_in_turn { Grade::Proven } else { Grade::Likely };
+            Duel {
+                better: better.cell.clone(),
+                worse: worse.cell.clone(),
+                difference: judged.pair.difference,
+                is_ratio: judged.pair.scale == Scale::Logarithm,
+                measured: Some(judged.pair.measured),
+                interval: judged.pair.interval,
+                p: judged.pair.tested.map(|found| found.p),
+                p_adjusted: judged.p_adjusted,
+                is_significant: judged.pair.is_significant(judged.p_adjusted) && is_in_turn,
+                grade: Some(judged.pair.grade(judged.p_adjusted).min(most)),
+            }
         })
         .collect();
     let is_won =
@@ -171,6 +195,38 @@ mod tests {
         let contest = one("delivered", &[&[0.9, 0.91, 0.9, 0.9, 0.91], &[1.0; 5]]);
         assert_eq!(contest.winner.as_deref(), Some("1"));
         assert!(!contest.duels[0].is_ratio && contest.duels[0].difference < -0.09);
+    }
+
+    #[test]
+    fn runs_that_were_not_made_in_turn_prove_nothing() {
+        let times = |minutes: &[u32]| -> Vec<String> {
+            minutes.iter().map(|minute| format!("2026-03-01T{:02}:{:02}:00Z", minute / 60, minute % 60)).collect()
+        };
+        let found = |fast: &[u32], slow: &[u32]| {
+            let entrant = |cell: &str, value: f64, started: &[u32]| Entrant {
+                started_at: times(started),
+                ..Entrant::exact(cell, (0..started.len()).map(|run| value + run as f64).collect())
+            };
+            let entrants = vec![entrant("fast", 100.0, fast), entrant("slow", 300.0, slow)];
+            let one = Match {
+                axis: "system".into(),
+                among: BTreeMap::new(),
+                figure: figure("latency p50").unwrap(),
+                entrants,
+            };
+            let contest = decide(&[one]).remove(0);
+            (contest.winner, contest.duels[0].grade(), contest.duels[0].is_significant)
+        };
+        let proven = (Some("fast".to_owned()), Grade::Proven, true);
+        assert_eq!(found(&[1, 3, 5], &[2, 4, 6]), proven);
+        assert_eq!(found(&[1, 3, 5], &[1, 3, 5]), proven, "on several machines at once");
+        assert_eq!(found(&[1, 2, 5], &[3, 4, 6]), proven, "two runs of the second were made again");
+        assert_eq!(found(&[1, 2, 3], &[64, 65, 66]), (None, Grade::Likely, false), "installed before `--resume`");
+        assert_eq!(
+            found(&[4, 5, 6, 7, 8, 9, 13], &[10, 11, 12, 14, 15, 16, 17]).1,
+            Grade::Likely,
+            "one of seven in turn"
+        );
     }
 
     #[test]

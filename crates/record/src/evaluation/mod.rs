@@ -17,7 +17,9 @@ use pubmark_metrics::distribution::NotAHistogram;
 use pubmark_model::experiment::same_schedule_axes;
 
 use crate::custom;
-use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, FailureKind, LowerBounds};
+use crate::experiment::{
+    Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, LowerBounds, system_failures,
+};
 use crate::figures::{FIGURES, Figure, custom_figures};
 use crate::latency::{lower, upper};
 use crate::record::{Curve, LatencyBounds, Record, Summary, VerdictStatus};
@@ -303,34 +305,36 @@ fn match_of(
         .iter()
         .filter(|cell| why_left_out(cell).is_none())
         .filter(|cell| cell.runs.iter().all(|run| figure.judged.applies(run.record.settings.flood)))
-        .map(|cell| {
-            let usable = cell.runs.iter().filter(|run| figure.is_usable(&run.record));
-            let bounds: Vec<[f64; 2]> = usable.filter_map(|run| figure.bounds(&run.record)).collect();
-            let (lower, values) = bounds.into_iter().map(|[lower, upper]| (lower, upper)).unzip();
-            Entrant { cell: cell.id.clone(), values, lower }
+        .filter_map(|cell| {
+            let (lower, values) = bounds_of_all(figure, cell)?.into_iter().map(|[lower, upper]| (lower, upper)).unzip();
+            let started_at = usable_runs(figure, cell).map(|run| run.record.run.started_at.clone()).collect();
+            Some(Entrant { cell: cell.id.clone(), values, lower, started_at })
         })
-        .filter(|entrant| !entrant.values.is_empty())
         .collect();
     (entrants.len() >= 2).then(|| Match { axis: axis.to_owned(), among: among.clone(), figure, entrants })
 }
 
+/// Runs of a cell whose verdict permits the use of a figure. The others are spoilt by the measurement, and were repeated.
+fn usable_runs<'a>(figure: &Figure, cell: &'a CellInput) -> impl Iterator<Item = &'a RunInput> {
+    cell.runs.iter().filter(move |run| figure.is_usable(&run.record))
+}
+
+/// Both bounds of a figure in each usable run of a cell; `None` if there is none, or if one lacks the figure: those that
+/// have it do not represent it. A run that loses messages may have too few samples for a percentile.
+fn bounds_of_all(figure: &Figure, cell: &CellInput) -> Option<Vec<[f64; 2]>> {
+    let bounds: Option<Vec<[f64; 2]>> = usable_runs(figure, cell).map(|run| figure.bounds(&run.record)).collect();
+    bounds.filter(|bounds| !bounds.is_empty())
+}
+
 /// Why a cell is left out of contests; `None` if it is not.
 fn why_left_out(cell: &CellInput) -> Option<String> {
-    let by_the_system = |failure: &&CellFailure| {
-        matches!(
-            failure.kind,
-            FailureKind::DidNotStart | FailureKind::Refused | FailureKind::OutOfMemory | FailureKind::Ended
-        )
-    };
     if cell.runs.is_empty() {
         let why = cell.failures.first().map_or("nothing was run", |failure| failure.kind.words());
         return Some(format!("no figures ({why})"));
     }
     // The repetitions that the system completed do not represent those in which it failed.
-    if let Some(failure) = cell.failures.iter().find(by_the_system) {
-        let failed = cell.failures.iter().filter(by_the_system).count();
-        let all = cell.runs.len() + cell.failures.len();
-        return Some(format!("failed in {failed} of {all} repetitions ({})", failure.kind.words()));
+    if let Some(failed) = system_failures(cell.runs.len(), &cell.failures) {
+        return Some(failed);
     }
     let is_ranked = cell.runs.iter().all(|run| run.record.system.ranked);
     (!is_ranked).then(|| "the built-in broker is a demonstration, never ranked".to_owned())

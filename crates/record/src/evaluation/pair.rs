@@ -93,6 +93,18 @@ impl Pair {
         self.is_candidate && p_adjusted.is_some_and(|p| p < CHANCE_OF_ERROR)
     }
 
+    /// Why the difference is not significant, given its p value after correction; `None` if it is, and without a test.
+    pub fn doubt(&self, p_adjusted: Option<f64>) -> Option<String> {
+        let p = p_adjusted.filter(|_| !self.is_significant(p_adjusted))?;
+        Some(if p >= CHANCE_OF_ERROR {
+            format!("a difference as large would occur with probability {p:.2} if both were the same")
+        } else if !self.is_large {
+            "the difference is too small to matter".to_owned()
+        } else {
+            "the rank test does not confirm the difference".to_owned()
+        })
+    }
+
     /// Certainty of the difference, given its p value after correction.
     pub fn grade(&self, p_adjusted: Option<f64>) -> Grade {
         let nothing = if self.scale == Scale::Logarithm { 1.0 } else { 0.0 };
@@ -155,7 +167,7 @@ fn larger_mean(first: &[f64], second: &[f64]) -> f64 {
 /// Whether the order of the values would be this clear in at most 1 % of all assignments of the values to the samples.
 /// With fewer than five repetitions that is not possible; then each value of one side must be beyond each value of the
 /// other.
-fn ranks_agree(first: &[f64], second: &[f64]) -> bool {
+pub(super) fn ranks_agree(first: &[f64], second: &[f64]) -> bool {
     rank::are_apart(first, second) || rank::exact_p(first, second) <= CHANCE_OF_ERROR
 }
 
@@ -205,6 +217,19 @@ mod tests {
         assert!(pair.interval.unwrap().0 > 1.0);
         let few = Pair::of(cpu, &[10.0, 10.1], &[20.0, 20.1]);
         assert_eq!((few.grade(None), few.interval), (Grade::NotShown, None), "two repetitions have no interval");
+    }
+
+    #[test]
+    fn a_doubt_says_what_a_p_value_means_and_what_else_is_missing() {
+        let p99 = figure("latency p99").unwrap();
+        let before = [100.0, 101.0, 99.0, 100.5, 99.5];
+        let doubt = |after: &[f64], p| Pair::of(p99, &before, after).doubt(p);
+        let (far, near) = (before.map(|value| value * 2.0), before.map(|value| value * 1.005));
+        assert_eq!(doubt(&far, Some(0.001)), None);
+        assert_eq!(doubt(&far, None), None, "there was no test");
+        let by_chance = doubt(&far, Some(0.034)).unwrap();
+        assert_eq!(by_chance, "a difference as large would occur with probability 0.03 if both were the same");
+        assert!(doubt(&near, Some(0.001)).unwrap().contains("too small"), "below one per cent");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use pubmark_metrics::distribution::{Distribution, Precision};
 
 use super::*;
+use crate::experiment::FailureKind;
 use crate::record::{Status, VerdictStatus};
 use crate::sample;
 
@@ -256,6 +257,34 @@ fn a_figure_is_ranked_without_a_system_that_lacks_it_and_the_page_names_it() {
     assert_eq!(contest(&found, "system memory").ranking.len(), 2);
     assert_eq!(contest(&found, "latency p50").ranking.len(), 3);
     assert!(found.cautions.iter().any(|caution| caution.contains("system memory was not measured of c")));
+}
+
+#[test]
+fn a_cell_that_lacks_a_figure_in_some_runs_is_not_ranked_by_the_others() {
+    let mut cells = [cell("a", &[], &[100.0; 3]), cell("b", &[], &[300.0; 3]), cell("c", &[], &[50.0; 4])];
+    // It lost so many messages that a percentile had too few samples.
+    cells[2].runs[1].record.latency.total.as_mut().unwrap().upper.p99 = None;
+    let found = evaluate(&[axis("system", &["a", "b", "c"])], 1, &cells).unwrap();
+    assert_eq!(contest(&found, "latency p99").ranking, ["a", "b"]);
+    assert_eq!(contest(&found, "latency p50").ranking.len(), 3);
+    let told = "latency p99 is missing in 1 of 4 runs of c: ranked without";
+    assert!(found.cautions.iter().any(|caution| caution == told), "{:?}", found.cautions);
+    let found = evaluate(&[axis("system", &["b", "c"])], 1, &cells[1..]).unwrap();
+    assert!(found.contests.iter().all(|contest| contest.figure != "latency p99"));
+    assert!(found.cautions.iter().any(|caution| caution == told), "{:?}", found.cautions);
+}
+
+#[test]
+fn a_system_that_was_run_after_the_others_is_not_proven_to_differ() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    for (place, run) in cells.iter_mut().flat_map(|cell| &mut cell.runs).enumerate() {
+        run.record.run.started_at = format!("2026-03-01T09:0{place}:00Z");
+    }
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    let contest = contest(&found, "latency p50");
+    assert_eq!((contest.winner.as_deref(), contest.duels[0].grade()), (None, crate::experiment::Grade::Likely));
+    let [told] = &found.cautions[..] else { panic!("one caution: {:?}", found.cautions) };
+    assert!(told.starts_with("fast ran before slow, not in turn with it"), "{told}");
 }
 
 #[test]

@@ -82,6 +82,7 @@ impl Limited {
     /// A value with its unit, three significant digits. A share is shown as 0 % or 100 % only if it is exactly that.
     pub fn text(&self, value: f64) -> String {
         match self.unit() {
+            _ if !value.is_finite() => quantity::MISSING.to_owned(),
             Unit::Microseconds => quantity::micros(value),
             Unit::Share if value < 1.0 && value > 0.99 => {
                 format!("{:.3} %", (value * 1e5).floor() / 1e3)
@@ -102,7 +103,7 @@ impl Limited {
 
 /// A count; the mean of several has a decimal where it is no whole number, and is 0 only if it is exactly that.
 fn count(value: f64) -> String {
-    if value.fract() == 0.0 || !value.is_finite() {
+    if value.fract() == 0.0 {
         return quantity::count(value as u64);
     }
     match (value * 10.0).round() as u64 {
@@ -130,5 +131,6 @@ mod tests {
         assert_eq!([0.0, 3.0, 1_234.0].map(|value| lost.text(value)), ["0", "3", "1,234"]);
         assert_eq!([0.02, 1.96, 1_234.5].map(|value| lost.text(value)), ["< 0.1", "2.0", "1,234.5"]);
         assert_eq!(lost.interval([0.5, 2.0]), "0.5 to 2");
+        assert_eq!(lost.text(f64::NAN), "—", "not 0");
     }
 }

@@ -33,13 +33,39 @@ pub(super) fn load_as_scheduled(input: &VerdictInput) -> Option<Finding> {
 
 /// Rule V02.
 pub(super) fn read_in_time(input: &VerdictInput) -> Option<Finding> {
-    dropped_by_pubmark(input).or_else(|| lateness_at_reading(input))
+    let found = dropped_by_pubmark(input).or_else(|| lateness_at_reading(input));
+    match found {
+        Some(found) if found.status == VerdictStatus::Invalid => Some(found),
+        found => dropped_by_library(input).or(found),
+    }
+}
+
+/// Messages and replies that are missing.
+fn missing(input: &VerdictInput) -> u64 {
+    let unanswered = input.requests.map_or(0, |requests| requests.outcomes.timed_out + requests.outcomes.unknown);
+    input.delivery.lost + input.delivery.unknown + unanswered
+}
+
+/// Messages are missing, and the kernel dropped datagrams because a client library did not read its sockets in time. They may
+/// be what is missing, or copies of what arrived.
+fn dropped_by_library(input: &VerdictInput) -> Option<Finding> {
+    let (missing, dropped) = (missing(input), input.own_drops.library_datagrams.unwrap_or(0));
+    if missing == 0 || dropped == 0 {
+        return None;
+    }
+    let text = format!(
+        "{} datagrams found the full buffer of a client library's socket; messages or replies that are missing: {}",
+        count(dropped),
+        count(missing)
+    );
+    let hint = "lower the rate, raise `net.core.rmem_default` and `net.core.rmem_max`, or receive on more machines";
+    let measure = Measure::suspect_above(missing as f64, 0.0, CheckUnit::Messages);
+    Some(Finding::new(VerdictStatus::Suspect, text, hint).of(measure))
 }
 
 /// Messages are missing, and pubmark dropped some of what had arrived: the loss is not the system's, not even in a flood.
 fn dropped_by_pubmark(input: &VerdictInput) -> Option<Finding> {
-    let unanswered = input.requests.map_or(0, |requests| requests.outcomes.timed_out + requests.outcomes.unknown);
-    let missing = input.delivery.lost + input.delivery.unknown + unanswered;
+    let missing = missing(input);
     let drops = [
         (input.own_drops.missed, "messages found pubmark's queue full"),
         (input.own_drops.overflowed_datagrams, "datagrams found the full buffer of pubmark's socket"),

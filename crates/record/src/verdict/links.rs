@@ -2,6 +2,7 @@
 
 use super::limits::{Limits, p99_or_max};
 use super::{Finding, Measure, VerdictInput};
+use crate::links::LinkFigures;
 use crate::quantity::{count, micros};
 use crate::record::{CheckUnit, VerdictStatus};
 
@@ -71,8 +72,9 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
             (None, _) => "the kernel emulated the links; its delays were not measured".to_owned(),
             (Some(_), 0) => "no packet went through a link".to_owned(),
             (Some(_), _) => format!(
-                "the links delayed none of the {} packets that entered; how long they waited for the emulator is not known",
-                count(entered)
+                "the links delayed none of the {} packets that entered; {}",
+                count(entered),
+                read_wait(links).unwrap_or_else(|| "how long they waited for the emulator is not known".to_owned())
             ),
         };
         return Some(Finding::valid(finding));
@@ -80,9 +82,17 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let (lateness_us, which) = p99_or_max(lateness);
     let latency_us = input.latency.filter(|_| !input.settings.flood).map(|latency| p99_or_max(latency).0);
     let limits = Limits::of_a_link(latency_us);
-    let finding = format!("packets handed on late by {which} {}: {}", micros(lateness_us), limits.words());
+    let read = read_wait(links).map(|words| format!("; {words}")).unwrap_or_default();
+    let finding = format!("packets handed on late by {which} {}: {}{read}", micros(lateness_us), limits.words());
     let hint = "a machine with free cores, or root for real-time priority";
     Some(Finding::new(limits.judge(lateness_us), finding, hint).of(limits.measure(lateness_us)))
+}
+
+/// How long packets waited for the emulator to read them. An upper bound, so that it is shown and not judged.
+fn read_wait(links: &LinkFigures) -> Option<String> {
+    let waits = links.read_wait.as_ref()?;
+    let (wait_us, which) = p99_or_max(waits);
+    Some(format!("they were read within {which} {}, wake-ups of the emulator not counted", micros(wait_us)))
 }
 
 #[cfg(test)]
@@ -136,6 +146,27 @@ mod tests {
                         not known";
         assert_eq!(words(2_000, Some(0.1)), expected);
         assert_eq!(words(2_000, None), "the kernel emulated the links; its delays were not measured");
+    }
+
+    #[test]
+    fn the_wait_for_the_emulator_to_read_is_named_and_changes_no_verdict() {
+        let summary = |p99| {
+            let mut summary = Shape { median_us: 1.0, tail: 0.1, count: 10_000 }.summary();
+            summary.p99 = Some(p99);
+            Some(summary)
+        };
+        let expected = "they were read within p99 800 ms, wake-ups of the emulator not counted";
+        let (found, words) = status("V18", |links| {
+            (links.lateness, links.read_wait) = (summary(90.0), summary(800_000.0));
+        });
+        assert_eq!(found, VerdictStatus::Valid);
+        assert!(words.starts_with("packets handed on late by p99 90") && words.ends_with(expected), "{words}");
+        let (found, words) = status("V18", |links| {
+            (links.cpu_s, links.read_wait) = (Some(0.1), summary(800_000.0));
+            links.groups[0].down.traffic.entered_packets = 2_000;
+        });
+        assert_eq!(found, VerdictStatus::Valid);
+        assert_eq!(words, format!("the links delayed none of the 2,000 packets that entered; {expected}"));
     }
 
     #[test]

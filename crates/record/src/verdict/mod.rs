@@ -239,6 +239,6 @@ fn reason_text(blames: Blame, found: &Finding) -> String {
     match (blames, found.status) {
         (Blame::Generator, VerdictStatus::Invalid) => format!("{GENERATOR_LIMITED}: {}", found.text),
         (Blame::Generator, _) => format!("generator in doubt: {}", found.text),
-        (Blame::Machine | Blame::Run, _) => found.text.clone(),
+        (Blame::Machine | Blame::Clients | Blame::System(_) | Blame::Run, _) => found.text.clone(),
     }
 }

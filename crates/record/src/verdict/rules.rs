@@ -6,15 +6,21 @@ use super::{
     requests, samples, subscriptions, system,
 };
 use crate::codes::Page;
+use crate::experiment::FailureKind;
 
-/// Cause of a violated rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Cause of a violated rule. If several rules are violated, the cause that comes first here decides: it may have caused
+/// the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blame {
     /// pubmark was too slow: the run is generator-limited.
     Generator,
     /// The machine had no spare CPU: the result shows the limit of the machine, not of the system.
     Machine,
-    /// The system, the accounting, or a requested condition.
+    /// A node or a client program was lost, and its clients with it.
+    Clients,
+    /// The system failed, in this way: the failure is a result, and a repetition would hide it.
+    System(FailureKind),
+    /// The accounting, a requested condition, or a cause that the rule cannot tell.
     Run,
 }
 
@@ -42,6 +48,11 @@ impl Rule {
         let spoils = self.spoils.words();
         Page { code: self.code, title: self.name, meaning: self.meaning, spoils, remedy: self.remedy }
     }
+}
+
+/// Cause of a violation of the rule with this code; [`Blame::Run`] for a rule of another version.
+pub fn blame(code: &str) -> Blame {
+    RULES.iter().find(|rule| rule.code == code).map_or(Blame::Run, |rule| rule.blames)
 }
 
 /// All rules.
@@ -73,8 +84,9 @@ pub const RULES: &[Rule] = &[
                   But a message that is read late is counted in a later part of the window, and a full socket makes the system \
                   wait or drop messages. The limits are those of V01: 10 ms for 99 % of the messages; above 1 % of the window \
                   or 100 ms the run is invalid. It is invalid as well if messages are missing and pubmark itself dropped some \
-                  of what had arrived (`delivery.own_drops`), in a flood too: its queue behind a client library was full, or \
-                  the buffer of a UDP socket (CoAP). If a client library reads the sockets, receive lateness is unknown, and \
+                  of what had arrived (`delivery.own_drops`), in a flood too: its queue behind a client library was full, more \
+                  samples waited than a DDS reader's depth (RustDDS), or the buffer of a UDP socket was full (CoAP). If the kernel dropped datagrams in a socket of a client library (DDS, Zenoh) \
+                  and messages are missing, it is suspect: those may be copies, which are not needed. If a client library reads the sockets, receive lateness is unknown, and \
                   lower bounds end with the write: they are 0 unless the device or the system delayed it. Until 0.1 this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's \
                   p99 made a run invalid.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
@@ -231,7 +243,8 @@ pub const RULES: &[Rule] = &[
                   the relay to a system dropped, is a loss that the link does not have: one makes the run invalid, and so does a \
                   connection for which the relay had no descriptor or port. A packet \
                   that the emulator forwarded too late adds to the latency, as the generator's own lag does; the \
-                  p99 of this delay has the limits of V01.",
+                  p99 of this delay has the limits of V01. How long packets waited for the emulator to read them is \
+                  shown beside it, as an upper bound, and not judged.",
         remedy: "Use fewer or larger messages, a machine with free cores, or root for real-time priority; for connections, raise \
                  `ulimit -Hn`.",
         blames: Blame::Generator,
@@ -274,7 +287,7 @@ pub const RULES: &[Rule] = &[
                   the messages of its devices, so the run is invalid. The record keeps the measurements of the others. \
                   A worker counts as frozen if its heartbeat, which has its own thread, is missing for 3 s.",
         remedy: "Run again with all nodes. The output of the lost node contains the reason for its end.",
-        blames: Blame::Run,
+        blames: Blame::Clients,
         spoils: Spoils::Everything,
         judge: nodes::all_present,
     },
@@ -296,7 +309,7 @@ pub const RULES: &[Rule] = &[
                   messages were delivered than the workload requires, and the run is suspect. If it refused all of them, \
                   nothing was received: the run is invalid. The reason shown is the system's.",
         remedy: "Check the system's access rules, or the credentials of the subscribers (`--user`).",
-        blames: Blame::Run,
+        blames: Blame::System(FailureKind::Refused),
         spoils: Spoils::Everything,
         judge: subscriptions::granted,
     },
@@ -324,7 +337,7 @@ pub const RULES: &[Rule] = &[
                   lost and none could be made again until the end; anything else that happens to it is unknown.",
         remedy: "Read the end of the system's log, which the run printed. If it was OOM-killed, use a higher `--limit memory=` \
                  or a lower load.",
-        blames: Blame::Run,
+        blames: Blame::System(FailureKind::Ended),
         spoils: Spoils::Everything,
         judge: system::ran_to_the_end,
     },
@@ -381,7 +394,7 @@ pub const RULES: &[Rule] = &[
                   true (a message that the program never received from pubmark, a stamp in the future) are counted by name and \
                   not used. If there are more of them than one in a thousand messages, the run is invalid, otherwise suspect.",
         remedy: "See `connections.client_programs` in the record, and docs/reference/client-protocol.md.",
-        blames: Blame::Run,
+        blames: Blame::Clients,
         spoils: Spoils::Everything,
         judge: client_programs::reported_correctly,
     },
@@ -410,7 +423,7 @@ pub const RULES: &[Rule] = &[
                   before this rule have no count and are not judged.",
         remedy: "The most frequent cause is in the finding, all of them are in the report (*Connections*). Correct addresses, \
                  log-ins or limits of the system, or run with fewer clients.",
-        blames: Blame::Run,
+        blames: Blame::System(FailureKind::Refused),
         spoils: Spoils::Everything,
         judge: connections::clients_connected,
     },

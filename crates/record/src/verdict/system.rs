@@ -89,9 +89,8 @@ impl Wait {
         let throttled_s = input.limits.and_then(|limits| limits.throttled_seconds).unwrap_or(0.0);
         let by_limit_s = throttled_s * usage.threads.unwrap_or(1).max(1) as f64;
         let by_others = |wait_s: f64| (wait_s - by_limit_s).max(0.0).min(others_s);
-        // In a CPU set of a larger machine, the system and pubmark may fill the cores that they have.
-        let fills_its_set =
-            machine.is_ours && own_cores + usage.cores >= FULL_SHARE * f64::from(input.environment.cores);
+        // In a CPU set of a larger machine, or with a quota of CPU time, the system and pubmark may fill what they have.
+        let fills_its_set = machine.is_ours && own_cores + usage.cores >= FULL_SHARE * input.environment.usable_cores();
         let is_full =
             fills_its_set || machine.busy_cores.is_some_and(|busy| busy >= FULL_SHARE * f64::from(machine.cores));
         let crowded_s = usage.run_queue_wait_ns.filter(|_| is_full).map(|wait_ns| by_others(seconds(wait_ns)));
@@ -330,6 +329,11 @@ mod tests {
             record.cost.generator.as_mut().unwrap().cores = 1.7;
         };
         assert_eq!(waited(3.0, 0.0, 2.0, in_a_set).0, Invalid, "and those of its CPU set were not");
+        let with_a_quota = |record: &mut Record| {
+            in_a_set(record);
+            (record.environment.cores, record.environment.cpu_quota_cores) = (8, Some(2.0));
+        };
+        assert_eq!(waited(3.0, 0.0, 2.0, with_a_quota).0, Invalid, "nor did its control group leave it more");
     }
 
     #[test]

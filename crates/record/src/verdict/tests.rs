@@ -112,7 +112,7 @@ fn a_reader_that_was_late_may_be_why_messages_are_missing() {
 fn what_pubmark_dropped_is_not_charged_to_the_system() {
     let judged = |missed: u64, overflowed_datagrams: u64, change: fn(&mut Record)| {
         verdict_of(|record| {
-            record.delivery.own_drops = OwnDrops { missed, overflowed_datagrams };
+            record.delivery.own_drops = OwnDrops { missed, overflowed_datagrams, ..OwnDrops::default() };
             change(record);
         })
     };
@@ -130,6 +130,29 @@ fn what_pubmark_dropped_is_not_charged_to_the_system() {
         assert_eq!(judged(missed, overflowed, |_| {}).status, VerdictStatus::Valid, "nothing is missing");
     }
     assert_eq!(judged(0, 0, lose_one).status, VerdictStatus::Valid, "the system lost it");
+}
+
+#[test]
+fn what_a_library_s_sockets_dropped_may_be_what_is_missing() {
+    let judged = |drops: u64, change: fn(&mut Record)| {
+        verdict_of(|record| {
+            record.protocol.sent_means = SentMeans::HandedOver;
+            record.latency.receive_lateness = None;
+            record.delivery.own_drops.library_datagrams = Some(drops);
+            change(record);
+        })
+    };
+    let verdict = judged(7, lose_one);
+    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Suspect, vec!["V02"]));
+    let text = &verdict.reasons[0].text;
+    assert!(text.contains("7 datagrams found the full buffer of a client library's socket"), "{text}");
+    assert_eq!(judged(7, |_| {}).status, VerdictStatus::Valid, "nothing is missing");
+    assert_eq!(judged(0, lose_one).status, VerdictStatus::Valid, "the system lost it");
+    let own = judged(7, |record| {
+        lose_one(record);
+        record.delivery.own_drops.missed = 1;
+    });
+    assert_eq!(own.status, VerdictStatus::Invalid, "what pubmark itself dropped counts more");
 }
 
 #[test]

@@ -67,8 +67,10 @@ fn latency(record: &CapacityRecord) -> Chart {
     let y = Axis::log_time(smallest, values.iter().copied().fold(0.0, f64::max), "latency, log scale");
     let rules = limits.iter().map(|(at, text)| Rule { at: *at, label: format!("objective: {text}") }).collect();
     let plot = plot(record, y, &shown, |value| time(Some(value)), HEIGHT);
-    let below = decisive(record).into_iter().rfind(|trial| trial.outcome == TrialOutcome::Held);
-    let finding = match below.and_then(|trial| trial.latency.upper.p99_us.map(|p99| (trial, p99))) {
+    let finding = match record
+        .trial_at_the_result()
+        .and_then(|trial| trial.latency.upper.p99_us.map(|p99| (trial, p99)))
+    {
         Some((trial, p99)) => {
             format!("at the highest load that held, {}/s, p99 is {}", significant(trial.offered_per_s), time(Some(p99)))
         }

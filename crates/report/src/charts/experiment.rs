@@ -86,17 +86,36 @@ fn all_values(view: &View, name: &str, unit: ColumnUnit) -> Vec<f64> {
     figures.flat_map(|figure| figure.values.iter().flatten()).map(|value| unit.scaled(*value)).collect()
 }
 
-/// Mean of a figure as a bar with its interval.
+/// Mean of a figure as a bar with its interval, that of both bounds together.
 fn bar(figure: Option<&CellFigure>, unit: ColumnUnit) -> Content {
     let Some((figure, mean)) = figure.and_then(|figure| figure.mean.map(|mean| (figure, mean))) else {
         return Content::Words("not measured".to_string());
     };
     Content::Bar {
         value: unit.scaled(mean),
-        interval: figure
-            .interval
-            .as_ref()
-            .map(|interval| (unit.scaled(interval.low).max(0.0), unit.scaled(interval.high))),
+        interval: figure.whole_interval().map(|(low, high)| (unit.scaled(low).max(0.0), unit.scaled(high))),
         text: unit.with_symbol(mean),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_record::comparison::Unit;
+    use pubmark_record::sample_experiment::experiment;
+
+    use super::*;
+
+    #[test]
+    fn a_whisker_begins_at_the_interval_of_the_lower_bounds() {
+        let record = experiment();
+        let figure = record.cells[0].figures.iter().find(|figure| figure.figure == "latency p99").unwrap();
+        let (lower, upper) =
+            (figure.lower.as_ref().unwrap().interval.as_ref().unwrap(), figure.interval.as_ref().unwrap());
+        assert!(lower.low < upper.low);
+        let Content::Bar { interval, .. } = bar(Some(figure), ColumnUnit::of(Unit::Microseconds, 1.0)) else {
+            panic!("it was measured")
+        };
+        assert_eq!(interval, Some((lower.low, upper.high)));
     }
 }

@@ -64,7 +64,7 @@ fn finding(record: &Record) -> String {
     let is_of_more = share.is_some_and(|share| share < books.delivered as f64 / books.expected as f64);
     let prevented = match is_of_more {
         true => {
-            format!("; {} of the wanted deliveries: {}", percentage(share), named_counts(&prevented_outcomes(books)))
+            format!("; {} of the wanted deliveries: {}", percentage(share), named_counts(&prevented_outcomes(record)))
         }
         false => String::new(),
     };

@@ -8,7 +8,7 @@ use pubmark_record::record::Status;
 
 use super::View;
 use crate::columns::{EXPERIMENT_COLUMNS, figure, noun};
-use crate::numbers::{counted, significant};
+use crate::numbers::{counted, known, significant};
 use crate::words::sentence;
 
 /// Most cells that a sentence names.
@@ -268,9 +268,9 @@ fn superlative(name: &str) -> &'static str {
     }
 }
 
-/// A p value as printed.
+/// A p value as printed: the probability of a difference as large if both were the same.
 pub fn probability(p: Option<f64>) -> String {
-    match p {
+    match known(p) {
         None => "p —".to_string(),
         Some(p) if p < 0.001 => "p < 0.001".to_string(),
         Some(p) if p >= 0.1 => format!("p {p:.2}"),

@@ -44,7 +44,7 @@ const CONTENTS: [(&str, &str); 3] = [("charts", "At each load"), ("trials", "Eve
 /// Tiles: the highest load that held, the load of the workload, the headroom between them, and figures at the highest
 /// load.
 fn tiles(record: &CapacityRecord) -> Markup {
-    let at_answer = words::trial_at_the_answer(record);
+    let at_answer = record.trial_at_the_result();
     let rate = |load: Option<f64>| (load.map_or_else(|| MISSING.to_string(), significant), "messages/s");
     let p99 = at_answer.map(|trial| {
         let [lower, upper] = trial.latency.bounds(|quantiles| quantiles.p99_us);

@@ -5,6 +5,7 @@ use pubmark_record::connections::TlsFigures;
 use pubmark_record::latency::{Summary, both, upper};
 use pubmark_record::record::{Delivery, Record};
 use pubmark_record::tables::{LabelRow, SeriesRow, TypeRow};
+use pubmark_record::wanted::not_delivered;
 
 use crate::charts::outcomes;
 use crate::markdown::unit_of;
@@ -129,14 +130,16 @@ const FURTHER: [TypeCount; 3] = [
     ("out of order", |books| books.out_of_order),
 ];
 
-/// Device types, worst first: by share lost, then by p99.
+/// Device types, worst first: by share not delivered, then by p99.
 pub(super) fn types(record: &Record) -> Markup {
     if record.tables.by_type.is_empty() {
         return html! { p.missing { "No breakdown by type was recorded." } };
     }
     let unit = unit_of(record);
     let mut rows: Vec<&TypeRow> = record.tables.by_type.iter().collect();
+    let badness = |row: &TypeRow| badness(record, row);
     rows.sort_by(|a, b| badness(b).partial_cmp(&badness(a)).unwrap_or(std::cmp::Ordering::Equal));
+    let with_prevented = words::has_prevented_by_type(record);
     let with_churn = rows.iter().any(|row| row.availability.is_some());
     let has_some = |(_, get): &&TypeCount| rows.iter().any(|row| get(&row.delivery) > 0);
     let (further, none): (Vec<&TypeCount>, Vec<&TypeCount>) = FURTHER.iter().partition(|column| has_some(column));
@@ -144,22 +147,28 @@ pub(super) fn types(record: &Record) -> Markup {
     html! {
         div.scroll { table.sortable {
             caption {
-                "Worst first: by share lost, then by p99; latency in " (unit.symbol())
+                "Worst first: by share not delivered, then by p99; latency in " (unit.symbol())
+                @if with_prevented { "; not delivered: lost, unknown, or prevented by the system" }
                 @if with_instead { "; where p99 has too few samples, the highest percentile that has enough" }
                 @if !none.is_empty() { "; no message was " (none.iter().map(|(name, _)| *name).collect::<Vec<&str>>().join(", ")) }
             }
             thead { tr {
                 th { "type" }
-                @for name in ["devices", "offered", "delivered of expected", "lost", "p50", "p99", "max"] { th.number { (name) } }
+                @for name in ["devices", "offered", "delivered of expected", "lost"] { th.number { (name) } }
+                @if with_prevented { th.number { "not delivered" } }
+                @for name in ["p50", "p99", "max"] { th.number { (name) } }
                 @if with_churn { th.number { "online" } }
                 @for (name, _) in &further { th.number { (name) } }
             } }
-            tbody { @for row in rows { (type_row(row, unit, with_churn, &further)) } }
+            tbody { @for row in rows {
+                @let missing = with_prevented.then(|| not_delivered(record, &row.delivery));
+                (type_row(row, unit, missing, with_churn, &further))
+            } }
         } }
     }
 }
 
-fn type_row(row: &TypeRow, unit: TimeUnit, with_churn: bool, further: &[&TypeCount]) -> Markup {
+fn type_row(row: &TypeRow, unit: TimeUnit, missing: Option<u64>, with_churn: bool, further: &[&TypeCount]) -> Markup {
     let books = &row.delivery;
     let [p50, p99, max] = TIMES.map(|time| both(&row.latency, time));
     html! {
@@ -168,6 +177,7 @@ fn type_row(row: &TypeRow, unit: TimeUnit, with_churn: bool, further: &[&TypeCou
             (number(row.devices)) (number(books.offered))
             td.number data-sort=(delivered_share(row)) { (share(books.delivered, books.expected)) }
             (number(books.lost))
+            @if let Some(missing) = missing { (number(missing)) }
             (interval(unit, p50))
             @match words::instead_of_p99(&row.latency) {
                 Some((name, times)) => td.number.instead data-sort=(times[1].unwrap_or(-1.0)) { small { (name) } " " (unit.interval(times)) },
@@ -196,8 +206,9 @@ fn delivered_share(row: &TypeRow) -> f64 {
     if row.delivery.expected == 0 { -1.0 } else { row.delivery.delivered as f64 / row.delivery.expected as f64 }
 }
 
-fn badness(row: &TypeRow) -> (f64, f64) {
-    let missing = (row.delivery.lost + row.delivery.unknown) as f64 / row.delivery.expected.max(1) as f64;
+fn badness(record: &Record, row: &TypeRow) -> (f64, f64) {
+    let missing = not_delivered(record, &row.delivery);
+    let missing = missing as f64 / (row.delivery.delivered + missing).max(1) as f64;
     let latency = upper(&row.latency).map_or(0.0, |latency| latency.p99.unwrap_or(latency.max));
     (missing, latency)
 }

@@ -68,7 +68,7 @@ fn objectives<'a>(record: &'a Record, id: &str) -> Vec<&'a Objective> {
 
 fn delivered(record: &Record) -> Tile {
     let books = &record.delivery.messages;
-    let prevented = words::named_counts(&words::prevented_outcomes(books));
+    let prevented = words::named_counts(&words::prevented_outcomes(record));
     let expected = match books.expected {
         0 => "no message was expected".to_string(),
         expected if books.delivered == expected && prevented.is_empty() => format!("all {} messages", count(expected)),
@@ -213,5 +213,10 @@ mod tests {
         let none = Delivery { offered: 5, refused: 5, prevented: 5, ..Delivery::default() };
         assert_eq!(tile(none), of("0", "no message was expected; 5 refused"));
         assert_eq!(tile(Delivery::default()), of(MISSING, "no message was expected"));
+        let mut flood = sample::record();
+        flood.delivery.messages = refused;
+        flood.settings.flood = true;
+        let flood = delivered(&flood);
+        assert_eq!((&*flood.values[0].0, &*flood.beside), ("100", "all 8 messages"), "a flood always has more to send");
     }
 }

@@ -65,7 +65,7 @@ pub struct Axis {
 impl Axis {
     /// A linear axis from 0 to at least `largest`, with labels formatted by `label`.
     pub fn from_zero(largest: f64, title: &str, label: impl Fn(f64) -> String) -> Axis {
-        let largest = if largest > 0.0 { largest } else { 1.0 };
+        let largest = if largest > 0.0 && largest.is_finite() { largest } else { 1.0 };
         let step = nice_step(largest / 4.0);
         let steps = (largest / step - 1e-9).ceil().max(1.0);
         let ticks = (0..=steps as u32).map(|index| f64::from(index) * step).map(|v| Tick::new(v, label(v))).collect();
@@ -80,6 +80,7 @@ impl Axis {
 
     /// A logarithmic axis that includes `smallest` to `largest`, both above 0, with labels formatted by `label`.
     pub fn log(smallest: f64, largest: f64, title: &str, label: impl Fn(f64) -> String) -> Axis {
+        let largest = if largest.is_finite() { largest } else { smallest };
         let from = round_log(smallest, f64::floor, |candidate, value| candidate <= value * (1.0 + 1e-9));
         let mut to = round_log(largest, f64::ceil, |candidate, value| candidate >= value * (1.0 - 1e-9));
         if to <= from {
@@ -231,6 +232,14 @@ mod tests {
         assert_eq!(labels(&wide), ["10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s"]);
         assert!(wide.scale.place(3.0) >= 0.0 && wide.scale.place(3.0) < wide.scale.place(4.0));
         assert_eq!(labels(&Axis::log_time(100.0, 100.0, "")).len(), 4, "equal ends still give an axis");
+    }
+
+    #[test]
+    fn a_largest_value_that_is_no_number_still_gives_an_axis() {
+        for largest in [f64::NAN, f64::INFINITY] {
+            assert!(Axis::from_zero(largest, "", short).ticks.len() < 10);
+            assert!(Axis::log_time(100.0, largest, "").ticks.len() < 10);
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A line of a plot: its points, thinned to what a screen can show without losing a peak, as an SVG path.
 
+use crate::numbers::known;
+
 /// How two points are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
@@ -39,7 +41,7 @@ impl Line {
             name: name.to_string(),
             style,
             join,
-            points,
+            points: with_gaps(points),
             readings,
             lower: Vec::new(),
             intervals: Vec::new(),
@@ -49,8 +51,13 @@ impl Line {
 
     /// Adds a band below the line, down to these points.
     pub fn with_lower(self, lower: Vec<(f64, Option<f64>)>) -> Line {
-        Line { lower, ..self }
+        Line { lower: with_gaps(lower), ..self }
     }
+}
+
+/// Points whose values are numbers; the others are gaps.
+fn with_gaps(points: Vec<(f64, Option<f64>)>) -> Vec<(f64, Option<f64>)> {
+    points.into_iter().map(|(x, y)| (x, known(y))).collect()
 }
 
 /// For each column of pixels, keeps the first, lowest, highest and last point, and each gap. `points` are in pixels.
@@ -171,6 +178,14 @@ mod tests {
         assert!(kept.contains(&points[7_001]));
         assert_eq!((kept.first(), kept.last()), (points.first(), points.last()));
         assert!(kept.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_a_gap() {
+        let points = vec![(0.0, Some(1.0)), (1.0, Some(f64::NAN)), (2.0, Some(f64::INFINITY))];
+        let line = Line::plain("", 1, Join::Straight, points.clone(), Vec::new()).with_lower(points);
+        assert_eq!(line.points, [(0.0, Some(1.0)), (1.0, None), (2.0, None)]);
+        assert_eq!(line.lower, line.points);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use pubmark_record::record::VerdictStatus;
 use super::layout::{Page, Tone, cut, printable};
 use super::{COLUMNS, TerminalOptions};
 use crate::columns::ColumnUnit;
-use crate::numbers::{MISSING, TimeUnit, short, significant};
+use crate::numbers::{MISSING, TimeUnit, known, short, significant};
 use crate::words::verdict_word;
 
 /// Figures that fit into 80 columns: name in the comparison, head of the column.
@@ -102,7 +102,7 @@ impl Column {
             Unit::Count | Unit::Number => (String::new(), Box::new(significant)),
             Unit::CpuSecondsPerMillion => ("s/M".to_string(), Box::new(significant)),
         };
-        let text = |position: usize| row.values[position].map_or_else(|| MISSING.to_string(), &print);
+        let text = |position: usize| known(row.values[position]).map_or_else(|| MISSING.to_string(), &print);
         Column { head, width: VALUE, unit, values: marked(row, text) }
     }
 

@@ -208,6 +208,7 @@ pub fn counted_trials(record: &CapacityRecord) -> String {
 /// Share of the wanted deliveries that did not arrive.
 pub fn loss_share(loss: f64) -> String {
     match loss {
+        loss if !loss.is_finite() => MISSING.to_string(),
         loss if loss <= 0.0 => "0".to_string(),
         loss if loss < 1e-4 => "< 0.01 %".to_string(),
         loss => format!("{} %", significant(loss * 100.0)),
@@ -271,6 +272,6 @@ mod tests {
 
     #[test]
     fn a_loss_that_is_there_is_never_printed_as_none() {
-        assert_eq!([0.0, 1e-6, 0.021].map(loss_share), ["0", "< 0.01 %", "2.10 %"]);
+        assert_eq!([0.0, 1e-6, 0.021, f64::NAN].map(loss_share), ["0", "< 0.01 %", "2.10 %", MISSING]);
     }
 }

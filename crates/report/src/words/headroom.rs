@@ -1,6 +1,6 @@
 //! Headroom: how far the load of a workload is from the highest load that a system carries.
 
-use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial};
 
 use crate::numbers::significant;
 
@@ -24,13 +24,6 @@ pub fn headroom_text(record: &CapacityRecord) -> Option<String> {
     headroom(record).map(|times| format!("{least}{} ×", significant(times)))
 }
 
-/// The last trial at the highest load that held.
-pub fn trial_at_the_answer(record: &CapacityRecord) -> Option<&Trial> {
-    let holds = record.result.holds_per_s?;
-    let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held);
-    held.rev().min_by(|a, b| (a.offered_per_s - holds).abs().total_cmp(&(b.offered_per_s - holds).abs()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,7 +34,6 @@ mod tests {
         assert_eq!(load_as_written(&capacity()), Some(1_000.0));
         assert_eq!(headroom_text(&capacity()), Some("11.5 ×".to_string()));
         assert_eq!(headroom_text(&generator_limited()), Some("≥ 4.00 ×".to_string()));
-        assert_eq!(trial_at_the_answer(&capacity()).map(|trial| trial.factor), Some(11.5));
         let mut nothing = capacity();
         nothing.trials.clear();
         assert_eq!((load_as_written(&nothing), headroom(&nothing)), (None, None));

@@ -227,12 +227,14 @@ impl JoinedNodes {
         (self.wanted.observers > 0).then(|| Observed::begin(&self.cluster)).transpose()
     }
 
-    /// Launcher that starts workers on the nodes for clients of these protocols.
+    /// Launcher that starts workers on the nodes for clients of these protocols. Workers of an earlier launch are
+    /// forgotten, also if that run failed before its results were collected.
     pub(crate) fn launcher(
         self: &Arc<JoinedNodes>,
         adapter_names: [String; 2],
         links: Option<LinksOnNodes>,
     ) -> Box<dyn Launcher> {
+        self.cluster.forget_workers();
         Box::new(OnNodes { joined: Arc::clone(self), adapter_names, links })
     }
 

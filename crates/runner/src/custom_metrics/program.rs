@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pubmark_model::metric::MetricProgram;
+use pubmark_systems::tree;
 
 use crate::message_log::MessageLog;
 
@@ -26,6 +27,9 @@ const MOST_ERRORS: usize = 400;
 const LOOK: Duration = Duration::from_millis(10);
 /// Longest wait for a pipe before the next check.
 const PIPE_LOOK_MS: i32 = 50;
+/// Longest time in which its output is read after its end. What it printed is in the pipes by then; a process that left its group may
+/// hold them open and print for ever.
+const READ_ON: Duration = Duration::from_secs(1);
 
 /// Input of a program.
 pub struct ProgramInput<'a> {
@@ -53,7 +57,8 @@ enum End {
     TooMuch,
 }
 
-/// Runs the program of a metric. Every process that it started has ended when this returns.
+/// Runs the program of a metric. Every process that it started has ended when this returns, except for one that left its process group
+/// and whose parent ended before the program.
 pub fn run(metric: &MetricProgram, input: &ProgramInput<'_>, stop: &AtomicBool) -> ProgramOutcome {
     let mut child = match start(metric, input) {
         Ok(child) => child,
@@ -138,8 +143,11 @@ fn exchange(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &Atomi
             })
         });
         let end = wait(child, deadline, stop, &full);
-        // Processes that it started are killed with it; pipes that another process holds open are not waited for.
+        // Processes that it started are killed with it, also those that left its group, as long as it is their ancestor. Pipes that
+        // another process holds open are not waited for.
+        let below = if matches!(end, Ok(End::Exited)) { vec![] } else { tree::below(child.id()) };
         kill_group(child);
+        below.into_iter().for_each(kill);
         let status = child.wait();
         over.store(true, Ordering::Relaxed);
         let panicked = || io::Error::other("a thread panicked");
@@ -199,6 +207,11 @@ fn kill_group(child: &Child) {
     unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
 }
 
+fn kill(process: u32) {
+    // SAFETY: plain call. It fails for a process that has ended since its number was read.
+    unsafe { libc::kill(process as i32, libc::SIGKILL) };
+}
+
 fn without_blocking(pipe: i32) -> io::Result<()> {
     // SAFETY: plain calls on an open descriptor.
     let done = unsafe { libc::fcntl(pipe, libc::F_SETFL, libc::fcntl(pipe, libc::F_GETFL) | libc::O_NONBLOCK) };
@@ -216,7 +229,7 @@ fn is_ready(pipe: i32, events: i16) -> io::Result<bool> {
     }
 }
 
-/// Writes to a pipe until its reader has closed it.
+/// Writes to a pipe until its reader has closed it, or the program is over.
 struct PollingWriter<'a, P> {
     pipe: P,
     over: &'a AtomicBool,
@@ -224,16 +237,15 @@ struct PollingWriter<'a, P> {
 
 impl<P: Write + AsRawFd> Write for PollingWriter<'_, P> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
+        while !self.over.load(Ordering::Relaxed) {
             match self.pipe.write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !is_ready(self.pipe.as_raw_fd(), libc::POLLOUT)? && self.over.load(Ordering::Relaxed) {
-                        return Err(io::ErrorKind::BrokenPipe.into());
-                    }
+                    is_ready(self.pipe.as_raw_fd(), libc::POLLOUT)?;
                 }
                 other => return other,
             }
         }
+        Err(io::ErrorKind::BrokenPipe.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -249,11 +261,17 @@ fn feed(log: &MessageLog, input: impl Write + Send) -> io::Result<()> {
     }
 }
 
-/// Reads everything that the pipe delivers. `bound` is called after each read and limits the size of the buffer.
+/// Reads everything that the pipe delivers, for [`READ_ON`] at most once the program is over. `bound` is called after each read and
+/// limits the size of the buffer.
 fn collect(mut pipe: impl Read + AsRawFd, over: &AtomicBool, bound: impl Fn(&mut Vec<u8>)) -> io::Result<Vec<u8>> {
     let mut found = vec![];
     let mut piece = [0; 16 * 1024];
+    let mut end = None;
     loop {
+        let is_over = over.load(Ordering::Relaxed);
+        if is_over && Instant::now() >= *end.get_or_insert_with(|| Instant::now() + READ_ON) {
+            return Ok(found);
+        }
         match pipe.read(&mut piece) {
             Ok(0) => return Ok(found),
             Ok(_) if found.len() > 2 * MOST_PRINTED => {}
@@ -262,10 +280,10 @@ fn collect(mut pipe: impl Read + AsRawFd, over: &AtomicBool, bound: impl Fn(&mut
                 bound(&mut found);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // What the program printed was in the pipe before it was over.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && is_over => return Ok(found),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if !is_ready(pipe.as_raw_fd(), libc::POLLIN)? && over.load(Ordering::Relaxed) {
-                    return Ok(found);
-                }
+                is_ready(pipe.as_raw_fd(), libc::POLLIN)?;
             }
             Err(error) => return Err(error),
         }
@@ -287,4 +305,65 @@ fn error_excerpt(errors: &[u8]) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|letter| !letter.is_control()).collect();
     if line.is_empty() { String::new() } else { format!("; it printed: {line}") }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const LOG_NAME: &str = "messages.ndjson";
+
+    /// Runs a command of the shell with a limit of a second; returns its outcome and how long it took.
+    fn run_for_a_second(command: &str, folder: &Path) -> (Result<Vec<u8>, String>, Duration) {
+        let metric = MetricProgram {
+            name: "a".to_owned(),
+            command: ["sh", "-c", command].map(str::to_owned).to_vec(),
+            unit: String::new(),
+            within: Duration::from_secs(1),
+        };
+        let log = MessageLog::without_rows();
+        let (log_file, record_file) = (folder.join(LOG_NAME), folder.join("record.json"));
+        let input = ProgramInput { log: &log, log_file: &log_file, record_file: &record_file };
+        let began = Instant::now();
+        let outcome = run(&metric, &input, &AtomicBool::new(false));
+        (outcome.printed, began.elapsed())
+    }
+
+    /// Processes that a program of this folder has left behind.
+    fn left(folder: &Path) -> Vec<u32> {
+        tree::marked(LOG_VARIABLE, &folder.join(LOG_NAME).display().to_string())
+    }
+
+    #[test]
+    fn a_process_that_left_the_group_and_prints_for_ever_does_not_hold_up_a_run() {
+        for (command, why) in [
+            ("setsid yes & sleep 100", Some("it printed more than 4 MiB")),
+            ("(setsid yes &); sleep 100", Some("it printed more than 4 MiB")),
+            ("(setsid sh -c 'while sleep 0.01; do echo; done' &); sleep 100", Some("it took longer than 1 s")),
+            ("setsid sh -c 'while sleep 0.01; do echo; done' & echo 7", None),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let (printed, took) = run_for_a_second(command, folder.path());
+            left(folder.path()).into_iter().for_each(kill);
+            assert!(took < Duration::from_secs(3), "{command}: {took:?}");
+            match why {
+                Some(why) => assert!(printed.as_ref().is_err_and(|text| text.contains(why)), "{command}: {printed:?}"),
+                None => assert!(printed.is_ok(), "{command}: {printed:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_stopped_takes_along_those_below_it_that_left_the_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let (printed, _) = run_for_a_second("setsid sleep 100 & sleep 100", folder.path());
+        assert!(printed.as_ref().is_err_and(|text| text.contains("it took longer than 1 s")), "{printed:?}");
+        // A killed process takes a moment to end.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !left(folder.path()).is_empty() {
+            assert!(Instant::now() < deadline, "left: {:?}", left(folder.path()));
+            thread::sleep(LOOK);
+        }
+    }
 }

@@ -3,7 +3,6 @@
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::Duration;
 
 use pubmark_model::fault::{Fault, FaultKind, Occurrence};
 use pubmark_model::workload::Workload;
@@ -106,6 +105,11 @@ impl Breaker<'_> {
             if self.wait(start_ns.saturating_add(occurrence.at_ns)) == Waited::Over {
                 break;
             }
+            // It is not started again: its end is the result of the run.
+            if let Some(how) = self.own_end(fault) {
+                done.failure = Some(format!("the system had ended before: {how}"));
+                continue;
+            }
             done.done_ns = Some(clock::monotonic_ns());
             match self.break_it(fault) {
                 Ok(since_ns) => done.done_ns = since_ns.or(done.done_ns),
@@ -126,7 +130,7 @@ impl Breaker<'_> {
 
     fn wait(&self, until_ns: u64) -> Waited {
         loop {
-            let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+            let left = clock::wait_until(until_ns);
             if left.is_zero() {
                 return Waited::Till;
             }
@@ -149,6 +153,14 @@ impl Breaker<'_> {
             FaultKind::Reset | FaultKind::Cut => {}
         }
         Ok(None)
+    }
+
+    /// How the system ended by itself before a fault that would end it and start it again; `None` if it runs, and for other faults.
+    fn own_end(&mut self, fault: &Fault) -> Option<String> {
+        match fault.kind {
+            FaultKind::Kill | FaultKind::Restart => self.system.as_deref_mut()?.ended(),
+            FaultKind::Pause | FaultKind::Partition | FaultKind::LinkDown | FaultKind::Reset | FaultKind::Cut => None,
+        }
     }
 
     /// Ends a fault; returns until when it was in effect, as [`Breaker::break_it`].

@@ -107,6 +107,7 @@ mod tests {
             links: vec![LinkCounters { up: of(1, up_since_ns), down: of(20, down_since_ns) }],
             strays: Strays::default(),
             lateness: Lateness::none(),
+            read_wait: Lateness::none(),
             cpu_ns: 0,
             realtime: false,
         };

@@ -302,6 +302,7 @@ impl Linked {
             relay_bytes,
             link_bytes,
             lateness: after.lateness.since(&before.lateness).buckets().collect(),
+            read_wait: after.read_wait.since(&before.read_wait).buckets().collect(),
             cpu_ns: emulated.then(|| after.cpu_ns - before.cpu_ns),
             queue_drops: end.unexpected_drops() - overflowed,
             overflowed: emulated.then_some(overflowed),

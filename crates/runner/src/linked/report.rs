@@ -41,6 +41,9 @@ pub struct LinkReport {
     pub link_bytes: Option<u64>,
     /// [`LinkFigures::lateness`].
     pub lateness: Times,
+    /// [`LinkFigures::read_wait`].
+    #[serde(default)]
+    pub read_wait: Times,
     /// CPU time of the emulator in the window, ns; `None` for the kernel's netem.
     pub cpu_ns: Option<u64>,
     /// [`LinkFigures::queue_drops`].
@@ -74,6 +77,7 @@ pub fn figures(reports: &[LinkReport]) -> LinkFigures {
         differences: distinct(reports.iter().flat_map(|report| report.differences.clone()).collect()),
         relay: relay(reports),
         lateness: summary(reports.iter().map(|report| &report.lateness)),
+        read_wait: summary(reports.iter().map(|report| &report.read_wait)),
         cpu_s: sum(|report| report.cpu_ns).map(|ns| ns as f64 / 1e9),
         queue_drops: total(reports.iter().map(|report| Some(report.queue_drops))).unwrap_or(0),
         overflowed: sum(|report| report.overflowed),
@@ -220,6 +224,15 @@ mod tests {
         let links = [link.clone(), link];
         assert!(differences(&links, false).is_empty());
         assert_eq!(differences(&links, true), ["what waits when a link goes down still arrives"]);
+    }
+
+    #[test]
+    fn waits_of_all_processes_are_one_figure_and_without_packets_there_is_none() {
+        let report = |ns| LinkReport { read_wait: vec![(ns, 5)], ..LinkReport::default() };
+        let found = figures(&[report(1_000), report(9_000)]).read_wait;
+        let is_of_both = found.as_ref().is_some_and(|waits| waits.count == 10 && (9.0..9.1).contains(&waits.max));
+        assert!(is_of_both, "{found:?}");
+        assert_eq!(figures(&[LinkReport::default()]).read_wait, None);
     }
 
     #[test]

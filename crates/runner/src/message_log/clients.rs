@@ -140,7 +140,7 @@ impl<'a> Clients<'a> {
             let number = book.publisher;
             let (group, _) = self.names.group_of(number);
             let id = field(&self.names.publishers[number as usize].client_id);
-            let sent = book.written.saturating_sub(book.refused.len() as u64);
+            let sent = self.log.sent.get(&number).copied().unwrap_or(0);
             let cells = self.publishers.entry(number).or_default().cells(sent_bytes.get(&number).copied().unwrap_or(0));
             writeln!(out, "publisher,{number},{id},{},{},{sent},{cells}", field(group), book.offered)?;
         }

@@ -40,6 +40,9 @@ pub struct MessageLog {
     window_ns: u64,
     /// Nodes of the run, whose clocks differ.
     nodes: Vec<NodeRow>,
+    /// Longest time that a message spent in a relay of pubmark, all its passes together, ns; 0 without one, and
+    /// `u64::MAX` if it is unknown.
+    relay_ns: u64,
     /// Whether there are few enough messages for percentiles of each client.
     has_percentiles: bool,
 }
@@ -62,7 +65,13 @@ impl MessageLog {
         let names = Names::new(plan);
         // If the size of the file cannot be read, reading its rows fails later with the reason.
         let has_percentiles = log.row_count().is_ok_and(|rows| rows <= TIMED_ROWS);
-        MessageLog { log, names, format, window_ns, nodes: nodes.to_vec(), has_percentiles }
+        MessageLog { log, names, format, window_ns, nodes: nodes.to_vec(), relay_ns: 0, has_percentiles }
+    }
+
+    /// The same log of a run with a relay in which a message spent up to `relay_ns`, all its passes together;
+    /// `u64::MAX` if that is unknown.
+    pub fn through_relay(self, relay_ns: u64) -> MessageLog {
+        MessageLog { relay_ns, ..self }
     }
 
     /// Why rows are missing: the nodes whose part is missing or incomplete, or the reason of a shard.
@@ -84,7 +93,7 @@ impl MessageLog {
 
     /// Calls `visit` with each entry of the log.
     fn entries(&self, mut visit: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
-        self.log.entries(self.window_ns, |entry| visit(&self.names.widened(entry, &self.nodes)))
+        self.log.entries(self.window_ns, |entry| visit(&self.names.widened(entry, &self.nodes, self.relay_ns)))
     }
 
     /// The record's section about the log.
@@ -154,6 +163,14 @@ mod tests {
 
     use super::*;
 
+    impl MessageLog {
+        /// A log of one publisher that sent nothing.
+        pub fn without_rows() -> MessageLog {
+            let (log, names) = (Log::default(), Names::of_publishers(1));
+            MessageLog { log, names, format: LogFormat::Ndjson, window_ns: 0, nodes: vec![], has_percentiles: true }
+        }
+    }
+
     /// The table of clients, if it was written, and the codes of the record's warnings.
     fn written(clients: usize) -> (Option<String>, Vec<String>) {
         let names = Names::of_publishers(clients);
@@ -163,6 +180,7 @@ mod tests {
             format: LogFormat::Csv,
             window_ns: 0,
             nodes: vec![],
+            relay_ns: 0,
             has_percentiles: true,
         };
         let folder = tempfile::tempdir().unwrap();
@@ -194,6 +212,7 @@ mod tests {
             format: LogFormat::Csv,
             window_ns: 0,
             nodes: vec![node("edge-1"), node("edge-2")],
+            relay_ns: 0,
             has_percentiles: true,
         };
         let info = log.info();

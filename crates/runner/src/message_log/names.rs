@@ -84,10 +84,13 @@ impl Names {
         &self.groups[self.publishers[publisher as usize].group]
     }
 
-    /// An entry whose latency contains the error of the clocks of its two nodes, as the record's latencies do.
-    pub fn widened(&self, entry: &Entry, nodes: &[NodeRow]) -> Entry {
-        let audience = entry.audience.and_then(|audience| self.audiences.get(&audience));
-        let (Some(latency), Some(audience)) = (entry.latency_ns, audience) else { return *entry };
+    /// An entry whose latency contains the error of the clocks of its two nodes, as the record's latencies do, and whose
+    /// lower bound is without the time in a relay, up to `relay_ns`; `u64::MAX` if that is unknown.
+    pub fn widened(&self, entry: &Entry, nodes: &[NodeRow], relay_ns: u64) -> Entry {
+        let Some((lower, upper)) = entry.latency_ns else { return *entry };
+        let latency = (lower_ns(lower, relay_ns), upper);
+        let entry = Entry { latency_ns: Some(latency), ..*entry };
+        let Some(audience) = entry.audience.and_then(|audience| self.audiences.get(&audience)) else { return entry };
         let from = self.publishers[entry.publisher as usize].node;
         let latency = match sections::pair_error_ns(nodes, from, audience.node) {
             Some(0) => latency,
@@ -95,7 +98,7 @@ impl Names {
             // The clocks were not compared: the upper bound is as it was measured, and V22 is about that.
             None => (0, latency.1),
         };
-        Entry { latency_ns: Some(latency), ..*entry }
+        Entry { latency_ns: Some(latency), ..entry }
     }
 
     /// An entry with the names that belong to it.
@@ -116,7 +119,33 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_engine::message_log::entries::EntryOutcome;
+
     use super::*;
+
+    #[test]
+    fn the_lower_bound_of_a_latency_is_without_the_time_in_a_relay() {
+        let mut names = Names::of_publishers(1);
+        names.audiences.insert(0, AudienceName { group: String::new(), client_id: String::new(), node: 0 });
+        let entry = Entry {
+            outcome: EntryOutcome::Delivered,
+            publisher: 0,
+            sequence: Some(1),
+            audience: Some(0),
+            payload_bytes: Some(16),
+            due_ns: Some(0),
+            ready_ns: Some(0),
+            write_start_ns: None,
+            received_ns: Some(9_000),
+            latency_ns: Some((5_000, 9_000)),
+            out_of_order: false,
+        };
+        let latency = |relay_ns: u64| names.widened(&entry, &[], relay_ns).latency_ns;
+        let expected = [5_000, 3_000, 0, 0].map(|lower_ns| Some((lower_ns, 9_000)));
+        assert_eq!([0, 2_000, 7_000, u64::MAX].map(latency), expected);
+        let missing = Entry { latency_ns: None, ..entry };
+        assert_eq!(names.widened(&missing, &[], 2_000), missing);
+    }
 
     impl Names {
         /// This number of publishers, and no subscribers.

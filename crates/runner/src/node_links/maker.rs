@@ -39,10 +39,6 @@ struct ActiveLinks {
     duration_ns: u64,
 }
 
-/// Longest wait without a look at the run's clock. The kernel ends waits by the machine's clock, which may run 500 parts in
-/// a million slower or faster: an edge of the window is then read 0.5 ms late at most, and never early.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
 /// The thread that follows the measured window.
 struct Watch {
     /// Dropped at the end of the run.
@@ -67,8 +63,8 @@ fn words(error: &RunError) -> String {
 /// Waits for a time of the run's clock, ns; `false` if the run is over before.
 fn wait(over: &Receiver<()>, until_ns: u64) -> bool {
     loop {
-        let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
-        match over.recv_timeout(left.min(LONGEST_WAIT)) {
+        let left = clock::wait_until(until_ns);
+        match over.recv_timeout(left) {
             Err(RecvTimeoutError::Timeout) if left.is_zero() => return true,
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return false,

@@ -43,7 +43,7 @@ impl RunSpec {
         self.check_pairs()
     }
 
-    fn of_started_systems(&self) -> [Given; 10] {
+    fn of_started_systems(&self) -> [Given; 11] {
         let target = &self.target;
         [
             ("--profile", target.profile != DEFAULT_PROFILE),
@@ -56,6 +56,7 @@ impl RunSpec {
             ("--limit", target.limit.is_some()),
             ("--strict-defaults", target.strict_defaults),
             ("--tls", self.connection.tls),
+            ("--pin system=…", self.generator.pins_system()),
         ]
     }
 
@@ -182,6 +183,11 @@ mod tests {
             spec.connection.tls = true;
         });
         assert_eq!(text, "`--tls` is for a system that pubmark starts, and `--endpoint` names one that runs already");
+        let text = refused(|spec| {
+            endpoint(spec);
+            spec.generator.pin = vec!["generator=1".to_owned(), "system=0".to_owned()];
+        });
+        assert!(text.starts_with("`--pin system=…` is for a system that pubmark starts"), "{text}");
         let text = refused(|spec| spec.connection.tls_insecure = true);
         assert_eq!(text, "`--tls-insecure` is for a system that runs already, and none is named");
         let text = refused(|spec| (spec.nodes.nodes, spec.nodes.local_nodes) = (Some(2), Some(2)));

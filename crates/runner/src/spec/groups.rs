@@ -13,7 +13,7 @@ use pubmark_model::placement::{LabelsInTurn, Placement, PlacementChoice};
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::Variant;
-use pubmark_record::record::LimitInfo;
+use pubmark_record::record::{Deviation, LimitInfo};
 use pubmark_systems::BackEndChoice;
 use pubmark_systems::limits::ResourceLimits;
 use schemars::JsonSchema;
@@ -139,6 +139,12 @@ pub struct PlacedSystem {
     /// Resources that the container may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitInfo>,
+    /// Differences from the system's defaults.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<Deviation>,
+    /// Text of its first configuration file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
 }
 
 impl Default for TargetSpec {
@@ -288,6 +294,13 @@ impl Default for Generator {
             pace: Pace::default(),
             handicap: None,
         }
+    }
+}
+
+impl Generator {
+    /// Whether cores are given to the system.
+    pub(crate) fn pins_system(&self) -> bool {
+        self.pin.iter().any(|pin| pin.trim_start().starts_with("system"))
     }
 }
 

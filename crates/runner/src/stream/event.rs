@@ -330,7 +330,8 @@ pub struct Latencies {
 pub struct WindowLatencies {
     /// The measured latencies.
     pub upper: LatencyBuckets,
-    /// The measured latencies less the possible delay of the generator.
+    /// The measured latencies less the possible delay of the generator. The time in a relay of pubmark, which is known only
+    /// after the run, is still in them.
     pub lower: LatencyBuckets,
 }
 

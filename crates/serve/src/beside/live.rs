@@ -23,7 +23,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::{Beside, BesideError};
 use crate::guard::{Guard, Of};
-use crate::library::files::REPORTS;
+use crate::library::loaded;
 use crate::live::{EVERY, Gathered, Shown, Subject};
 use crate::pages::{self, RUN_ALONE};
 use crate::problem::Problem;
@@ -161,7 +161,7 @@ impl Run {
 
     fn report(&self) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
-        REPORTS.iter().map(|report| folder.join(report)).find(|report| report.is_file())
+        loaded::report_in(folder).map(|report| folder.join(report))
     }
 
     /// The current content; the same for all requests within a second.

@@ -1,7 +1,7 @@
 //! Results as an archive that can be read without a server: each folder unchanged, and an index.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use tar::{Builder, EntryType, Header};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::files::{self, REPORTS};
+use super::{files, loaded};
 use crate::problem::Problem;
 
 /// Name of the archive's folder.
@@ -65,17 +65,17 @@ impl Export {
             if bytes > MOST_BYTES || files > MOST_FILES {
                 return Err(too_large(&name, size));
             }
-            let report = REPORTS.iter().find(|report| path.join(report).is_file());
+            let report = loaded::report_in(&path);
             let row = IndexRow { report: report.map(|report| format!("{name}/{report}")), ..row };
             export.folders.push(Folder { path, name, row, files: found });
         }
         Ok(export)
     }
 
-    /// Writes the archive, compressed.
+    /// Writes the archive, compressed. Of a file that grew since it was listed, it has the part that was there then.
     ///
     /// # Errors
-    /// A file cannot be read, or the client no longer reads the archive.
+    /// A file cannot be read or became shorter, or the client no longer reads the archive.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut archive = Builder::new(GzEncoder::new(BufWriter::with_capacity(PIECE, out), Compression::fast()));
         let rows: Vec<&IndexRow> = self.folders.iter().map(|folder| &folder.row).collect();
@@ -84,9 +84,9 @@ impl Export {
             text(&mut archive, "comparison.html", page)?;
         }
         for folder in &self.folders {
-            for (path, _) in &folder.files {
+            for (path, bytes) in &folder.files {
                 let inside = path.strip_prefix(&folder.path).map_err(io::Error::other)?;
-                archive.append_file(Path::new(TOP).join(&folder.name).join(inside), &mut File::open(path)?)?;
+                file(&mut archive, &Path::new(TOP).join(&folder.name).join(inside), path, *bytes)?;
             }
         }
         archive.into_inner()?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?.flush()
@@ -119,6 +119,21 @@ fn text(archive: &mut Builder<impl Write>, name: &str, text: &str) -> io::Result
     header.set_mode(0o644);
     header.set_size(text.len() as u64);
     archive.append_data(&mut header, Path::new(TOP).join(name), text.as_bytes())
+}
+
+/// Appends the first bytes of a file. The header states their number, which must not differ from what follows it.
+fn file(archive: &mut Builder<impl Write>, name: &Path, path: &Path, bytes: u64) -> io::Result<()> {
+    let file = File::open(path)?;
+    let mut header = Header::new_gnu();
+    header.set_metadata(&file.metadata()?);
+    header.set_size(bytes);
+    let mut content = file.take(bytes);
+    archive.append_data(&mut header, name, &mut content)?;
+    if content.limit() > 0 {
+        let missing = format!("`{}` became {} B shorter while it was read", path.display(), content.limit());
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, missing));
+    }
+    Ok(())
 }
 
 /// Passes what is written to a response in pieces. For a thread that may block.
@@ -188,6 +203,39 @@ mod tests {
         let expected: Vec<String> = expected.iter().map(|name| format!("{TOP}/{name}")).collect();
         assert_eq!(names[..5], expected);
         assert_eq!(names.len(), 8, "{names:?}");
+    }
+
+    /// An archive of one folder with one file, which changes after it was listed.
+    fn of_a_file(change: impl FnOnce(&Path)) -> io::Result<Vec<u8>> {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("one");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("progress.jsonl"), "a".repeat(700)).unwrap();
+        let export = Export::of(vec![(folder.clone(), IndexRow::default())]).unwrap();
+        change(&folder.join("progress.jsonl"));
+        let mut archive = Vec::new();
+        export.write(&mut archive).map(|()| archive)
+    }
+
+    #[test]
+    fn a_file_that_grows_is_archived_as_it_was_listed_and_one_that_shrinks_is_an_error() {
+        let grown = of_a_file(|file| fs::write(file, "a".repeat(700) + &"b".repeat(9_000)).unwrap()).unwrap();
+        let mut archive = Archive::new(GzDecoder::new(&grown[..]));
+        let sizes: Vec<u64> = archive.entries().unwrap().map(|entry| entry.unwrap().size()).collect();
+        assert_eq!((sizes.len(), sizes.last()), (2, Some(&700)), "the index and the file");
+        let error = of_a_file(|file| fs::write(file, "a").unwrap()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(error.to_string().contains("699 B shorter"), "{error}");
+    }
+
+    #[test]
+    fn an_index_links_the_report_of_a_choice() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("one");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("choice.html"), "<p>choice").unwrap();
+        let export = Export::of(vec![(folder, IndexRow::default())]).unwrap();
+        assert_eq!(export.folders[0].row.report.as_deref(), Some("one/choice.html"));
     }
 
     #[tokio::test]

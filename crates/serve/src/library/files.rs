@@ -4,9 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Report pages of results folders: of a run, an experiment, a capacity search.
-pub const REPORTS: [&str; 3] = ["report.html", "experiment.html", "capacity.html"];
-
 /// Everything in a folder at any depth except folders, in the order of the paths: regular files with their sizes in bytes,
 /// and `None` for anything else. Links are not followed: they may lead anywhere.
 ///

@@ -14,6 +14,8 @@ use pubmark_report::{csv, html};
 
 use crate::problem::Problem;
 
+/// All kinds of records.
+const KINDS: [Kind; 4] = [Kind::Run, Kind::Experiment, Kind::Capacity, Kind::Choice];
 /// Folder of the tables.
 const TABLES_FOLDER: &str = "csv/";
 
@@ -205,10 +207,15 @@ pub fn report_file(kind: Kind) -> &'static str {
     }
 }
 
+/// Name of the report that a folder has, of any kind; `None` if it has none.
+pub fn report_in(folder: &Path) -> Option<&'static str> {
+    KINDS.map(report_file).into_iter().find(|report| folder.join(report).is_file())
+}
+
 /// Kind of the record of a folder; a run if there is no record.
 pub fn kind_of(folder: &Path) -> Kind {
-    let of_many = [Kind::Experiment, Kind::Capacity, Kind::Choice];
-    of_many.into_iter().find(|kind| folder.join(record_file(*kind)).is_file()).unwrap_or(Kind::Run)
+    let mut of_many = KINDS.into_iter().filter(|kind| *kind != Kind::Run);
+    of_many.find(|kind| folder.join(record_file(*kind)).is_file()).unwrap_or(Kind::Run)
 }
 
 /// Whether the text is a safe relative path within a folder. A record may come from anywhere, so its paths are not trusted.

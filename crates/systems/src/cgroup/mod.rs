@@ -4,6 +4,7 @@ pub mod control;
 #[cfg(test)]
 mod control_tests;
 pub mod layout;
+pub mod quota;
 pub mod usage;
 
 use std::path::PathBuf;

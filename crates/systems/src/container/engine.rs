@@ -280,6 +280,17 @@ mod tests {
     }
 
     #[test]
+    fn a_container_of_a_daemon_is_not_below_the_command_that_started_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "case $1 in --version) echo Docker version 28;; info) echo 'pubmark-answer:28|[]|true|true|true';; \
+                      *) exit 1;; esac";
+        let docker = Engine::find_among(&[&program(folder.path(), "docker", script)]).unwrap();
+        assert_eq!(docker.root_process("pubmark-1-a", 7), None, "the container cannot be examined");
+        let podman = Engine { kind: EngineKind::Podman, ..docker };
+        assert_eq!(podman.root_process("pubmark-1-a", 7), Some(7));
+    }
+
+    #[test]
     fn a_responding_daemon_is_an_engine() {
         let folder = tempfile::tempdir().unwrap();
         let script = "[ $1 = --version ] && echo Docker version 28 || \

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ContainerError;
-use super::engine::{ANSWER, Engine, QUERY_LIMIT, answer_in, output_of, shown};
+use super::engine::{ANSWER, Engine, EngineKind, QUERY_LIMIT, answer_in, output_of, shown};
 use crate::cgroup::layout::{Hierarchy, Layout};
 use crate::cgroup::{CgroupFolders, CostSource};
 use crate::error::SystemError;
@@ -43,6 +43,15 @@ impl Engine {
                 return Ok(None);
             }
             thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Root of the processes of a container that the process `command` started: with podman that process, as the container is
+    /// below it; with Docker, whose daemon runs it, the container's first process. `None` if that is not visible here.
+    pub fn root_process(&self, name: &str, command: u32) -> Option<u32> {
+        match self.kind {
+            EngineKind::Podman => Some(command),
+            EngineKind::Docker => self.cost_source(name, Duration::ZERO).ok().flatten().map(|source| source.pid),
         }
     }
 

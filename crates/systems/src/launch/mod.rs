@@ -24,7 +24,8 @@ use crate::affinity;
 use crate::cgroup::CostSource;
 use crate::cgroup::control;
 use crate::cgroup::layout::Version;
-use crate::definition::Definition;
+use crate::condition::Situation;
+use crate::definition::{Definition, Profile};
 use crate::error::SystemError;
 use crate::launch::plan::{BackEnd, Plan};
 use crate::private_directory::{self, PrivateDirectory};
@@ -32,6 +33,7 @@ pub use crate::programs::{find_program, read_version};
 use crate::programs::{version_in, version_words};
 use crate::running::RunningSystem;
 use crate::supervisor::messages::{Holdings, Work};
+use crate::template::Values;
 
 /// Attempts to start, if a port that was free a moment ago is in use.
 const ATTEMPTS: u32 = 4;
@@ -169,15 +171,21 @@ fn deviations(plan: &Plan, first: &Broker) -> Vec<Deviation> {
         name: "certificates-made".to_owned(),
         detail: format!("its certificate was made for this run: {}", certificates::KIND),
     });
-    let changes = plan.definition.deviations.iter().chain(&plan.profile.deviations);
-    changes
-        .filter(|change| first.applies(&change.when))
-        .map(|change| Deviation {
-            name: change.name.clone(),
-            detail: format!("{}: {}", first.values().fill(&change.setting), change.reason),
-        })
-        .chain(made)
-        .collect()
+    changed_settings(plan.definition, plan.profile, &plan.situation(0), first.values()).chain(made).collect()
+}
+
+/// Settings of a definition and its profile that differ from the system's defaults.
+fn changed_settings(
+    definition: &Definition,
+    profile: &Profile,
+    situation: &Situation,
+    values: &Values,
+) -> impl Iterator<Item = Deviation> {
+    let changes = definition.deviations.iter().chain(&profile.deviations);
+    changes.filter(|change| change.when.applies(situation)).map(|change| Deviation {
+        name: change.name.clone(),
+        detail: format!("{}: {}", values.fill(&change.setting), change.reason),
+    })
 }
 
 fn info(plan: &Plan, brokers: &[Broker], version: Option<String>) -> SystemInfo {

@@ -1,10 +1,12 @@
 //! A system as a container on another machine would run it: all placeholders are filled in, nothing is started.
 
+use pubmark_record::record::Deviation;
+
 use crate::condition::{Neighbours, Situation};
 use crate::definition::{ConfigurationFile, ContainerBackEnd, Definition};
 use crate::error::SystemError;
-use crate::launch::StartOptions;
 use crate::launch::plan::raised_packet;
+use crate::launch::{StartOptions, changed_settings};
 use crate::template::Values;
 
 /// Well-known ports, by scheme. Other listeners get the next free port from [`FIRST_PORT`] on.
@@ -38,6 +40,15 @@ pub struct Rendered {
     pub datagrams: bool,
     /// All ports, including `port`.
     pub ports: Vec<u16>,
+    /// Differences from the system's defaults, as recorded.
+    pub deviations: Vec<Deviation>,
+}
+
+impl Rendered {
+    /// Text of the first configuration file, as recorded; `None` if the system has none.
+    pub fn configuration(&self) -> Option<&str> {
+        self.files.first().map(|(_, text)| text.as_str())
+    }
 }
 
 /// Renders one broker without encryption and without a log-in, which listens at all addresses of its container.
@@ -99,6 +110,7 @@ pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rende
         port: port.ok_or_else(|| missing("its protocol has no port"))?,
         datagrams: listener.datagrams,
         ports: ports.into_iter().map(|(_, port)| port).collect(),
+        deviations: changed_settings(definition, profile, &situation, &values).collect(),
     })
 }
 
@@ -148,6 +160,36 @@ mod tests {
             }
         }
         assert!(count > 10, "{count}");
+    }
+
+    #[test]
+    fn changed_settings_are_named_as_at_a_start() {
+        let mosquitto = Definition::load("mosquitto").unwrap();
+        let names = |options: &StartOptions| -> Vec<String> {
+            let rendered = rendered(&mosquitto, options).unwrap();
+            rendered.deviations.iter().map(|deviation| deviation.name.clone()).collect()
+        };
+        let default = StartOptions::new("mqtt5");
+        let tuned = names(&StartOptions { profile: "tuned".to_owned(), ..default.clone() });
+        assert!(tuned.len() > names(&default).len(), "{tuned:?}");
+        let rendered = rendered(&mosquitto, &default).unwrap();
+        assert_eq!(rendered.configuration(), Some(rendered.files[0].1.as_str()));
+    }
+
+    #[test]
+    fn a_packet_that_is_too_large_is_allowed_or_refused() {
+        let raises = |definition: &Definition| definition.limits.raised_to_at_most_bytes.is_some();
+        let can_run = |definition: &Definition| definition.back_ends.container.is_some();
+        let definitions = Definition::embedded().unwrap();
+        let definition = definitions.iter().find(|one| raises(one) && can_run(one)).unwrap();
+        let protocol = definition.protocols.keys().next().unwrap();
+        let default = definition.limits.maximum_packet_bytes.unwrap();
+        let of = |bytes: u32| {
+            rendered(definition, &StartOptions { packet_bytes: Some(bytes), ..StartOptions::new(protocol) })
+        };
+        assert_ne!(of(default + 1).unwrap(), of(default).unwrap(), "{}", definition.name);
+        let most = definition.limits.raised_to_at_most_bytes.unwrap();
+        assert!(matches!(of(most + 1), Err(SystemError::Packet { .. })), "{}", definition.name);
     }
 
     #[test]

@@ -71,9 +71,19 @@ fn look(plan: &Plan, broker: &Broker, ready: Ready) -> Result<(), String> {
     for address in [Some(broker.endpoint.address), broker.endpoint.subscribers].into_iter().flatten() {
         TcpStream::connect_timeout(&address, CONNECT)
             .map_err(|error| format!("no connection to {address}: {error}"))?;
-        if tree::listens(broker.held.pid(), address.port()) == Some(false) {
+        if root_process(plan, broker).and_then(|root| tree::listens(root, address.port())) == Some(false) {
             return Err(format!("another program listens on {address}"));
         }
     }
     ready(&broker.endpoint)
+}
+
+/// Root of the broker's processes; `None` if they are not visible here. Containers are in this network namespace (`--network
+/// host`), but not always below the command that started them.
+fn root_process(plan: &Plan, broker: &Broker) -> Option<u32> {
+    let command = broker.held.pid();
+    match (&plan.back_end, &broker.container) {
+        (BackEnd::Container { engine, .. }, Some(container)) => engine.root_process(&container.name, command),
+        _ => Some(command),
+    }
 }

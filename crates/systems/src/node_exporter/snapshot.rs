@@ -7,6 +7,10 @@ use prometheus_parse::{Scrape, Value};
 
 /// Name of the loopback interface, whose bytes never leave the machine.
 pub(super) const LOOPBACK: &str = "lo";
+/// Starts of the names of interfaces whose packets pass another interface of the machine as well: bridges and their ports to
+/// containers and virtual machines, tunnels and bonds. Their bytes would count several times.
+const REPEATING: [&str; 14] =
+    ["veth", "docker", "br-", "cni", "cali", "flannel", "podman", "lxc", "lxd", "virbr", "vnet", "tap", "tun", "bond"];
 /// Modes in which a core did no work: it was idle, waited for a disk, or the hypervisor ran other guests.
 const NOT_USED: &[&str] = &["idle", "iowait", "steal"];
 
@@ -65,15 +69,27 @@ impl Snapshot {
         self.memory_bytes?.checked_sub(self.available_bytes?)
     }
 
-    /// Bytes received on all interfaces; `None` if none is known.
+    /// Bytes received on all interfaces that repeat no other one; `None` if none is known.
     pub fn all_received_bytes(&self) -> Option<u64> {
-        (!self.received_bytes.is_empty()).then(|| self.received_bytes.values().sum())
+        all_bytes(&self.received_bytes)
     }
 
-    /// Bytes sent on all interfaces; `None` if none is known.
+    /// Bytes sent on all interfaces that repeat no other one; `None` if none is known.
     pub fn all_sent_bytes(&self) -> Option<u64> {
-        (!self.sent_bytes.is_empty()).then(|| self.sent_bytes.values().sum())
+        all_bytes(&self.sent_bytes)
     }
+}
+
+fn all_bytes(devices: &BTreeMap<String, u64>) -> Option<u64> {
+    let mut once = devices.iter().filter(|(name, _)| !is_repeating(name)).map(|(_, bytes)| *bytes).peekable();
+    once.peek().is_some().then(|| once.sum())
+}
+
+/// Do the packets of an interface pass another one of the machine as well? An exporter gives no more than its name.
+fn is_repeating(name: &str) -> bool {
+    let is_bridge = name.strip_prefix("br").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    // `eth0.100` is a VLAN on `eth0`.
+    is_bridge || name.contains('.') || REPEATING.iter().any(|start| name.starts_with(start))
 }
 
 /// A label's value.
@@ -135,6 +151,18 @@ node_scrape_collector_duration_seconds{collector="cpu"} 0.0001
         assert_eq!((snapshot.cores, snapshot.busy_seconds()), (Some(2), 124.75));
         assert_eq!((snapshot.memory_bytes, snapshot.used_bytes()), (Some(25_000_000_000), Some(4_000_000_000)));
         assert_eq!((snapshot.all_received_bytes(), snapshot.all_sent_bytes()), (Some(549_394), Some(1_500)));
+    }
+
+    #[test]
+    fn bytes_to_a_container_count_once() {
+        let text = |name: &str| format!("node_network_receive_bytes_total{{device=\"{name}\"}} 1000\n");
+        let virtual_ones =
+            ["veth12ab", "docker0", "br-0a1b2c", "br0", "cni0", "virbr0", "podman1", "bond0", "eth0.100"];
+        let all: String = ["eth0", "wlp3s0", "lo"].into_iter().chain(virtual_ones).map(text).collect();
+        let snapshot = Snapshot::parse(&all);
+        assert_eq!(snapshot.all_received_bytes(), Some(2_000));
+        assert!(snapshot.received_bytes.contains_key("br0"), "a node may have its address there");
+        assert_eq!(Snapshot::parse(&text("docker0")).all_received_bytes(), None);
     }
 
     #[test]

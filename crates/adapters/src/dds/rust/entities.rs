@@ -83,6 +83,8 @@ pub struct RustReader {
     since: Timestamp,
     /// Most samples that are stored until taken; the library stores them by topic, whatever a reader requests.
     depth: Option<usize>,
+    /// Samples that the depth had no room for, since the last call of [`Reading::take_missed`].
+    missed: Cell<u64>,
 }
 
 impl RustReader {
@@ -102,7 +104,7 @@ impl RustReader {
         reader.set_waker(Some(waker.clone()));
         // What was there before the waker, it has already.
         signal.raise();
-        RustReader { reader, signal, waker, since, depth }
+        RustReader { reader, signal, waker, since, depth, missed: Cell::new(0) }
     }
 
     /// The next sample for this reader, if there is one.
@@ -152,12 +154,18 @@ impl Reading for RustReader {
             };
             if last.len() >= depth {
                 last.pop_front();
+                self.missed.set(self.missed.get() + 1);
             }
             last.push_back(received);
         }
         last.iter().for_each(|received| each(received.sample()));
         // New samples wake the shard; what was too much for this call is taken by the next.
         Ok(is_more)
+    }
+
+    /// A reader that takes each sample as it arrives drops none: these were dropped because the shard polled late.
+    fn take_missed(&self) -> u64 {
+        self.missed.take()
     }
 }
 

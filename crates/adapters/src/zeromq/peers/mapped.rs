@@ -50,6 +50,7 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             Event::Abandoned(_) => {}
             event @ (Event::Missed(_)
             | Event::Overflowed(_)
+            | Event::IdsReused(_)
             | Event::Misreported(_)
             | Event::ProgramEnded(_)
             | Event::ProgramRoundTrip(_)

@@ -15,7 +15,8 @@ const SHOWN: [(&str, &str); 3] = [
 
 pub(super) fn draw(view: &View) -> Option<Chart> {
     let axis = |shown: &Shown| {
-        let ends = view.members().filter_map(|member| member.figure(shown.name)?.interval.as_ref().map(|i| i.high));
+        let ends =
+            view.members().filter_map(|member| member.figure(shown.name)?.whole_interval()).map(|(_, high)| high);
         let means = view.members().filter_map(|member| member.mean(shown.name));
         Axis::from_zero(shown.unit.scaled(ends.chain(means).fold(0.0, f64::max)), shown.unit.symbol, short)
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pubmark_model::experiment::axis_words;
-use pubmark_record::experiment::Axis as Varied;
+use pubmark_record::experiment::{Axis as Varied, CellFigure};
 
 use super::{CELLS, Member, View};
 use crate::charts::{Chart, Picture};
@@ -42,7 +42,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
         title: "How does latency grow with the load?",
         finding: finding(view, swept),
         notes: vec![
-            "a mark is the mean over the repetitions, its whisker the 95 % interval".to_string(),
+            "a mark is the mean over the repetitions, its whisker the 95 % interval of both bounds".to_string(),
             "lower is better".to_string(),
         ],
         csv: CELLS,
@@ -80,7 +80,7 @@ fn plot(view: &View, swept: &Varied, others: &BTreeMap<&str, &str>, figure: &str
     }
     // The same scale in all panels of a figure, so that they can be compared.
     let figures = || view.members().filter_map(|member| member.figure(figure));
-    let ends = || figures().filter_map(|figure| figure.interval.as_ref()).flat_map(|ends| [ends.low, ends.high]);
+    let ends = || figures().filter_map(CellFigure::whole_interval).flat_map(|(low, high)| [low, high]);
     let values = || figures().filter_map(|figure| figure.mean).chain(ends());
     let smallest = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
     let largest = values().fold(0.0, f64::max);
@@ -125,8 +125,8 @@ fn line(members: &[&Member], figure: &str, places: &[f64], place: &dyn Fn(&Membe
     let value_at = |at: &f64| points.iter().find(|(place, _)| place == at).and_then(|(_, value)| *value);
     let readings = places.iter().map(|at| value_at(at).map_or_else(String::new, |value| time(Some(value)))).collect();
     let interval = |(at, member): &(f64, &Member)| {
-        let interval = member.figure(figure)?.interval.as_ref()?;
-        Some((*at, interval.low, interval.high))
+        let (low, high) = member.figure(figure)?.whole_interval()?;
+        Some((*at, low, high))
     };
     Some(Line {
         lower: Vec::new(),
@@ -149,7 +149,8 @@ fn finding(view: &View, swept: &Varied) -> String {
                     .iter()
                     .all(|(name, value)| *name == swept.name || member.cell.settings.get(name) == Some(value))
         });
-        if let (Some(low), Some(high)) = (member.mean("latency p99"), twin.and_then(|twin| twin.mean("latency p99"))) {
+        let low = member.mean("latency p99").filter(|low| *low > 0.0);
+        if let (Some(low), Some(high)) = (low, twin.and_then(|twin| twin.mean("latency p99"))) {
             growths.push((high / low, member.name.to_string()));
         }
     }

@@ -45,9 +45,9 @@ fn missing_percent(member: &Member) -> Option<f64> {
 }
 
 fn interval(member: &Member) -> Option<(f64, f64)> {
-    let interval = member.figure("delivered")?.interval.as_ref()?;
+    let (low, high) = member.figure("delivered")?.whole_interval()?;
     // A share cannot be above 1, even if the interval extends beyond it.
-    Some(((1.0 - interval.high).max(0.0) * 100.0, (1.0 - interval.low).max(0.0) * 100.0))
+    Some(((1.0 - high).max(0.0) * 100.0, (1.0 - low).max(0.0) * 100.0))
 }
 
 fn content(member: &Member) -> Content {

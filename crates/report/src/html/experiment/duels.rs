@@ -23,7 +23,10 @@ pub(super) fn section(view: &View) -> Markup {
     }
     let is_told = count <= UNFOLDED;
     html! {
-        p { "The best by its mean against each other cell. A ratio is the other's mean over the best's; p is Holm's over all of them." }
+        p {
+            "The best by its mean against each other cell. A ratio is the other's mean over the best's. p is the probability of a "
+            "difference as large if both were the same; Holm's p is corrected for the number of all comparisons."
+        }
         details open[is_told] {
             summary { (count) " comparisons" }
             div.scroll { table.sortable.duels {
