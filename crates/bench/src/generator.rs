@@ -187,6 +187,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         on_nodes: false,
         probes: false,
         by_network: false,
+        library_sockets: false,
         follows: None,
         message_log: None,
         sources: [].into(),

@@ -62,6 +62,7 @@ fn plan() -> RunPlan {
         on_nodes: false,
         probes: false,
         by_network: false,
+        library_sockets: false,
         follows: None,
         message_log: None,
         sources: [].into(),

@@ -167,7 +167,15 @@ mod tests {
         /// A log of one publisher that sent nothing.
         pub fn without_rows() -> MessageLog {
             let (log, names) = (Log::default(), Names::of_publishers(1));
-            MessageLog { log, names, format: LogFormat::Ndjson, window_ns: 0, nodes: vec![], has_percentiles: true }
+            MessageLog {
+                log,
+                names,
+                format: LogFormat::Ndjson,
+                window_ns: 0,
+                nodes: vec![],
+                relay_ns: 0,
+                has_percentiles: true,
+            }
         }
     }
 

@@ -175,14 +175,14 @@ fn deviations(plan: &Plan, first: &Broker) -> Vec<Deviation> {
 }
 
 /// Settings of a definition and its profile that differ from the system's defaults.
-fn changed_settings(
-    definition: &Definition,
-    profile: &Profile,
-    situation: &Situation,
-    values: &Values,
-) -> impl Iterator<Item = Deviation> {
+fn changed_settings<'a>(
+    definition: &'a Definition,
+    profile: &'a Profile,
+    situation: &'a Situation,
+    values: &'a Values,
+) -> impl Iterator<Item = Deviation> + 'a {
     let changes = definition.deviations.iter().chain(&profile.deviations);
-    changes.filter(|change| change.when.applies(situation)).map(|change| Deviation {
+    changes.filter(|change| change.when.applies(situation)).map(move |change| Deviation {
         name: change.name.clone(),
         detail: format!("{}: {}", values.fill(&change.setting), change.reason),
     })
