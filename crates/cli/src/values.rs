@@ -16,8 +16,8 @@ const LARGEST_PAYLOAD_BYTES: u32 = 268_000_000;
 /// A word, its text in the help, and its value.
 pub type Word<Value> = (&'static str, &'static str, Value);
 
-/// How an undecided limit counts.
-pub const UNDECIDED: &[Word<Undecided>] = &[("pass", "Kept", Undecided::Pass), ("fail", "Missed", Undecided::Fail)];
+/// How an undecided limit or change counts.
+pub const UNDECIDED: &[Word<Undecided>] = &[("pass", "Passed", Undecided::Pass), ("fail", "Failed", Undecided::Fail)];
 
 /// Parses one of these words.
 pub fn one_of<Value>(words: &'static [Word<Value>]) -> impl TypedValueParser<Value = Value>

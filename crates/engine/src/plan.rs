@@ -192,11 +192,11 @@ impl RunPlan {
     }
 
     /// Has everything arrived that is to arrive? False as well if the sums cannot show it, because a delivery that nobody
-    /// expects could stand for a missing one: of a message that the system refused, or that is not known to be sent, or that
-    /// a content filter of the system should have removed.
+    /// expects could stand for a missing one: of a message that the system refused, or that was not written completely, or
+    /// that a content filter of the system should have removed.
     pub fn have_all_arrived(&self, totals: &Totals) -> bool {
         let is_filtered = self.workload.subscribers.iter().any(|group| group.broker_filter().is_some());
-        let is_exact = totals.excused == 0 && !is_filtered;
+        let is_exact = totals.unexpected == 0 && !is_filtered;
         is_exact && totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected
     }
 

@@ -46,6 +46,9 @@ pub struct ShardProgress {
     /// Deliveries that may be missing without a loss, because their message was refused, not written completely, or not
     /// acknowledged.
     pub excused: AtomicU64,
+    /// Deliveries that may arrive although `expected` does not include them, because their message was refused or not
+    /// written completely.
+    pub unexpected: AtomicU64,
     /// Messages due but not yet passed to the adapter.
     pub backlog: AtomicU64,
     /// Messages passed to the adapter and not yet written or not yet acknowledged.
@@ -68,7 +71,7 @@ pub struct ShardProgress {
 }
 
 /// Number of values in a row of counters that machines exchange.
-pub const ROW: usize = 20;
+pub const ROW: usize = 21;
 
 impl ShardProgress {
     fn counters(&self) -> [&AtomicU64; ROW - 1] {
@@ -88,6 +91,7 @@ impl ShardProgress {
             &self.gaps_opened,
             &self.gaps_filled,
             &self.excused,
+            &self.unexpected,
             &self.backlog,
             &self.in_flight,
             &self.last_event_ns,
@@ -167,6 +171,8 @@ pub struct Totals {
     pub gaps_filled: u64,
     /// Deliveries that may be missing without a loss.
     pub excused: u64,
+    /// Deliveries that may arrive although `expected` does not include them.
+    pub unexpected: u64,
     /// Messages due and not passed to the adapter.
     pub backlog: u64,
     /// Messages passed to the adapter and not settled.
@@ -193,6 +199,7 @@ impl Totals {
         self.gaps_opened += other.gaps_opened;
         self.gaps_filled += other.gaps_filled;
         self.excused += other.excused;
+        self.unexpected += other.unexpected;
         self.backlog += other.backlog;
         self.in_flight += other.in_flight;
         self.last_event_ns = self.last_event_ns.max(other.last_event_ns);
@@ -301,6 +308,7 @@ impl Progress {
             gaps_opened: sum(|shard| &shard.gaps_opened),
             gaps_filled: sum(|shard| &shard.gaps_filled),
             excused: sum(|shard| &shard.excused),
+            unexpected: sum(|shard| &shard.unexpected),
             backlog: sum(|shard| &shard.backlog),
             in_flight: sum(|shard| &shard.in_flight),
             last_event_ns: self.shards().iter().map(|shard| shard.last_event_ns.load(Relaxed)).max().unwrap_or(0),

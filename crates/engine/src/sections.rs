@@ -5,7 +5,9 @@ use std::time::Duration;
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::{Series, Widened};
+use pubmark_model::arrival::Arrival;
 use pubmark_model::connection_groups::ConnectionGroups;
+use pubmark_model::workload::DeviceGroup;
 use pubmark_protocol::traffic::Traffic;
 use pubmark_record::connections::{ClientPrograms, RampUp, TlsFigures};
 use pubmark_record::content::ContentRow;
@@ -292,14 +294,20 @@ pub fn by_type(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -
         };
         rows[row].devices += part.devices;
         planned_online[row] += part.planned_online;
-        let churns = group.churn.is_some();
+        let has_availability = has_availability(group);
         books::add(&mut rows[row].delivery, &part.delivery);
         let offered = rows[row].delivery.offered;
-        if churns && offered > 0 {
+        if has_availability && offered > 0 {
             rows[row].availability = Some(planned_online[row] as f64 / offered as f64);
         }
     }
     rows
+}
+
+/// Whether devices of a group have due times at which they may be planned offline. A flood has no due times: its devices send
+/// while they are online.
+fn has_availability(group: &DeviceGroup) -> bool {
+    group.churn.is_some() && !matches!(group.arrival, Arrival::Flood)
 }
 
 fn type_row(name: &str, times: Option<&TypeTimes>, clock_error_ns: Option<u64>) -> TypeRow {
@@ -448,4 +456,35 @@ pub fn latency_bins(series: &Series, clock_error_ns: Option<u64>) -> Vec<Latency
         LatencyBin::of(seconds(series.bin_start_ns(index) as f64), seconds(series.width_ns() as f64), values)
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_model::load::{self, LoadOptions};
+
+    use super::*;
+
+    #[test]
+    fn a_flood_has_no_availability() {
+        let groups = |lines: &str| {
+            let text = format!(
+                "
+name: groups
+devices:
+  - name: device
+    count: 8
+    payload: 100B
+    topic: 'v/{{device}}'
+{lines}
+subscribers:
+  - {{name: subscriber, filters: ['v/#']}}
+"
+            );
+            load::parse("groups.yaml", &text, &LoadOptions::default()).expect("a workload").devices
+        };
+        let churn = "    churn: {disconnect: 60% every 1s, reconnect: 60% every 1s}";
+        assert!(has_availability(&groups(&format!("    arrival: periodic\n    every: 1s\n{churn}"))[0]));
+        assert!(!has_availability(&groups("    arrival: periodic\n    every: 1s")[0]));
+        assert!(!has_availability(&groups(&format!("    arrival: flood\n{churn}"))[0]));
+    }
 }

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use pubmark_protocol::datagram;
 
-/// The drops of each UDP socket of this process when the measured window began.
+/// The drops of each UDP socket of a client library in this process when the measured window began.
 #[derive(Debug)]
 pub(crate) struct SocketDrops(BTreeMap<u64, u64>);
 
 impl SocketDrops {
     /// The window begins.
     pub fn begin() -> SocketDrops {
-        SocketDrops(datagram::overflowed_here())
+        SocketDrops(datagram::overflowed_in_libraries())
     }
 
     /// Datagrams dropped since then, in sockets that are still open.
     pub fn since(&self) -> u64 {
-        between(&self.0, &datagram::overflowed_here())
+        between(&self.0, &datagram::overflowed_in_libraries())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Outcome of a run: it counts, or it failed for a reason.
 
 use pubmark_record::experiment::FailureKind;
-use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_record::record::{Reason, Record, VerdictStatus};
 use pubmark_record::verdict::rules::{Blame, blame};
 use pubmark_runner::{ErrorKind, RunError, RunOutcome};
 
@@ -54,10 +54,15 @@ pub fn measured(outcome: &RunOutcome) -> End {
 /// The reason that made a run invalid, and whose failure it is.
 fn invalid(record: &Record) -> End {
     let reasons = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
-    let Some(reason) = reasons.min_by_key(|reason| blame(&reason.code)) else {
+    // Clients that never connected are the system's failure only if it refused them.
+    let blame_of = |reason: &Reason| match reason.code.as_str() {
+        "V31" if !record.connections.is_refused() => Blame::Run,
+        code => blame(code),
+    };
+    let Some(reason) = reasons.min_by_key(|reason| blame_of(reason)) else {
         return End::Fails { kind: FailureKind::Invalid, code: None, text: String::new() };
     };
-    let kind = match blame(&reason.code) {
+    let kind = match blame_of(reason) {
         // If the machine had no CPU time left for the system, the run found the limit of the machine, not of the system.
         Blame::Generator | Blame::Machine => FailureKind::GeneratorLimited,
         Blame::System(kind) => kind,
@@ -103,7 +108,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pubmark_record::cost::LimitEffect;
-    use pubmark_record::record::{Reason, Status};
+    use pubmark_record::record::{CauseCount, Status};
     use pubmark_record::sample;
 
     use super::*;
@@ -167,10 +172,28 @@ mod tests {
             (&["V24"], FailureKind::Invalid),
         ] {
             let invalid = |run: &mut RunOutcome| {
+                run.record.connections.causes =
+                    vec![CauseCount { cause: "refused: server unavailable (0x88)".to_owned(), count: 9 }];
                 run.record.verdict.status = VerdictStatus::Invalid;
                 run.record.verdict.reasons = codes.iter().map(|code| reason(code)).collect();
             };
             assert_eq!(kind(of(invalid)), expected, "{codes:?}");
+        }
+    }
+
+    #[test]
+    fn clients_without_a_connection_are_the_system_s_failure_only_if_it_refused_them() {
+        for (cause, code, expected) in [
+            ("unreachable: Connection refused (os error 111)", "V31", FailureKind::Refused),
+            ("unreachable: Cannot assign requested address (os error 99)", "V31", FailureKind::Invalid),
+            ("subscription refused: not authorized", "V23", FailureKind::Refused),
+        ] {
+            let invalid = |run: &mut RunOutcome| {
+                run.record.connections.causes = vec![CauseCount { cause: cause.to_owned(), count: 9 }];
+                run.record.verdict.status = VerdictStatus::Invalid;
+                run.record.verdict.reasons = vec![reason(code)];
+            };
+            assert_eq!(kind(of(invalid)), expected, "{code}: {cause}");
         }
     }
 

@@ -68,11 +68,11 @@ fn packets_that_come_while_the_emulator_is_busy_wait_and_that_is_measured() {
     if common::skip() {
         return;
     }
-    let network = Network::start_observed(settings(&[Conditions::default()]), Slow(100 * MS)).unwrap();
+    let network = Network::start_observed(settings(&[Conditions::default()]), Slow(1_000 * MS)).unwrap();
     let (own, peer) = (group_socket(&network, 0, false), core_socket(&network, false));
     own.send_to(b"first", peer.local_addr().unwrap()).unwrap();
     let (_, from) = peer.recv_from(&mut [0; 10]).unwrap();
-    // The emulator has written the first packet and is busy for 100 ms, in which nothing else reads this one.
+    // The emulator has written the first packet and is busy for 1 s, in which nothing else reads this one.
     peer.send_to(b"second", from).unwrap();
     own.recv(&mut [0; 10]).unwrap();
     let waits = stop(network).snapshot.read_wait;

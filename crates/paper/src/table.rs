@@ -88,8 +88,8 @@ pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<MeanFigure> {
 
 /// In how many repetitions of a cell the system failed, and how it failed first; `None` if it failed in none.
 pub(crate) fn failed(cell: &Cell) -> Option<(String, String)> {
-    let first = cell.failures.iter().find(|failure| failure.kind.is_systems())?;
-    Some((system_failures(cell.runs.len(), &cell.failures)?, own_words(&first.text)))
+    let (words, first) = system_failures(cell.runs.len(), &cell.failures)?;
+    Some((words, own_words(&first.text)))
 }
 
 /// The reason why a cell lacks a figure: a short one, and a full sentence.

@@ -119,9 +119,10 @@ pub fn overflowed(socket: BorrowedFd<'_>) -> Option<u64> {
     memory_info(socket.as_raw_fd()).map(|values| u64::from(values[MEMINFO_DROPS]))
 }
 
-/// [`overflowed`] of each UDP socket that this process has open, whoever opened it, by the socket's inode. Sockets of which the
-/// kernel does not report it are left out. Takes a few microseconds for each descriptor of the process.
-pub fn overflowed_here() -> BTreeMap<u64, u64> {
+/// [`overflowed`] of each UDP socket that client libraries have open in this process, by the socket's inode. Adapters count the
+/// drops of their own sockets: these have the kernel's timestamps, those of libraries do not. Sockets of which the kernel does
+/// not report it are left out. Takes a few microseconds for each descriptor of the process.
+pub fn overflowed_in_libraries() -> BTreeMap<u64, u64> {
     let Ok(descriptors) = fs::read_dir("/proc/self/fd") else { return BTreeMap::new() };
     let drops = descriptors.flatten().filter_map(|entry| {
         let target = fs::read_link(entry.path()).ok()?;
@@ -129,7 +130,7 @@ pub fn overflowed_here() -> BTreeMap<u64, u64> {
         // Another thread may close the descriptor, or open another file with its number: then nothing is read, or the drops of
         // that socket.
         let socket: RawFd = entry.file_name().to_str()?.parse().ok()?;
-        let values = is_udp(socket).then(|| memory_info(socket)).flatten()?;
+        let values = (is_udp(socket) && !receive::has_stamps(socket)).then(|| memory_info(socket)).flatten()?;
         Some((inode, u64::from(values[MEMINFO_DROPS])))
     });
     drops.collect()
@@ -342,22 +343,35 @@ mod tests {
         assert_eq!(server.overflowed(), Some(100 - got));
     }
 
+    fn inode(socket: &DatagramSocket) -> u64 {
+        let link = fs::read_link(format!("/proc/self/fd/{}", socket.as_fd().as_raw_fd())).unwrap();
+        link.to_str().unwrap().trim_matches(|letter: char| !letter.is_ascii_digit()).parse().unwrap()
+    }
+
     #[test]
     fn drops_of_sockets_are_found_without_their_owners() {
-        let inode = |socket: &DatagramSocket| {
-            let link = fs::read_link(format!("/proc/self/fd/{}", socket.as_fd().as_raw_fd())).unwrap();
-            link.to_str().unwrap().trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u64>().unwrap()
-        };
         let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         set_option(server.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4_096).unwrap();
         let client = SocketFactory::default().connect_datagrams(None, server.local_address().unwrap()).unwrap();
         let stream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        assert_eq!(overflowed_here().get(&inode(&server)), Some(&0));
+        assert_eq!(overflowed_in_libraries().get(&inode(&server)), Some(&0));
         (0..100).for_each(|_| client.send(&[0; 1_000]).unwrap());
-        let found = overflowed_here();
+        let found = overflowed_in_libraries();
         assert_eq!(found.get(&inode(&server)).copied(), server.overflowed().filter(|drops| *drops > 0));
         assert_eq!(found.get(&inode(&client)), Some(&0));
         assert!(!is_udp(stream.as_raw_fd()));
+    }
+
+    #[test]
+    fn drops_of_sockets_of_adapters_are_not_those_of_libraries() {
+        let mut factory = SocketFactory { receive_stamps: true, ..SocketFactory::default() };
+        let server = factory.listen_datagrams("127.0.0.1:0".parse().unwrap()).unwrap();
+        set_option(server.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4_096).unwrap();
+        let client = factory.connect_datagrams(None, server.local_address().unwrap()).unwrap();
+        (0..100).for_each(|_| client.send(&[0; 1_000]).unwrap());
+        assert!(server.overflowed() > Some(0));
+        let found = overflowed_in_libraries();
+        assert_eq!([&server, &client].map(|socket| found.get(&inode(socket))), [None; 2]);
     }
 
     #[test]

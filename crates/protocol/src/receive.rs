@@ -5,7 +5,7 @@
 //! if the message ends there and the read left the socket empty (a segment merged with later ones has their timestamp).
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use crate::clock;
 
@@ -26,9 +26,12 @@ pub struct RawRead {
     pub stamp_realtime_ns: Option<u64>,
 }
 
+/// Software receive stamps, and the report of software stamps.
+const STAMPS: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+
 /// Turns software receive stamps on.
 pub fn enable_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let flags: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    let flags = STAMPS;
     // SAFETY: the option's value is a live c_uint of the size given.
     let result = unsafe {
         libc::setsockopt(
@@ -40,6 +43,16 @@ pub fn enable_stamps(socket: BorrowedFd<'_>) -> io::Result<()> {
         )
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Are exactly the stamps of [`enable_stamps`] on? False for a number that is no socket.
+pub(crate) fn has_stamps(socket: RawFd) -> bool {
+    let mut flags: libc::c_uint = 0;
+    let mut length = size_of_val(&flags) as libc::socklen_t;
+    let place = (&raw mut flags).cast();
+    // SAFETY: the kernel writes at most `length` bytes to `place`.
+    let result = unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, place, &mut length) };
+    result == 0 && flags == STAMPS
 }
 
 /// Reads once, without stamps.

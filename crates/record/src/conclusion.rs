@@ -34,7 +34,7 @@ impl Conclusion {
     pub fn words(self) -> &'static str {
         match self {
             Conclusion::Done => "done",
-            Conclusion::Undecided => "a threshold, a change, a choice or a search is undecided",
+            Conclusion::Undecided => "the result is undecided",
             Conclusion::ThresholdMissed => "a threshold was missed",
             Conclusion::Regression => "a regression was found",
             Conclusion::Invalid => "the run is invalid",

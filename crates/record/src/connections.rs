@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Summary;
+use crate::verdict::subscriptions::REFUSED;
 
 /// Counts and times of connections; planned churn is counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +59,26 @@ pub struct Connections {
     /// Reports of client programs (`--client`); `null` without them.
     #[serde(default)]
     pub client_programs: Option<ClientPrograms>,
+}
+
+impl Connections {
+    /// Starts of the causes of a refusal or an end by the system.
+    const BY_THE_SYSTEM: [&str; 4] = ["refused: ", "not authorized: ", "ended by the server", "dropped: "];
+
+    /// Most frequent cause for which connections failed or ended; `None` if none did.
+    pub fn main_cause(&self) -> Option<&str> {
+        self.causes.iter().map(|cause| cause.cause.as_str()).find(|cause| !cause.starts_with(REFUSED))
+    }
+
+    /// Whether the most frequent cause is a refusal or an end of the connection by the system. A missing route, too few ports or
+    /// open files, and no response to a connect are not: the network or this machine may have caused them.
+    pub fn is_refused(&self) -> bool {
+        self.main_cause().is_some_and(|cause| {
+            let by_its_kernel =
+                cause.starts_with("unreachable: ") && cause.to_lowercase().contains("connection refused");
+            by_its_kernel || Self::BY_THE_SYSTEM.iter().any(|start| cause.starts_with(start))
+        })
+    }
 }
 
 /// Zero counts are omitted: records from before this count existed lack it as well.
@@ -200,6 +221,38 @@ impl AgreedOn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_system_refuses_by_an_answer_and_not_by_what_this_machine_lacks() {
+        let is_refused = |causes: &[&str]| {
+            let causes = causes.iter().map(|cause| CauseCount { cause: (*cause).to_owned(), count: 1 }).collect();
+            Connections { causes, ..Connections::default() }.is_refused()
+        };
+        for cause in [
+            "refused: server unavailable (0x88)",
+            "not authorized: bad user name or password (0x86)",
+            "ended by the server: server busy (0x89)",
+            "ended by the server, credentials no longer valid: expired",
+            "dropped: Connection reset by peer (os error 104)",
+            "unreachable: Connection refused (os error 111)",
+            "unreachable: dial tcp 10.0.0.1:1883: connect: connection refused",
+        ] {
+            assert!(is_refused(&[cause]), "{cause}");
+        }
+        for cause in [
+            "unreachable: No route to host (os error 113)",
+            "unreachable: Cannot assign requested address (os error 99)",
+            "unreachable: Too many open files (os error 24)",
+            "unreachable: no response within 10 s",
+            "TLS: invalid peer certificate: certificate not valid for name",
+            "other causes",
+        ] {
+            assert!(!is_refused(&[cause]), "{cause}");
+            assert!(!is_refused(&[cause, "refused: server unavailable (0x88)"]), "{cause} is more frequent");
+        }
+        assert!(!is_refused(&[]));
+        assert!(is_refused(&["subscription refused: not authorized", "refused: quota exceeded (0x97)"]));
+    }
 
     #[test]
     fn names_are_the_registered_ones() {

@@ -192,12 +192,12 @@ pub struct CellFailure {
 }
 
 /// In how many of its repetitions the system failed, and how it failed first: `failed in 2 of 3 repetitions (out of
-/// memory)`; `None` if it failed in none. `counted` is the number of usable runs.
-pub fn system_failures(counted: usize, failures: &[CellFailure]) -> Option<String> {
-    let by_the_system = || failures.iter().filter(|failure| failure.kind.is_systems());
-    let first = by_the_system().next()?;
+/// memory)`, and this first failure; `None` if it failed in none. `counted` is the number of usable runs.
+pub fn system_failures(counted: usize, failures: &[CellFailure]) -> Option<(String, &CellFailure)> {
+    let by_the_system: Vec<&CellFailure> = failures.iter().filter(|failure| failure.kind.is_systems()).collect();
+    let first = *by_the_system.first()?;
     let all = counted + failures.len();
-    Some(format!("failed in {} of {all} repetitions ({})", by_the_system().count(), first.kind.words()))
+    Some((format!("failed in {} of {all} repetitions ({})", by_the_system.len(), first.kind.words()), first))
 }
 
 /// Kinds of failures.
@@ -402,7 +402,7 @@ pub enum Grade {
     /// of twenty figures.
     Likely,
     /// The same for all figures of the experiment together, with an error in one of a hundred experiments with equal
-    /// systems. Never where the runs of the two cells were not made in turn.
+    /// systems. Never where the runs of the two cells were not interleaved.
     Proven,
 }
 

@@ -52,7 +52,8 @@ pub struct TypeRow {
     pub service_latency: Option<LatencyBounds>,
     /// Written − ready.
     pub backpressure: Option<Summary>,
-    /// Share of due times at which its devices were planned to be online; `null` without churn.
+    /// Share of due times at which its devices were planned to be online; `null` without churn, and for a flood, which has no
+    /// due times.
     pub availability: Option<f64>,
 }
 

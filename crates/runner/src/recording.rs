@@ -486,7 +486,7 @@ fn own_drops(counters: &Counters) -> Vec<Deviation> {
             name: "library-datagrams-overflowed".to_owned(),
             detail: format!(
                 "{library_overflowed} datagrams that had arrived were dropped by the kernel, because the client library did \
-                 not read its sockets in time; messages in them that did not come again count as lost"
+                 not read its sockets in time; messages in them that were not repeated count as lost"
             ),
         });
     }

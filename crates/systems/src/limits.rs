@@ -90,7 +90,8 @@ pub enum LimitError {
     },
     /// More CPU time than the limited number of cores can give: the limit would have no effect.
     #[error(
-        "limit `{requested}` asks for CPU time of {cpu} cores, and allows {cores}: write `cpu={cores}`, or more cores"
+        "limit `{requested}` requests CPU time of {cpu} cores on {}: write `cpu={cores}`, or more cores",
+        counted_cores(.cores)
     )]
     MoreThanCores {
         /// The limits as written.
@@ -101,7 +102,7 @@ pub enum LimitError {
         cores: u32,
     },
     /// More than the machine has: the limit would have no effect.
-    #[error("limit `{requested}` asks for {wanted}, this machine has {present}: ask for no more than that")]
+    #[error("limit `{requested}` requests {wanted}, this machine has {present}: request no more than that")]
     MoreThanThere {
         /// The limits as written.
         requested: String,
@@ -110,6 +111,11 @@ pub enum LimitError {
         /// The amount that the machine has.
         present: String,
     },
+}
+
+/// `1 core`, `2 cores`.
+fn counted_cores(cores: &u32) -> String {
+    format!("{cores} {}", if *cores == 1 { "core" } else { "cores" })
 }
 
 /// Resources of a machine, for comparison with limits.
@@ -275,14 +281,11 @@ mod tests {
             ("memory=1KB", "`memory=1KB` cannot be used: it must be at least 4 MB; for instance `memory=256MB`"),
             ("memory=256 MB", "`memory=256 MB` cannot be used: "),
             ("cores=0", "`cores=0` cannot be used: it is a whole number, at least 1; for instance `cores=1`"),
-            ("cores=3", "limit `cores=3` asks for 3 cores, this machine has 2: ask for no more than that"),
-            ("cpu=3", "limit `cpu=3` asks for CPU time of 3 cores, this machine has 2"),
-            (
-                "cpu=3,cores=1",
-                "limit `cpu=3,cores=1` asks for CPU time of 3 cores, and allows 1: write `cpu=1`, or more",
-            ),
-            ("mq-bench-4", "limit `mq-bench-4` asks for 4 cores, this machine has 2"),
-            ("mq-bench-1", "limit `mq-bench-1` asks for 2147 MB of memory, this machine has 1073 MB"),
+            ("cores=3", "limit `cores=3` requests 3 cores, this machine has 2: request no more than that"),
+            ("cpu=3", "limit `cpu=3` requests CPU time of 3 cores, this machine has 2"),
+            ("cpu=3,cores=1", "limit `cpu=3,cores=1` requests CPU time of 3 cores on 1 core: write `cpu=1`, or more"),
+            ("mq-bench-4", "limit `mq-bench-4` requests 4 cores, this machine has 2"),
+            ("mq-bench-1", "limit `mq-bench-1` requests 2147 MB of memory, this machine has 1073 MB"),
             ("speed=1", "`speed=1` is no limit: write `cpu=0.5,memory=256MB,cores=1`, or one of mq-bench-1,"),
             ("", "`` is no limit: write"),
             ("cpu", "`cpu` is no limit: write"),

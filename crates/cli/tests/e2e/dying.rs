@@ -57,7 +57,10 @@ fn a_broker_that_dies_before_the_fault_that_would_kill_it_has_ended() {
         return;
     }
     let place = Place::new();
-    let call = place.start(&[&RUN[..], &["--fault", "kill:at=2500ms,for=200ms", "--system", "mosquitto"]].concat());
+    // The fault is so late that it finds the broker dead, also on a machine on which this test is slow.
+    let times = ["--duration", "9s", "--warmup", "0s", "--drain", "1s"];
+    let fault = ["--fault", "kill:at=8s,for=200ms", "--system", "mosquitto"];
+    let call = place.start(&[&RUN[..4], &times, &fault].concat());
     let mut broker = 0;
     wait_for("a broker that clients come to", LIMIT, || {
         let found = with_files_in(&place.temporary()).into_iter().find(|pid| descriptors(*pid) > 15);

@@ -6,7 +6,7 @@ use crate::books::Judged;
 /// Largest number of rows of messages that did not arrive: 20 B each.
 const MISSING_LIMIT: usize = 20_000_000;
 /// Why rows of such messages are missing beyond that, and beyond the limit of the ledger.
-const UNNAMED: &str = "more messages did not arrive than pubmark remembers one by one";
+const UNNAMED: &str = "too many messages are missing to list each";
 
 impl Log {
     /// Adds the outcomes of messages that did not arrive.

@@ -136,6 +136,7 @@ impl Shard {
         shown.gaps_opened.store(gaps.opened, Relaxed);
         shown.gaps_filled.store(gaps.filled, Relaxed);
         shown.excused.store(publishing.excused, Relaxed);
+        shown.unexpected.store(publishing.unexpected, Relaxed);
         let thinking = publishing.reactions.thinking() as u64;
         shown.backlog.store(publishing.backlog + thinking, Relaxed);
         shown.in_flight.store(publishing.in_flight + self.requests.in_flight(), Relaxed);

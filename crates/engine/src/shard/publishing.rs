@@ -36,6 +36,8 @@ pub struct Publishing {
     /// Deliveries that may be missing without a loss: it is not known yet whether their messages were sent, or the
     /// system refused them.
     pub(super) excused: u64,
+    /// Deliveries that may arrive although they are not expected: their messages were refused, or not written completely.
+    pub(super) unexpected: u64,
     /// Messages due and not passed to the adapter; messages passed to the adapter and not settled.
     pub(super) backlog: u64,
     pub(super) in_flight: u64,
@@ -65,6 +67,7 @@ impl Publishing {
             sent: 0,
             expected: 0,
             excused: 0,
+            unexpected: 0,
             backlog: 0,
             in_flight: 0,
         }

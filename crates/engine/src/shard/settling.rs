@@ -91,6 +91,7 @@ impl Publishing {
             let filtered = publisher.matching.as_ref().map_or(0, |matching| matching.filtered_audiences());
             self.expected = self.expected.saturating_sub(u64::from(publisher.fan_out.saturating_sub(filtered)));
             self.excused += u64::from(publisher.fan_out);
+            self.unexpected += u64::from(publisher.fan_out);
             totals.count_cause(format!("message refused: {reason}"));
         }
         // A message without acknowledgement was no longer in flight after it was written, but can still be refused.
@@ -120,6 +121,7 @@ impl Publishing {
         self.in_flight = self.in_flight.saturating_sub(1);
         let publisher = &mut self.publishers[pending.publisher as usize];
         self.excused += u64::from(publisher.fan_out);
+        self.unexpected += u64::from(publisher.fan_out);
         if pending.measured {
             let book = &mut publisher.book;
             if sessions.finishing { &mut book.stuck } else { &mut book.broken }.push(pending.sequence);
@@ -127,7 +129,7 @@ impl Publishing {
         requests.abandoned(publisher, token.sequence, sessions);
     }
 
-    /// A message's acknowledgement can no longer arrive.
+    /// A message's acknowledgement can no longer arrive. Its deliveries stay expected.
     pub fn unacknowledged(&mut self, session: SessionId, token: Token, sessions: &Sessions) {
         let index = sessions.publisher_of(session, token);
         let Some(publisher) = self.publishers.get_mut(index as usize) else { return };

@@ -5,7 +5,8 @@ use std::time::Duration;
 use pubmark_protocol::events::Reason;
 use pubmark_testing::assert_count_eq;
 
-use super::Simulation;
+use super::{SECOND_NS, Simulation, plan, window_ns};
+use crate::progress::Totals;
 
 #[test]
 fn deliveries_of_refused_messages_do_not_stand_for_those_that_are_still_missing() {
@@ -31,4 +32,53 @@ subscribers:
     assert!(delivery.refused > 40, "{delivery:?}");
     assert_count_eq!((delivery.lost, delivery.delivered), (0, 2 * delivery.sent));
     assert_count_eq!(delivery.delivered_after_refusal, 2 * delivery.refused);
+}
+
+#[test]
+fn messages_without_acknowledgement_that_arrived_do_not_lengthen_the_drain() {
+    let workload = "
+name: virtual
+devices:
+  - {name: device, arrival: periodic, every: 10ms, payload: 100B, topic: 'v/{device}', qos: 1}
+subscribers:
+  - {name: subscriber, filters: ['v/#'], qos: 1}
+";
+    let simulation = Simulation::new(workload, Duration::from_secs(1));
+    simulation.broker.borrow_mut().acknowledges = Box::new(|sequence| (sequence != 10).then_some(Ok(())));
+    simulation.at(500_000_000, |broker| broker.cut("device"));
+    let ended = simulation.run();
+    let delivery = &ended.outcome.books.delivery;
+    assert_count_eq!(ended.outcome.counters.dropped, 1);
+    assert_count_eq!((delivery.lost, delivery.unknown, delivery.delivered), (0, 0, delivery.sent));
+    assert!(ended.at_ns < window_ns() + 2 * SECOND_NS, "{} ns after the window", ended.at_ns - window_ns() - SECOND_NS);
+}
+
+#[test]
+fn sums_show_that_all_arrived_only_if_every_delivery_is_an_expected_one() {
+    let filtered = |place: &str| {
+        let workload = r#"
+name: virtual
+devices:
+  - {name: hall/sensor, every: 1s, topic: 'hall/{device}', body: {json: '{"temperature": {{normal 21 5}}, "room": 1}'}}
+subscribers:
+  - {name: alarms, filters: 'hall/#', where: {filter: 'payload.temperature > 30', at: PLACE}}
+"#;
+        plan(&workload.replace("PLACE", place), Duration::from_secs(1))
+    };
+    let totals = Totals { expected: 10, delivered: 10, ..Totals::default() };
+    assert!(
+        !filtered("broker").have_all_arrived(&totals),
+        "the broker may have left a message in and lost another one"
+    );
+    let plan = filtered("client");
+    assert!(plan.have_all_arrived(&totals));
+    for (missing, totals) in [
+        ("a delivery", Totals { delivered: 9, ..totals }),
+        ("a message that is due", Totals { backlog: 1, ..totals }),
+        ("an acknowledgement", Totals { in_flight: 1, ..totals }),
+        ("perhaps a delivery in place of an unexpected one", Totals { unexpected: 1, excused: 1, ..totals }),
+    ] {
+        assert!(!plan.have_all_arrived(&totals), "{missing}");
+    }
+    assert!(plan.have_all_arrived(&Totals { excused: 1, ..totals }), "an unacknowledged message is expected");
 }

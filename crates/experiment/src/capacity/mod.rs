@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use pubmark_record::capacity::{
     CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityLimit, CapacityRecord, CapacityResult, Trial, TrialOutcome,
 };
-use pubmark_record::record::{Environment, Record, Status, SystemInfo};
+use pubmark_record::record::{Environment, Record, Status, SystemInfo, VerdictStatus};
 use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder, StoreError};
 use pubmark_record::threshold::Objectives;
 use pubmark_record::time::UtcTime;
+use pubmark_record::verdict::rules::{Blame, blame};
 use pubmark_report::numbers;
 use pubmark_runner::objectives::unread;
 use pubmark_runner::{ErrorKind, RunError, command_line, now, save};
@@ -186,7 +187,9 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
     let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
     let (holds, fails) = (at(found.holds), at(found.fails));
     let rate = |trial: &Trial| format!("{} msg/s", numbers::count(trial.offered_per_s.round() as u64));
-    let why = fails.and_then(|trial| last_reason(trials, trial.factor, found.limit)).unwrap_or_default();
+    let last = fails.and_then(|trial| decisive(trials, trial.factor, found.limit));
+    let why = last.and_then(|trial| trial.reason.as_deref()).unwrap_or_default();
+    let is_pubmark_slow = last.is_none_or(is_pubmark_slow);
     let text = match (holds, found.limit) {
         (Some(holds), CapacityLimit::System) => {
             let above = fails.map(rate).unwrap_or_default();
@@ -194,15 +197,19 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
         }
         (Some(holds), CapacityLimit::Generator) => {
             let above = fails.map(rate).unwrap_or_default();
-            format!(
-                "{objectives} holds up to {} at least: at {above} pubmark itself was the limit ({why})",
-                rate(holds)
-            )
+            let limit = match is_pubmark_slow {
+                true => format!("at {above} pubmark itself was the limit ({why})"),
+                false => format!("runs at {above} were invalid ({why})"),
+            };
+            format!("{objectives} holds up to {} at least: {limit}", rate(holds))
         }
         (Some(holds), CapacityLimit::Range) => {
             format!("{objectives} holds up to {} at least, which is the end of the search", rate(holds))
         }
         (Some(holds), _) => format!("{objectives} holds up to {} at least: the search was not finished", rate(holds)),
+        (None, CapacityLimit::Generator) if !is_pubmark_slow => {
+            format!("nothing is known of the system: runs at every load were invalid ({why})")
+        }
         (None, CapacityLimit::Generator) => {
             format!("nothing is known of the system: pubmark itself was the limit at every load ({why})")
         }
@@ -219,11 +226,21 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
     }
 }
 
-/// Why the last trial of a load did not hold, of those that set the limit: the generator's or the system's.
-fn last_reason(trials: &[Trial], factor: f64, limit: CapacityLimit) -> Option<String> {
+/// The last trial of a load that did not hold, of those that set the limit: the generator's or the system's.
+fn decisive(trials: &[Trial], factor: f64, limit: CapacityLimit) -> Option<&Trial> {
     let is_generators = limit == CapacityLimit::Generator;
     let is_meant = |trial: &&Trial| (trial.outcome == TrialOutcome::GeneratorLimited) == is_generators;
-    trials.iter().rev().filter(|trial| trial.factor == factor).filter(is_meant).find_map(|trial| trial.reason.clone())
+    trials.iter().rev().filter(|trial| trial.factor == factor && trial.reason.is_some()).find(is_meant)
+}
+
+/// Whether a trial that counts as generator-limited was so, and was not invalid for clocks, accounting, faults or lost clients: the
+/// reason of an invalid run begins with the code of its rule. A trial without a verdict lost a node.
+fn is_pubmark_slow(trial: &Trial) -> bool {
+    let code = trial.reason.as_deref().and_then(|reason| reason.split_once(": ")).map_or("", |(code, _)| code);
+    match trial.verdict {
+        Some(VerdictStatus::Invalid) => matches!(blame(code), Blame::Generator | Blame::Machine),
+        verdict => verdict.is_some(),
+    }
 }
 
 fn cautions(found: &SearchResult, trials: &[Trial], precision: f64) -> Vec<String> {
@@ -256,4 +273,37 @@ fn cautions(found: &SearchResult, trials: &[Trial], precision: f64) -> Vec<Strin
         ));
     }
     cautions
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::sample_experiment;
+
+    use super::*;
+
+    #[test]
+    fn a_load_whose_runs_are_invalid_is_not_said_to_be_the_limit_of_pubmark() {
+        let mut record = sample_experiment::capacity();
+        record.trials.truncate(2);
+        let [held, failed] = &mut record.trials[..] else { panic!("two trials") };
+        (held.factor, held.outcome) = (1.0, TrialOutcome::Held);
+        (failed.factor, failed.outcome, failed.offered_per_s) = (2.0, TrialOutcome::GeneratorLimited, 2_000.0);
+        let mut text = |holds: Option<f64>, verdict: Option<VerdictStatus>, reason: &str| {
+            (record.trials[1].verdict, record.trials[1].reason) = (verdict, Some(reason.to_owned()));
+            let found = SearchResult { holds, fails: Some(2.0), limit: CapacityLimit::Generator };
+            result(&found, &record.trials, "p99<1s").text
+        };
+        let invalid = Some(VerdictStatus::Invalid);
+        let told = text(Some(1.0), invalid, "V24: 3 pairs never met");
+        assert!(told.ends_with("at least: runs at 2,000 msg/s were invalid (V24: 3 pairs never met)"), "{told}");
+        let told = text(None, invalid, "V22: no bound");
+        assert_eq!(told, "nothing is known of the system: runs at every load were invalid (V22: no bound)");
+        let told = text(Some(1.0), None, "node `b` was lost");
+        assert!(told.ends_with("were invalid (node `b` was lost)"), "{told}");
+        for (verdict, reason) in [(invalid, "V01: late"), (Some(VerdictStatus::Valid), "p99 is 0.9–1.2 s: undecided")]
+        {
+            let told = text(Some(1.0), verdict, reason);
+            assert!(told.ends_with(&format!("at 2,000 msg/s pubmark itself was the limit ({reason})")), "{told}");
+        }
+    }
 }

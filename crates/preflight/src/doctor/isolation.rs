@@ -18,8 +18,8 @@ pub fn cores() -> Finding {
     // Such as `0-3`. The CPU affinity of this process may allow fewer cores than are online.
     let present = read("/sys/devices/system/cpu/online").map_or_else(|| "—".to_owned(), |text| text.trim().to_owned());
     let quota = quota::own_cores().filter(|quota| *quota < own.len() as f64);
-    let limit =
-        quota.map_or_else(String::new, |quota| format!("; their control group allows CPU time of {quota:.1} cores"));
+    let limit = quota
+        .map_or_else(String::new, |quota| format!("; pubmark's control group allows CPU time of {quota:.1} cores"));
     let text = format!("{} may be used: {}, of those online: {present}{limit}", own.len(), affinity::shown(&own));
     match (own.len(), quota) {
         (0 | 1, _) => Finding::limited(

@@ -253,7 +253,7 @@ impl<'a> Change<'a> {
         // The pairs of a figure without bounds are equal, and were corrected together with different ones.
         let p_upper = if self.is_exact() { p_bounded } else { p_upper };
         match pairs.upper.doubt(p_upper) {
-            Some(doubt) => row(Outcome::Passed, p_upper, format!("{shown}, within the noise: {doubt}")),
+            Some(doubt) => row(Outcome::Passed, p_upper, format!("{shown}, not shown: {doubt}")),
             None => row(Outcome::Undecided, p_bounded, format!("{shown}, {}", self.undecided(ends, p_bounded))),
         }
     }
@@ -265,7 +265,7 @@ impl<'a> Change<'a> {
             Some((from, to)) => change_text(change(*from, *to)),
             None => {
                 let doubt = self.pairs.as_ref().and_then(|pairs| pairs.bounded.doubt(p));
-                format!("it may be noise ({})", doubt.unwrap_or_else(|| "it cannot be tested".to_owned()))
+                format!("it is not shown ({})", doubt.unwrap_or_else(|| "it cannot be tested".to_owned()))
             }
         };
         let wide = [&self.after, &self.before].into_iter().find(|side| !side.is_exact());
@@ -362,7 +362,10 @@ mod tests {
         let noisy = [500.0, 2_000.0, 800.0, 1_400.0, 700.0].map(|upper_us| [0.5 * upper_us, upper_us]);
         let row = of_p99(&five(700.0, 800.0), &noisy, "p99>+10%");
         assert_eq!(row.outcome, Outcome::Passed, "{row:?}");
-        assert!(row.detail.contains("within the noise") && row.p.unwrap() < 1.0, "{row:?}");
+        assert!(
+            row.detail.contains(", not shown: a difference as large would occur") && row.p.unwrap() < 1.0,
+            "{row:?}"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(suspect_runs(cells));
     found.extend(not_steady(cells));
     found.extend(busy_machine(cells));
-    found.extend(not_in_turn(cells, contests));
+    found.extend(not_interleaved(cells, contests));
     found.extend(not_measured(cells, contests));
     found.extend(cells.iter().filter_map(other_version));
     found.extend(cells.iter().filter_map(without_histogram));
@@ -123,7 +123,7 @@ fn busy_machine(cells: &[CellInput]) -> Option<String> {
 }
 
 /// Cells that were run before others with which they are compared, one sentence for each of the others.
-fn not_in_turn(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
+fn not_interleaved(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let starts =
         |cell: &CellInput| -> Vec<String> { cell.runs.iter().map(|run| run.record.run.started_at.clone()).collect() };
     let is_compared = |one: &CellInput, other: &CellInput| {
@@ -142,8 +142,8 @@ fn not_in_turn(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let pairs = cells.iter().map(|later| (later, before(later))).filter(|(_, before)| !before.is_empty());
     let sentence = |(later, before): (&CellInput, Vec<&str>)| {
         format!(
-            "{} ran before {}, not in turn with it: what changed on the machine may have made their difference, so it is \
-             not called proven; run the experiment again in a new folder",
+            "{} ran before {}: their runs were not interleaved; a change of the machine may explain the difference, so it is \
+             called likely at most; run the experiment again in a new folder",
             named(&before),
             later.label
         )
@@ -169,19 +169,31 @@ fn not_measured(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
             .map(|cell| cell.label.as_str())
             .collect();
         if !missing.is_empty() {
-            found.push(format!("{} was not measured of {}: ranked without", figure.name, missing.join(", ")));
+            let who = unranked(&missing);
+            found.push(format!("{} was not measured of {}: {who} not ranked by it", figure.name, missing.join(", ")));
         }
         let partly = cells.iter().filter(takes_part).filter_map(|cell| {
             let (lacking, all) = (lacking(cell), usable_runs(figure, cell).count());
-            (0 < lacking && lacking < all)
-                .then(|| format!("{lacking} of {} of {}", counted(all, "run", "runs"), cell.label))
+            (0 < lacking && lacking < all).then(|| {
+                let runs = format!("{lacking} of {} of {}", counted(all, "run", "runs"), cell.label);
+                (runs, cell.label.as_str())
+            })
         });
-        let partly: Vec<String> = partly.collect();
-        if !partly.is_empty() && !contests.is_empty() {
-            found.push(format!("{} is missing in {}: ranked without", figure.name, partly.join(", ")));
+        let (runs, labels): (Vec<String>, Vec<&str>) = partly.unzip();
+        if !runs.is_empty() && !contests.is_empty() {
+            let who = unranked(&labels);
+            found.push(format!("{} is missing in {}: {who} not ranked by it", figure.name, runs.join(", ")));
         }
     }
     found
+}
+
+/// Subject and verb of a sentence about cells that it has named before.
+fn unranked(labels: &[&str]) -> String {
+    match labels {
+        [only] => format!("{only} is"),
+        _ => "they are".to_owned(),
+    }
 }
 
 fn other_version(cell: &CellInput) -> Option<String> {

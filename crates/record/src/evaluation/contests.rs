@@ -8,7 +8,7 @@
 //! 3. a rank test that agrees (`ranks_agree`), whatever the distribution of the noise;
 //! 4. a difference of at least 1 %, and above the measurement's resolution.
 //!
-//! None of this tells a difference of the cells from one of the machine where the runs of the two were not made in turn, as
+//! None of this tells a difference of the cells from one of the machine where the runs of the two were not interleaved, as
 //! when a system was installed before an experiment was resumed. If the times of their runs are as far apart as the rank
 //! test requires of values (`are_apart_in_time`), there is no winner, and the grade is at most [`Grade::Likely`].
 //!
@@ -24,7 +24,7 @@ use super::pair::{Sample, ranks_agree};
 use crate::experiment::{Contest, Duel, Grade};
 use crate::figures::{Better, Figure};
 use crate::statistics::description::mean_on;
-use crate::statistics::{Scale, holm};
+use crate::statistics::{FEWEST_REPETITIONS, Scale, holm};
 
 /// Values of one cell in one figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct Entrant {
     pub values: Vec<f64>,
     /// Lower bounds in the same order; equal to the values where there are no bounds.
     pub lower: Vec<f64>,
-    /// When its runs began, RFC 3339, UTC; empty where runs are known to be made in turn.
+    /// When its runs began, RFC 3339, UTC; empty where runs are known to be interleaved.
     pub started_at: Vec<String>,
 }
 
@@ -84,10 +84,11 @@ pub fn decide(matches: &[Match]) -> Vec<Contest> {
     judged.collect()
 }
 
-/// Whether one of two cells was run before the other, as far as the rank test tells: the runs of an experiment are made in
-/// turn. The arguments are the times at which their runs began, RFC 3339, UTC.
+/// Whether one of two cells was run before the other, as far as the rank test tells: the runs of an experiment are interleaved.
+/// With fewer than [`FEWEST_REPETITIONS`] runs it tells nothing: one run is always before the other. The arguments are the times
+/// at which their runs began, RFC 3339, UTC.
 pub(super) fn are_apart_in_time(first: &[String], second: &[String]) -> bool {
-    if first.is_empty() || second.is_empty() {
+    if first.len().min(second.len()) < FEWEST_REPETITIONS {
         return false;
     }
     let mut all: Vec<&String> = first.iter().chain(second).collect();
@@ -140,8 +141,8 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
         .filter(|judged| Some(judged.better) == best)
         .map(|judged| {
             let [better, worse] = [judged.better, judged.worse].map(|entrant| &one.entrants[entrant]);
-            let is_in_turn = !are_apart_in_time(&better.started_at, &worse.started_at);
-            let most = if is_in_turn { Grade::Proven } else { Grade::Likely };
+            let is_interleaved = !are_apart_in_time(&better.started_at, &worse.started_at);
+            let most = if is_interleaved { Grade::Proven } else { Grade::Likely };
             Duel {
                 better: better.cell.clone(),
                 worse: worse.cell.clone(),
@@ -151,7 +152,7 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
                 interval: judged.pair.interval,
                 p: judged.pair.tested.map(|found| found.p),
                 p_adjusted: judged.p_adjusted,
-                is_significant: judged.pair.is_significant(judged.p_adjusted) && is_in_turn,
+                is_significant: judged.pair.is_significant(judged.p_adjusted) && is_interleaved,
                 grade: Some(judged.pair.grade(judged.p_adjusted).min(most)),
             }
         })
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_were_not_made_in_turn_prove_nothing() {
+    fn runs_that_were_not_interleaved_prove_nothing() {
         let times = |minutes: &[u32]| -> Vec<String> {
             minutes.iter().map(|minute| format!("2026-03-01T{:02}:{:02}:00Z", minute / 60, minute % 60)).collect()
         };
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(
             found(&[4, 5, 6, 7, 8, 9, 13], &[10, 11, 12, 14, 15, 16, 17]).1,
             Grade::Likely,
-            "one of seven in turn"
+            "one of seven interleaved"
         );
     }
 

@@ -333,7 +333,7 @@ fn why_left_out(cell: &CellInput) -> Option<String> {
         return Some(format!("no figures ({why})"));
     }
     // The repetitions that the system completed do not represent those in which it failed.
-    if let Some(failed) = system_failures(cell.runs.len(), &cell.failures) {
+    if let Some((failed, _)) = system_failures(cell.runs.len(), &cell.failures) {
         return Some(failed);
     }
     let is_ranked = cell.runs.iter().all(|run| run.record.system.ranked);

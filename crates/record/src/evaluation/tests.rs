@@ -256,7 +256,9 @@ fn a_figure_is_ranked_without_a_system_that_lacks_it_and_the_page_names_it() {
     let found = evaluate(&[axis("system", &["a", "b", "c"])], 1, &cells).unwrap();
     assert_eq!(contest(&found, "system memory").ranking.len(), 2);
     assert_eq!(contest(&found, "latency p50").ranking.len(), 3);
-    assert!(found.cautions.iter().any(|caution| caution.contains("system memory was not measured of c")));
+    assert!(
+        found.cautions.iter().any(|caution| caution == "system memory was not measured of c: c is not ranked by it")
+    );
 }
 
 #[test]
@@ -267,7 +269,7 @@ fn a_cell_that_lacks_a_figure_in_some_runs_is_not_ranked_by_the_others() {
     let found = evaluate(&[axis("system", &["a", "b", "c"])], 1, &cells).unwrap();
     assert_eq!(contest(&found, "latency p99").ranking, ["a", "b"]);
     assert_eq!(contest(&found, "latency p50").ranking.len(), 3);
-    let told = "latency p99 is missing in 1 of 4 runs of c: ranked without";
+    let told = "latency p99 is missing in 1 of 4 runs of c: c is not ranked by it";
     assert!(found.cautions.iter().any(|caution| caution == told), "{:?}", found.cautions);
     let found = evaluate(&[axis("system", &["b", "c"])], 1, &cells[1..]).unwrap();
     assert!(found.contests.iter().all(|contest| contest.figure != "latency p99"));
@@ -284,7 +286,17 @@ fn a_system_that_was_run_after_the_others_is_not_proven_to_differ() {
     let contest = contest(&found, "latency p50");
     assert_eq!((contest.winner.as_deref(), contest.duels[0].grade()), (None, crate::experiment::Grade::Likely));
     let [told] = &found.cautions[..] else { panic!("one caution: {:?}", found.cautions) };
-    assert!(told.starts_with("fast ran before slow, not in turn with it"), "{told}");
+    assert!(told.starts_with("fast ran before slow: their runs were not interleaved"), "{told}");
+}
+
+#[test]
+fn one_repetition_of_each_cell_says_nothing_of_the_order() {
+    let mut cells = [cell("fast", &[], &[100.0]), cell("slow", &[], &[300.0])];
+    for (place, run) in cells.iter_mut().flat_map(|cell| &mut cell.runs).enumerate() {
+        run.record.run.started_at = format!("2026-03-01T09:0{place}:00Z");
+    }
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert!(found.cautions.iter().all(|caution| !caution.contains("interleaved")), "{:?}", found.cautions);
 }
 
 #[test]

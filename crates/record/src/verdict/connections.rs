@@ -1,6 +1,5 @@
 //! Rule on connections: clients that should be connected are.
 
-use super::subscriptions::REFUSED;
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::{count, percent};
 use crate::record::{CheckLimits, CheckUnit, VerdictStatus};
@@ -22,8 +21,7 @@ pub(super) fn clients_connected(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::valid(format!("{} clients, none without a connection", count(all))).of(measure));
     }
     let status = if share > MISSING_SHARE { VerdictStatus::Invalid } else { VerdictStatus::Suspect };
-    let cause = input.connections.causes.iter().find(|cause| !cause.cause.starts_with(REFUSED));
-    let cause = cause.map(|cause| format!(" (mostly: {})", cause.cause)).unwrap_or_default();
+    let cause = input.connections.main_cause().map(|cause| format!(" (mostly: {cause})")).unwrap_or_default();
     let text = format!(
         "{} of {} clients ({}) never connected{cause}: the load is that of the others",
         count(missing),

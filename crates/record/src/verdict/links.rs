@@ -92,7 +92,10 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
 fn read_wait(links: &LinkFigures) -> Option<String> {
     let waits = links.read_wait.as_ref()?;
     let (wait_us, which) = p99_or_max(waits);
-    Some(format!("they were read within {which} {}, wake-ups of the emulator not counted", micros(wait_us)))
+    Some(format!(
+        "they were read within {which} {}, without the time that the emulator needed to wake up",
+        micros(wait_us)
+    ))
 }
 
 #[cfg(test)]
@@ -155,7 +158,7 @@ mod tests {
             summary.p99 = Some(p99);
             Some(summary)
         };
-        let expected = "they were read within p99 800 ms, wake-ups of the emulator not counted";
+        let expected = "they were read within p99 800 ms, without the time that the emulator needed to wake up";
         let (found, words) = status("V18", |links| {
             (links.lateness, links.read_wait) = (summary(90.0), summary(800_000.0));
         });

@@ -34,7 +34,7 @@ pub struct Rule {
     pub meaning: &'static str,
     /// What to do if it is violated.
     pub remedy: &'static str,
-    /// Cause of a violation.
+    /// Cause of a violation. V31 blames the system only for its own answers ([`crate::connections::Connections::is_refused`]).
     pub blames: Blame,
     /// Which figures must not be used if the rule makes a run invalid.
     pub spoils: Spoils,
@@ -85,10 +85,11 @@ pub const RULES: &[Rule] = &[
                   wait or drop messages. The limits are those of V01: 10 ms for 99 % of the messages; above 1 % of the window \
                   or 100 ms the run is invalid. It is invalid as well if messages are missing and pubmark itself dropped some \
                   of what had arrived (`delivery.own_drops`), in a flood too: its queue behind a client library was full, more \
-                  samples waited than a DDS reader's depth (RustDDS), or the buffer of a UDP socket was full (CoAP). If the kernel dropped datagrams in a socket of a client library (DDS, Zenoh) \
-                  and messages are missing, it is suspect: those may be copies, which are not needed. If a client library reads the sockets, receive lateness is unknown, and \
-                  lower bounds end with the write: they are 0 unless the device or the system delayed it. Until 0.1 this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's \
-                  p99 made a run invalid.",
+                  samples waited than a DDS reader's depth (RustDDS), or the buffer of a UDP socket was full (CoAP). If the kernel \
+                  dropped datagrams in a socket of a client library (DDS, Zenoh) and messages are missing, it is suspect: the dropped \
+                  datagrams may be copies of messages that arrived. If a client library reads the sockets, receive lateness is \
+                  unknown, and lower bounds end with the write: they are 0 unless the device or the system delayed it. Until 0.1 \
+                  this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's p99 made a run invalid.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
@@ -418,9 +419,11 @@ pub const RULES: &[Rule] = &[
         name: "clients connected",
         meaning: "A client that should be connected and never was sends nothing, and nothing is expected for it: the load is \
                   smaller than the scheduled one, and a system that refuses clients would look better than one that serves \
-                  them. With such a client the run is suspect; if they are more than 1 % of all clients, it is invalid. Clients \
-                  that lose their connection later are not counted: their messages are `skipped_disconnected`. Records from \
-                  before this rule have no count and are not judged.",
+                  them. With such a client the run is suspect; if they are more than 1 % of all clients, it is invalid. It is a \
+                  failure of the system if the most frequent cause is a refusal or an end of the connection by the system; with \
+                  another cause, such as a missing route or too few ports or open files here, the system is not judged by it. \
+                  Clients that lose their connection later are not counted: their messages are `skipped_disconnected`. Records \
+                  from before this rule have no count and are not judged.",
         remedy: "The most frequent cause is in the finding, all of them are in the report (*Connections*). Correct addresses, \
                  log-ins or limits of the system, or run with fewer clients.",
         blames: Blame::System(FailureKind::Refused),

@@ -4,7 +4,7 @@
 use super::{Finding, Measure, VerdictInput};
 use crate::cost::Usage;
 use crate::quantity::{count, percent};
-use crate::record::{CheckUnit, VerdictStatus};
+use crate::record::{BackEndKind, CheckUnit, VerdictStatus};
 
 /// Share of its runnable time for which a system may wait for CPUs that others use.
 const WAIT_SHARE: f64 = 0.10;
@@ -90,7 +90,7 @@ impl Wait {
         let by_limit_s = throttled_s * usage.threads.unwrap_or(1).max(1) as f64;
         let by_others = |wait_s: f64| (wait_s - by_limit_s).max(0.0).min(others_s);
         // In a CPU set of a larger machine, or with a quota of CPU time, the system and pubmark may fill what they have.
-        let fills_its_set = machine.is_ours && own_cores + usage.cores >= FULL_SHARE * input.environment.usable_cores();
+        let fills_its_set = machine.is_ours && own_cores + usage.cores >= FULL_SHARE * shared_cores(input);
         let is_full =
             fills_its_set || machine.busy_cores.is_some_and(|busy| busy >= FULL_SHARE * f64::from(machine.cores));
         let crowded_s = usage.run_queue_wait_ns.filter(|_| is_full).map(|wait_ns| by_others(seconds(wait_ns)));
@@ -100,6 +100,17 @@ impl Wait {
     /// A wait as a share of itself plus the system's CPU time.
     fn share(&self, wait_s: f64) -> f64 {
         wait_s / (wait_s + self.cpu_s).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// CPU time per second that pubmark and the system share, in cores. The quota of pubmark's control group holds for
+/// processes that pubmark starts. It does not hold for a container, which is in a group of its engine, and is not known
+/// to hold for a system that runs already or that a node started.
+fn shared_cores(input: &VerdictInput) -> f64 {
+    let is_in_our_group = matches!(input.system.back_end, BackEndKind::Builtin | BackEndKind::Process);
+    match is_in_our_group && input.system.node.is_none() {
+        true => input.environment.usable_cores(),
+        false => f64::from(input.environment.cores),
     }
 }
 
@@ -334,6 +345,15 @@ mod tests {
             (record.environment.cores, record.environment.cpu_quota_cores) = (8, Some(2.0));
         };
         assert_eq!(waited(3.0, 0.0, 2.0, with_a_quota).0, Invalid, "nor did its control group leave it more");
+        for (back_end, expected) in
+            [(BackEndKind::Process, Invalid), (BackEndKind::Container, Valid), (BackEndKind::External, Valid)]
+        {
+            let run_by = |record: &mut Record| {
+                with_a_quota(record);
+                record.system.back_end = back_end;
+            };
+            assert_eq!(waited(3.0, 0.0, 2.0, run_by).0, expected, "{back_end}");
+        }
     }
 
     #[test]

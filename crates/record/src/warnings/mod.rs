@@ -216,9 +216,8 @@ pub const WARNINGS: [WarningKind; 23] = [
     WarningKind {
         code: "W21",
         title: "message log partial",
-        meaning: "Rows of the message log are missing: messages came faster than rows could be written, the disk was full, more \
-                  messages did not arrive than pubmark remembers one by one, or a node, which the warning names, did not send its \
-                  part. The figures of the run do not depend on the log.",
+        meaning: "Rows of the message log are missing: messages came faster than rows could be written, the disk was full, too \
+                  many messages are missing to list each, or a node, which the warning names, did not send its part. The figures of the run do not depend on the log.",
         remedy: "Write to a faster disk with `--out`, or lower the rate; figures computed from the log lack those rows.",
         find: messages::log_partial,
     },

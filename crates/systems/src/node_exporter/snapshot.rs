@@ -9,8 +9,29 @@ use prometheus_parse::{Scrape, Value};
 pub(super) const LOOPBACK: &str = "lo";
 /// Starts of the names of interfaces whose packets pass another interface of the machine as well: bridges and their ports to
 /// containers and virtual machines, tunnels and bonds. Their bytes would count several times.
-const REPEATING: [&str; 14] =
-    ["veth", "docker", "br-", "cni", "cali", "flannel", "podman", "lxc", "lxd", "virbr", "vnet", "tap", "tun", "bond"];
+const REPEATING: &[&str] = &[
+    "veth",
+    "docker",
+    "br-",
+    "cni",
+    "cali",
+    "cilium",
+    "flannel",
+    "vxlan",
+    "podman",
+    "lxc",
+    "lxd",
+    "virbr",
+    "vmbr",
+    "vnet",
+    "ovs",
+    "tap",
+    "tun",
+    "wg",
+    "tailscale",
+    "bond",
+    "team",
+];
 /// Modes in which a core did no work: it was idle, waited for a disk, or the hypervisor ran other guests.
 const NOT_USED: &[&str] = &["idle", "iowait", "steal"];
 
@@ -157,8 +178,9 @@ node_scrape_collector_duration_seconds{collector="cpu"} 0.0001
     fn bytes_to_a_container_count_once() {
         let text = |name: &str| format!("node_network_receive_bytes_total{{device=\"{name}\"}} 1000\n");
         let virtual_ones =
-            ["veth12ab", "docker0", "br-0a1b2c", "br0", "cni0", "virbr0", "podman1", "bond0", "eth0.100"];
-        let all: String = ["eth0", "wlp3s0", "lo"].into_iter().chain(virtual_ones).map(text).collect();
+            ["veth12ab", "docker0", "br-0a1b2c", "br0", "cni0", "virbr0", "podman1", "bond0", "eth0.100", "wg0"];
+        let others = ["tailscale0", "vxlan100", "cilium_host", "vmbr0", "ovs-system", "team0"];
+        let all: String = ["eth0", "wlp3s0", "lo"].into_iter().chain(virtual_ones).chain(others).map(text).collect();
         let snapshot = Snapshot::parse(&all);
         assert_eq!(snapshot.all_received_bytes(), Some(2_000));
         assert!(snapshot.received_bytes.contains_key("br0"), "a node may have its address there");
