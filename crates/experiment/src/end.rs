@@ -1,7 +1,7 @@
 //! Outcome of a run: it counts, or it failed for a reason.
 
 use pubmark_record::experiment::FailureKind;
-use pubmark_record::record::{Reason, Record, VerdictStatus};
+use pubmark_record::record::{BackEndKind, Reason, Record, VerdictStatus};
 use pubmark_record::verdict::rules::{Blame, blame};
 use pubmark_runner::{ErrorKind, RunError, RunOutcome};
 
@@ -54,9 +54,8 @@ pub fn measured(outcome: &RunOutcome) -> End {
 /// The reason that made a run invalid, and whose failure it is.
 fn invalid(record: &Record) -> End {
     let reasons = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
-    // Clients that never connected are the system's failure only if it refused them.
     let blame_of = |reason: &Reason| match reason.code.as_str() {
-        "V31" if !record.connections.is_refused() => Blame::Run,
+        "V31" if !has_refused(record) => Blame::Run,
         code => blame(code),
     };
     let Some(reason) = reasons.min_by_key(|reason| blame_of(reason)) else {
@@ -70,6 +69,14 @@ fn invalid(record: &Record) -> End {
     };
     let text = format!("{}: {}", reason.code, without_times(&reason.text));
     End::Fails { kind, code: Some(reason.code.clone()), text }
+}
+
+/// Whether the system caused that clients never connected: it refused them, or it did not respond where no network could lose
+/// their connects, which repetitions would hide for a system that is overloaded in some of them.
+fn has_refused(record: &Record) -> bool {
+    let is_on_this_machine = record.system.back_end != BackEndKind::External && record.tables.nodes.is_empty();
+    let is_reached_for_sure = is_on_this_machine && record.conditions.links.is_none();
+    record.connections.is_refused() || is_reached_for_sure && record.connections.is_unanswered()
 }
 
 /// A reason's text without the part that the kind of the failure already states.
@@ -186,14 +193,22 @@ mod tests {
         for (cause, code, expected) in [
             ("unreachable: Connection refused (os error 111)", "V31", FailureKind::Refused),
             ("unreachable: Cannot assign requested address (os error 99)", "V31", FailureKind::Invalid),
+            ("unreachable: no response within 10 s", "V31", FailureKind::Refused),
             ("subscription refused: not authorized", "V23", FailureKind::Refused),
         ] {
             let invalid = |run: &mut RunOutcome| {
+                run.record.system.back_end = BackEndKind::Process;
                 run.record.connections.causes = vec![CauseCount { cause: cause.to_owned(), count: 9 }];
                 run.record.verdict.status = VerdictStatus::Invalid;
                 run.record.verdict.reasons = vec![reason(code)];
             };
             assert_eq!(kind(of(invalid)), expected, "{code}: {cause}");
+            let elsewhere = |run: &mut RunOutcome| {
+                invalid(run);
+                run.record.system.back_end = BackEndKind::External;
+            };
+            let lost = cause.contains("no response");
+            assert_eq!(kind(of(elsewhere)), if lost { FailureKind::Invalid } else { expected }, "{code}: {cause}");
         }
     }
 

@@ -79,6 +79,11 @@ impl Connections {
             by_its_kernel || Self::BY_THE_SYSTEM.iter().any(|start| cause.starts_with(start))
         })
     }
+
+    /// Whether the most frequent cause is a connect without a response: the system's failure where no network may have lost it.
+    pub fn is_unanswered(&self) -> bool {
+        self.main_cause().is_some_and(|cause| cause.starts_with("unreachable: no response"))
+    }
 }
 
 /// Zero counts are omitted: records from before this count existed lack it as well.
