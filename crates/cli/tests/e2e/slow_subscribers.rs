@@ -29,11 +29,13 @@ subscribers:
 
 const TIMES: [&str; 4] = ["--duration", "2s", "--warmup", "0s"];
 
-fn latency_ms(record: &Value, name: &str) -> f64 {
-    record["latency"]["total"]["upper"][name]
-        .as_f64()
-        .unwrap_or_else(|| panic!("no {name} in {}", record["latency"]["total"]["upper"]))
-        / 1e3
+/// The bounds of a figure of the latencies, ms.
+fn latency_ms(record: &Value, name: &str) -> [f64; 2] {
+    let total = &record["latency"]["total"];
+    ["lower", "upper"].map(|bound| {
+        let value = total[bound][name].as_f64();
+        value.unwrap_or_else(|| panic!("no {name} in {total}")) / 1e3
+    })
 }
 
 #[test]
@@ -48,10 +50,10 @@ fn what_waits_for_a_slow_subscriber_is_late_by_its_work_alone() {
         assert_delivered_once(&record);
         assert!(count(&record, "delivered") >= 60, "three or four bursts for two: {}", record["delivery"]);
         // The slow subscriber reads the messages of a burst after 0, 10, …, 90 ms, the quick one at once: 22.5 ms on
-        // average. A busy machine adds to all of them.
+        // average. A busy machine adds to all of them; what pubmark reads late is not in the lower bound.
         let (mean, max) = (latency_ms(&record, "mean_us"), latency_ms(&record, "max_us"));
-        assert!((22.0..60.0).contains(&mean), "mean {mean} ms");
-        assert!((90.0..200.0).contains(&max), "max {max} ms");
+        assert!(mean[0] < 60.0 && mean[1] >= 22.0, "mean {mean:?} ms");
+        assert!(max[0] < 200.0 && max[1] >= 90.0, "max {max:?} ms");
         // Its processing is not counted as our lateness: that is far below the processing of one message, let alone
         // ten.
         let lateness_us = record["latency"]["receive_lateness"]["p50_us"].as_f64().expect("a lateness");
@@ -68,7 +70,7 @@ fn too_many_for_a_slow_subscriber_arrive_as_it_takes_them() {
     assert_delivered_once(&record);
     assert!((398..=402).contains(&count(&record, "delivered")), "{}", record["delivery"]);
     // It needs 4 s for 400 messages; the last was due after 2 s.
-    let max = latency_ms(&record, "max_us");
+    let [_, max] = latency_ms(&record, "max_us");
     assert!((1_900.0..4_000.0).contains(&max), "max {max} ms");
     assert!(record["settings"]["drain_s"].as_f64().is_some_and(|drain_s| drain_s > 1.5), "{}", record["settings"]);
 }

@@ -274,10 +274,11 @@ impl Broker {
         }
     }
 
-    /// Cuts the connections of all connected clients whose names contain `part`.
+    /// Cuts the connections of all connected clients whose identifiers end with `part`: `p0` is the first device, `s0` the first
+    /// subscriber.
     pub fn cut(&mut self, part: &str) {
         let named =
-            |(_, known): &(&Client, &ClientState)| known.connection.is_some() && known.config.client_id.contains(part);
+            |(_, known): &(&Client, &ClientState)| known.connection.is_some() && known.config.client_id.ends_with(part);
         let clients: Vec<Client> = self.clients.iter().filter(named).map(|(client, _)| *client).collect();
         self.cuts += clients.len() as u64;
         for client in clients {

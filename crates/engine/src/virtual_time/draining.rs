@@ -45,7 +45,7 @@ subscribers:
 ";
     let simulation = Simulation::new(workload, Duration::from_secs(1));
     simulation.broker.borrow_mut().acknowledges = Box::new(|sequence| (sequence != 10).then_some(Ok(())));
-    simulation.at(500_000_000, |broker| broker.cut("device"));
+    simulation.at(500_000_000, |broker| broker.cut("p0"));
     let ended = simulation.run();
     let delivery = &ended.outcome.books.delivery;
     assert_count_eq!(ended.outcome.counters.dropped, 1);

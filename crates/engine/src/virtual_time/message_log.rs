@@ -107,8 +107,8 @@ proptest! {
             });
             drop(broker);
             if let Some(cut_ms) = cut_ms {
-                run.at(cut_ms * 1_000_000, |broker| broker.cut("device"));
-                run.at(cut_ms * 1_000_000 + 30_000_000, |broker| broker.cut("subscriber"));
+                run.at(cut_ms * 1_000_000, |broker| broker.cut("p0"));
+                run.at(cut_ms * 1_000_000 + 30_000_000, |broker| broker.cut("s0"));
             }
         });
         compare(&ended, &entries);
