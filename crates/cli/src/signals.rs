@@ -86,6 +86,9 @@ pub fn watch_preparation() -> Result<Preparation, Failure> {
     // The library installs its handler a moment before it has an action for it: a signal between the two would be lost.
     let held = BlockedSignals::new(&WATCHED);
     for signal in WATCHED {
+        if signal == libc::SIGHUP && is_ignored(signal) {
+            continue;
+        }
         let handler = handler.try_clone().map_err(failed)?;
         let write = move || {
             let byte = signal as u8;
@@ -116,6 +119,16 @@ pub fn watch_preparation() -> Result<Preparation, Failure> {
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(failed)?;
     Ok(Preparation { stop, is_over })
+}
+
+/// Whether the program that started this one has it ignore a signal, as nohup(1) does with SIGHUP. (Shells do it with SIGINT
+/// for what they start in the background; a program that stops pubmark with SIGINT expects an orderly end all the same.)
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: a sigaction of zeros is valid, and the call only fills it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Longest time after the first signal in which this one is the same request.

@@ -1,7 +1,9 @@
 //! A run that is stopped: in every phase it ends soon, leaves a record that is marked interrupted, and nothing else
 //! behind.
 
+use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use pubmark_conformance::ports;
@@ -10,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::books::{assert_closed, count};
 use crate::support::mosquitto::{self, Mosquitto};
-use crate::support::place::{Call, Called, Place};
+use crate::support::place::{Call, Called, PUBMARK, Place};
 use crate::support::processes::{wait_for, with_files_in};
 use crate::support::schema;
 
@@ -50,6 +52,26 @@ fn interrupted_record(place: &Place) -> Value {
         assert_closed(&record);
     }
     record
+}
+
+#[test]
+fn what_was_started_by_nohup_outlives_a_hangup() {
+    let place = Place::new();
+    for (hides, outlives) in [("trap '' HUP; ", true), ("", false)] {
+        let at = ports::free().to_string();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{hides}exec \"$@\""), "sh", PUBMARK]);
+        let mut call = place.start_by(shell, &["broker", "--listen", &at]);
+        wait_for("the broker", LIMIT, || TcpStream::connect(&at).is_ok());
+        call.signal(libc::SIGHUP);
+        if outlives {
+            std::thread::sleep(Duration::from_millis(500));
+            assert!(!call.has_ended(), "it ended with the terminal");
+            call.signal(libc::SIGTERM);
+        }
+        let called = call.wait();
+        assert_eq!(called.code(), 0, "{called:?}");
+    }
 }
 
 /// Two thousand publishers for a week: a schedule of twelve billion messages, which takes long to compute.

@@ -74,9 +74,10 @@ impl Cluster {
     }
 }
 
-/// Stops a node and waits until it has ended.
+/// Stops a node and waits until it has ended. A node that has just been started may not watch for signals yet, and ignores
+/// SIGINT then if the tests were started in the background of a shell: SIGTERM ends it at any time.
 pub fn stop(node: Call) -> Called {
-    node.signal(libc::SIGINT);
+    node.signal(libc::SIGTERM);
     node.wait()
 }
 
