@@ -154,6 +154,17 @@ fn a_group_reaches_another_over_both_links() {
 }
 
 #[test]
+fn lateness_is_measured_where_only_the_first_of_two_links_delays() {
+    let Some(network) = network(&[delayed(5 * MS), Conditions::default()]) else { return };
+    let (own, other) = (group_socket(&network, 0, false), group_socket(&network, 1, false));
+    for _ in 0..20 {
+        own.send_to(b"one way", other.local_addr().unwrap()).unwrap();
+        other.recv(&mut [0; 10]).unwrap();
+    }
+    assert_count_eq!(stop(network).snapshot.lateness.count(), 20);
+}
+
+#[test]
 fn multicast_reaches_the_core_and_every_other_group() {
     let Some(network) = network(&[delayed(MS), delayed(2 * MS), delayed(3 * MS)]) else { return };
     let group_v4 = Ipv4Addr::new(239, 255, 0, 1);

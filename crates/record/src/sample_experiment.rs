@@ -564,6 +564,7 @@ mod tests {
     fn the_sample_has_winners_and_the_same_system_twice_has_none() {
         assert!(experiment().contests.iter().any(|contest| contest.winner.is_some()));
         assert!(experiment().contests.iter().any(|contest| contest.winner.is_none()));
+        assert!(!no_winner().contests.is_empty());
         assert!(no_winner().contests.iter().all(|contest| contest.winner.is_none()));
     }
 }

@@ -25,15 +25,17 @@ enum Written {
 }
 
 impl Broker {
-    /// Sends a message to one session now, or queues it if its level requires that. `kept` is the message in our own memory,
-    /// made when the first target needs it.
+    /// Sends a message to one session now, or queues it if its level requires that. `kept` is the message in our own memory:
+    /// a retained one, or made when the first target needs it.
     pub(super) fn deliver(&mut self, target: &Target, publish: &Publish<'_>, kept: &mut Option<Rc<Message>>) {
         let Some(session) = self.sessions.get_mut(target.session) else { return };
         let peer = session.peer;
         if target.manner.qos == Qos::BestEffort {
             // A client without a connection does not get QoS 0 messages.
             if let Some(peer) = peer {
-                self.deliver_at_once(peer, target, publish);
+                // A message that is not in our memory was received just now.
+                let age_ns = kept.as_ref().map_or(0, |message| self.now_ns.saturating_sub(message.received_ns));
+                self.deliver_at_once(peer, target, publish, age_ns);
             }
             return;
         }
@@ -55,8 +57,8 @@ impl Broker {
         }
     }
 
-    /// QoS 0: straight from the buffer it was read into.
-    fn deliver_at_once(&mut self, key: Key, target: &Target, publish: &Publish<'_>) {
+    /// QoS 0: straight from the buffer it was read into. `age_ns` is the time since it was received.
+    fn deliver_at_once(&mut self, key: Key, target: &Target, publish: &Publish<'_>, age_ns: u64) {
         let Some(peer) = self.peers.get_mut(key) else { return };
         if peer.connection.pending_bytes() > self.settings.maximum_queued_bytes && !peer.connection.is_blocked() {
             self.flush(key);
@@ -66,7 +68,7 @@ impl Broker {
             self.statistics.dropped_queued_bytes += 1;
             return;
         }
-        let written = write_message(peer, publish, target.manner, None, false, &target.subscription_ids, 0);
+        let written = write_message(peer, publish, target.manner, None, false, &target.subscription_ids, age_ns);
         let is_early = peer.connection.pending_bytes() > EARLY_FLUSH_BYTES && !peer.connection.is_blocked();
         self.count(written);
         if is_early {

@@ -39,10 +39,12 @@ impl Broker {
             (Qos::ExactlyOnce, Some(packet_id)) => {
                 let limit = usize::from(self.settings.receive_maximum.max(1));
                 let state = self.sessions.get_mut(session).ok_or(Farewell::Lost)?;
-                let is_new = state.unreleased.insert(packet_id);
-                if state.unreleased.len() > limit && version == Version::V5 {
+                let is_new = !state.unreleased.contains(&packet_id);
+                // Not stored: the session outlives the connection, and the message was not spread.
+                if is_new && state.unreleased.len() >= limit && version == Version::V5 {
                     return Err(self.violation(reason::RECEIVE_MAXIMUM_EXCEEDED));
                 }
+                state.unreleased.insert(packet_id);
                 self.answer(key, version, Ack::new(AckKind::Pubrec, packet_id, reason::SUCCESS));
                 if !is_new {
                     return Ok(());

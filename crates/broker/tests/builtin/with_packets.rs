@@ -1,5 +1,7 @@
 //! Tests that mosquitto's clients cannot do.
 
+use std::time::{Duration, Instant};
+
 use pubmark_model::qos::Qos;
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::*;
@@ -36,6 +38,29 @@ fn a_message_at_qos_2_is_spread_once_however_often_it_comes() {
     // Released, the identifier belongs to another message.
     publisher.publish(head("t", Qos::ExactlyOnce, Some(9)), b"y");
     assert_eq!(subscriber.expect_message().1, b"y");
+}
+
+#[test]
+fn a_message_at_qos_2_above_the_receive_maximum_is_not_taken_for_known_after_a_resume() {
+    let server = Server::with(|settings| settings.receive_maximum = 1);
+    let mut subscriber = Client::simple(server.address, Version::V5, "s");
+    subscriber.subscribe(SubscribeRequest::new("t", Qos::BestEffort));
+    let expiry = [Property::SessionExpiryInterval(60)];
+    let connect =
+        Connect { clean_start: false, properties: Properties::new(&expiry), ..connect_packet(Version::V5, "hasty") };
+    let (mut publisher, _) = Client::connect(server.address, &connect);
+    publisher.publish(head("t", Qos::ExactlyOnce, Some(1)), b"a");
+    assert_eq!(publisher.expect_ack(), (AckKind::Pubrec, 1, 0));
+    publisher.publish(head("t", Qos::ExactlyOnce, Some(2)), b"b");
+    assert_eq!(publisher.expect_end(), Some(reason::RECEIVE_MAXIMUM_EXCEEDED));
+    let (mut publisher, present) = Client::connect(server.address, &connect);
+    assert!(present);
+    publisher.ack(AckKind::Pubrel, 1);
+    assert_eq!(publisher.expect_ack(), (AckKind::Pubcomp, 1, 0));
+    publisher.publish(PublishHead { dup: true, ..head("t", Qos::ExactlyOnce, Some(2)) }, b"b");
+    assert_eq!(publisher.expect_ack(), (AckKind::Pubrec, 2, 0));
+    assert_eq!([subscriber.expect_message().1, subscriber.expect_message().1], [b"a", b"b"]);
+    subscriber.expect_silence();
 }
 
 #[test]
@@ -141,7 +166,7 @@ fn a_silent_client_is_ended_and_a_pinging_one_is_not() {
     while !ended.is_finished() {
         awake.expect_silence();
         pings += 1;
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(ended.join().unwrap(), Some(reason::KEEP_ALIVE_TIMEOUT));
     awake.expect_silence();
@@ -201,6 +226,31 @@ fn no_local_and_retain_options_are_kept() {
 }
 
 #[test]
+fn a_retained_message_ages_and_expires_at_every_level() {
+    let server = Server::start();
+    let mut publisher = Client::simple(server.address, Version::V5, "p");
+    for (packet_id, topic, expiry_s) in [(1, "aged/long", 60), (2, "aged/short", 1)] {
+        let expiry = [Property::MessageExpiryInterval(expiry_s)];
+        let properties = Properties::new(&expiry);
+        let retained = PublishHead { retain: true, properties, ..head(topic, Qos::AtLeastOnce, Some(packet_id)) };
+        publisher.publish(retained, b"kept");
+        assert_eq!(publisher.expect_ack(), (AckKind::Puback, packet_id, 0));
+    }
+    std::thread::sleep(Duration::from_millis(1_100));
+    for (client_id, qos) in [("0", Qos::BestEffort), ("1", Qos::AtLeastOnce)] {
+        let mut subscriber = Client::simple(server.address, Version::V5, client_id);
+        subscriber.subscribe(SubscribeRequest::new("aged/+", qos));
+        let (topic, _, arrived) = subscriber.expect_message();
+        assert_eq!((topic.as_str(), arrived.qos, arrived.retain), ("aged/long", qos, true));
+        let left_s =
+            arrived.properties[0].strip_prefix("MessageExpiryInterval(").and_then(|rest| rest.strip_suffix(')'));
+        assert!((1..60).contains(&left_s.unwrap().parse::<u32>().unwrap()), "{:?}", arrived.properties);
+        subscriber.expect_silence();
+    }
+    assert_count_eq!(server.finish().expired, 2);
+}
+
+#[test]
 fn a_slow_subscriber_loses_counted_messages_at_qos_0_and_nobody_else_does() {
     let server = Server::with(|settings| settings.maximum_queued_bytes = 100_000);
     let mut slow = Client::simple(server.address, Version::V311, "slow");
@@ -251,7 +301,8 @@ fn a_session_expires_after_its_interval_and_its_delayed_will_comes_then() {
     let mut watcher = Client::simple(server.address, Version::V5, "watcher");
     watcher.subscribe(SubscribeRequest::new("will", Qos::BestEffort));
     let delay = [Property::WillDelayInterval(30)];
-    let expiry = [Property::SessionExpiryInterval(1)];
+    let expiry = [Property::SessionExpiryInterval(2)];
+    let kept_for = Duration::from_secs(2);
     let will = Will {
         qos: Qos::AtLeastOnce,
         retain: false,
@@ -266,7 +317,16 @@ fn a_session_expires_after_its_interval_and_its_delayed_will_comes_then() {
         ..connect_packet(Version::V5, "mortal")
     };
     drop(Client::connect(server.address, &connect));
+    // Back within the interval: the session is there, and the will of the first connection never comes.
+    let (back, present) = Client::connect(server.address, &connect);
+    assert!(present);
+    std::thread::sleep(kept_for + Duration::from_millis(300));
+    watcher.expect_silence();
+    let left = Instant::now();
+    drop(back);
     let (_, payload, arrived) = watcher.expect_message();
+    assert!(left.elapsed() >= kept_for, "the will came after {:?}", left.elapsed());
     assert_eq!((payload.as_slice(), arrived.properties), (&b"late"[..], vec![]));
+    watcher.expect_silence();
     assert!(!Client::connect(server.address, &connect).1);
 }

@@ -37,8 +37,12 @@ fn the_kernel_uses_the_requested_algorithm() {
     if !Command::new("ss").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
         return pubmark_testing::skip("`ss` is not here to look from outside");
     }
+    let allowed = allowed();
+    if allowed.is_empty() {
+        return pubmark_testing::skip("this machine shows no congestion control that every user may have");
+    }
     let Some(broker) = Mosquitto::start("") else { return };
-    for name in allowed() {
+    for name in allowed {
         let place = Place::new();
         let options = ["--endpoint", &broker.endpoint(), "--congestion-control", &name, "--json", "--quiet"];
         let call = place.start(&[SMALL, &options].concat());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pubmark_testing::{assert_count, skip};
 
 use crate::links;
-use crate::support::books::{assert_closed, check, count};
+use crate::support::books::{assert_closed, check, connections, count};
 use crate::support::mosquitto::{self, Mosquitto};
 use crate::support::place::{PUBMARK, Place};
 use crate::support::processes::{descriptors, signal, wait_for, with_files_in};
@@ -47,6 +47,10 @@ fn a_broker_that_a_fault_kills_and_that_is_started_again_has_not_ended() {
     let place = Place::new();
     let fault = ["--fault", "kill:at=1s,for=500ms", "--system", "mosquitto"];
     let record = place.record(&[&RUN[1..], &fault].concat());
+    let row = &record["conditions"]["faults"]["faults"][0];
+    let at = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("no {name} in {row}"));
+    assert!(at("done_at_s") < at("ended_at_s"), "{row}");
+    assert_count!(connections(&record, "dropped") > 0, "{}", record["connections"]);
     assert!(record["system"]["ended"].is_null(), "{}", record["system"]);
     assert!(!record["verdict"]["checks"].to_string().contains("V25"), "{}", record["verdict"]);
 }

@@ -110,8 +110,9 @@ fn two_systems_are_compared() {
     for file in ["experiment.html", "experiment.md", "experiment.yaml", "csv/cells.csv", "journal.jsonl"] {
         assert!(folder.join(file).is_file(), "{file} is missing");
     }
-    // The built-in broker is never ranked, so there is no winner.
-    assert!(list(&record, "contests").iter().all(|contest| contest["winner"].is_null()), "{record}");
+    // The built-in broker is never ranked, so there is no contest.
+    assert!(list(&record, "contests").is_empty(), "{record}");
+    assert!(record["cautions"].to_string().contains("no part in the ranking: "), "{}", record["cautions"]);
     blocks_hold_each_cell_once(&folder, 2, 3);
 }
 

@@ -134,7 +134,7 @@ fn the_books_close_when_redis_goes_and_comes_back() {
 #[test]
 fn every_request_is_answered_over_nats() {
     let Some(server) = started::<Nats>("NATS") else { return };
-    let Ok(endpoint) = server.endpoint(Listener::Plain) else { return };
+    let endpoint = server.endpoint(Listener::Plain).unwrap();
     let endpoint = format!("nats://{}", endpoint.address);
     assert_all_answered(&asked(&endpoint, "nats", "1s", &[]), 100);
 }

@@ -85,7 +85,7 @@ fn closes_when_the_server_goes<S: Server>(protocol: &str) {
         Ok(server) => server,
         Err(missing) => return pubmark_testing::skip(&missing.0),
     };
-    let Ok(endpoint) = server.endpoint(Listener::Plain) else { return };
+    let endpoint = server.endpoint(Listener::Plain).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let place = ["--endpoint", &endpoint.shown, "--user", LOGIN.0, "--password", LOGIN.1, "--protocol", protocol];
     let settings = ["--set", "processing=20ms", "--set", "concurrency=9", "--set", "timeout=800ms", "--qos", "1"];

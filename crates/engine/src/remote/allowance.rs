@@ -19,11 +19,12 @@ const STREAM: u64 = 256;
 const MESSAGE: u64 = 32;
 
 /// Largest number of bytes that a worker process with `shards` shards of a run may send: several times what it needs,
-/// at most 1 GiB.
+/// at most 1 GiB for each shard.
 pub(super) fn allowance(plan: &RunPlan, shards: usize) -> u64 {
+    let most = (LONGEST as u64).saturating_mul(shards as u64);
     let seconds = (plan.timeline.warmup_ns + plan.timeline.duration_ns) as f64 / 1e9;
-    let Some(messages) = messages_per_s(&plan.workload, plan.fleet.devices().len()) else { return LONGEST as u64 };
-    let messages = (messages * seconds).min(LONGEST as f64) as u64;
+    let Some(messages) = messages_per_s(&plan.workload, plan.fleet.devices().len()) else { return most };
+    let messages = (messages * seconds).min(most as f64) as u64;
     let (devices, sessions) = (plan.fleet.devices().len() as u64, plan.listening_sessions() as u64);
     let of_shard = if plan.faults.is_empty() { SHARD } else { SHARD + FAULTS };
     let parts = [
@@ -32,7 +33,7 @@ pub(super) fn allowance(plan: &RunPlan, shards: usize) -> u64 {
         STREAM.saturating_mul(devices.saturating_mul(sessions)),
         MESSAGE.saturating_mul(messages),
     ];
-    parts.into_iter().fold(0_u64, u64::saturating_add).min(LONGEST as u64)
+    parts.into_iter().fold(0_u64, u64::saturating_add).min(most)
 }
 
 /// Rows of a copy that a system may deliver for each one that a subscription expects: duplicates, and copies for a
@@ -63,4 +64,29 @@ fn messages_per_s(workload: &Workload, devices: usize) -> Option<f64> {
     let rates = workload.devices.iter().map(|group| group.arrival.highest_rate_per_s());
     let fastest = rates.collect::<Option<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
     Some(fastest * devices as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::virtual_time;
+
+    #[test]
+    fn each_shard_may_send_the_longest_message_if_the_plan_is_that_large() {
+        let workload = "
+name: virtual
+devices:
+  - {name: device, arrival: periodic, every: 10ms, payload: 100B, topic: 'v/{device}', qos: 1}
+subscribers:
+  - {name: subscriber, filters: ['v/#'], qos: 1}
+";
+        let of = |seconds, shards| allowance(&virtual_time::plan(workload, Duration::from_secs(seconds)), shards);
+        let longest = LONGEST as u64;
+        // 100 messages a second, of 32 bytes each: 3.2 GB.
+        assert_eq!([of(1_000_000, 1), of(1_000_000, 2)], [longest, 2 * longest]);
+        assert!(of(1_000_000, 4) < 4 * longest);
+        assert!(of(1, 4) < longest);
+    }
 }

@@ -16,9 +16,19 @@ const QUEUED: u64 = 64;
 /// # Errors
 /// The other end is closed, or the message is too long.
 pub(super) fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
+    write_within(to, message, LONGEST)
+}
+
+/// Writes a message of at most `longest` bytes.
+///
+/// # Errors
+/// The other end is closed, or the message is too long; nothing of such a message is written.
+pub(super) fn write_within<T: Serialize>(to: &mut impl Write, message: &T, longest: usize) -> io::Result<()> {
     let body = postcard::to_allocvec(message).map_err(io::Error::other)?;
-    let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= LONGEST);
-    let length = length.ok_or_else(|| io::Error::other(format!("a message of {} bytes", body.len())))?;
+    let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= longest);
+    let too_long =
+        || io::Error::other(format!("a message of {} bytes where at most {longest} are allowed", body.len()));
+    let length = length.ok_or_else(too_long)?;
     to.write_all(&length.to_le_bytes())?;
     to.write_all(&body)
 }

@@ -22,7 +22,7 @@ pub(super) enum ToWorker {
 pub(super) enum FromWorker {
     /// All its shards have opened their adapters.
     Opened,
-    /// It cannot execute its order, or a shard failed; the reason.
+    /// It cannot execute its order, a shard failed, or a message is too long; the reason.
     Failed(String),
     /// A shard has ended before its `Finish` command.
     Ended,

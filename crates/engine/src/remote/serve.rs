@@ -1,7 +1,7 @@
 //! The main function of a worker process: executes commands until its socket is closed.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -35,8 +35,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     let mut from = control.try_clone()?;
     let to = Mutex::new(control);
     let report = |message: &FromWorker| {
-        // The process that led the run may have ended; the reader detects that.
-        let _ = frames::write(&mut *to.lock().unwrap_or_else(PoisonError::into_inner), message);
+        send(&mut *to.lock().unwrap_or_else(PoisonError::into_inner), message, frames::LONGEST);
     };
     // The process that leads a run started this one, so it may use any amount of its memory.
     let mut allowed = u64::MAX;
@@ -130,6 +129,14 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     }
 }
 
+/// Sends a message of at most `longest` bytes, or the reason why it cannot be sent.
+fn send(to: &mut impl Write, message: &FromWorker, longest: usize) {
+    if let Err(error) = frames::write_within(to, message, longest) {
+        // The process that led the run may have ended. Then this fails as well, and the reader detects that.
+        let _ = frames::write(to, &FromWorker::Failed(format!("its message could not be sent: {error}")));
+    }
+}
+
 /// Running shards, and the access network that was set up for them.
 struct Started {
     worker: Worker,
@@ -214,4 +221,24 @@ fn words(error: &EngineError) -> String {
         cause = deeper.source();
     }
     text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_place_of_a_message_that_is_too_long_its_reader_gets_the_reason() {
+        let mut sent = vec![];
+        // Two bytes more: which message it is, and its length.
+        let report = FromWorker::Access(vec![7; 99]);
+        send(&mut sent, &report, 101);
+        send(&mut sent, &report, 100);
+        let mut rest = sent.as_slice();
+        let mut next = || frames::read::<FromWorker>(&mut rest, &mut 999).unwrap();
+        assert!(matches!(next(), Some(FromWorker::Access(report)) if report.len() == 99));
+        let Some(FromWorker::Failed(why)) = next() else { panic!("no reason") };
+        assert_eq!(why, "its message could not be sent: a message of 101 bytes where at most 100 are allowed");
+    }
 }

@@ -216,7 +216,7 @@ impl Simulation {
 }
 
 /// A plan for one process with one shard for each side.
-fn plan(workload: &str, duration: Duration) -> RunPlan {
+pub(crate) fn plan(workload: &str, duration: Duration) -> RunPlan {
     let workload = load::parse("virtual.yaml", workload, &LoadOptions::default()).expect("a workload");
     let fleet = Fleet::new(&workload, 1);
     let at = Endpoints::one(Endpoint {

@@ -98,11 +98,11 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// When a packet came to a direction and left it.
+/// When a packet came to a direction, and when it was to leave.
 #[derive(Clone, Copy)]
 struct Times {
     in_ns: u64,
-    /// When it was to leave; `None` if it did not have to wait.
+    /// When it was to leave; `None` if it had to wait neither here nor on the link before.
     due_ns: Option<u64>,
 }
 
@@ -264,22 +264,23 @@ impl<O: Observer> Emulator<O> {
         if target == Target::One(from) || !reachable {
             return self.strays.unroutable += 1;
         }
-        let now_ns = clock::monotonic_ns();
+        let times = Times { in_ns: clock::monotonic_ns(), due_ns: None };
         match from {
-            AddressOwner::Core => self.spread(None, Bytes::Read(packet), target, now_ns),
-            AddressOwner::Group(group) => self.enter(index(group, Direction::Up), Bytes::Read(packet), target, now_ns),
+            AddressOwner::Core => self.spread(None, Bytes::Read(packet), target, times),
+            AddressOwner::Group(group) => self.enter(index(group, Direction::Up), Bytes::Read(packet), target, times),
         }
     }
 
-    /// A packet comes to a direction.
-    fn enter(&mut self, index: usize, bytes: Bytes<'_>, target: Target, now_ns: u64) {
+    /// A packet comes to a direction. `times` are those that it has if the direction lets it through at once.
+    fn enter(&mut self, index: usize, bytes: Bytes<'_>, target: Target, times: Times) {
+        let now_ns = times.in_ns;
         let length = bytes.get().len() as u64;
         let room = self.most_held_bytes.saturating_sub(self.held_bytes);
         let fate = self.with(index, |link| link.input(now_ns, length, room, || Flight { bytes: bytes.hold(), target }));
         match fate {
             InputResult::Through(copies) => {
                 for _ in 0..copies {
-                    self.arrive(index, bytes, target, Times { in_ns: now_ns, due_ns: None });
+                    self.arrive(index, bytes, target, times);
                 }
             }
             InputResult::Dropped if O::WATCHES => {
@@ -312,18 +313,18 @@ impl<O: Observer> Emulator<O> {
         }
         if direction == Direction::Up {
             // The next link counts from the time at which this one was to be left: lateness doesn't add up.
-            self.spread(Some(group), bytes, target, due_ns);
+            self.spread(Some(group), bytes, target, Times { in_ns: due_ns, ..times });
         }
     }
 
     /// Gives a packet to the down-links of those whom it is for, other than `from`.
-    fn spread(&mut self, from: Option<usize>, bytes: Bytes<'_>, target: Target, now_ns: u64) {
+    fn spread(&mut self, from: Option<usize>, bytes: Bytes<'_>, target: Target, times: Times) {
         match target {
-            Target::One(AddressOwner::Group(group)) => self.enter(index(group, Direction::Down), bytes, target, now_ns),
+            Target::One(AddressOwner::Group(group)) => self.enter(index(group, Direction::Down), bytes, target, times),
             Target::One(AddressOwner::Core) => {}
             Target::Everyone => {
                 for group in (0..self.directions.len() / 2).filter(|group| Some(*group) != from) {
-                    self.enter(index(group, Direction::Down), bytes, target, now_ns);
+                    self.enter(index(group, Direction::Down), bytes, target, times);
                 }
             }
         }

@@ -120,7 +120,12 @@ pub fn run(
             Some(due_ns) => commands.recv_timeout(clock::wait_until(due_ns)),
         };
         let changes = match command {
-            Ok(command) => courses.command(command),
+            Ok(command) => {
+                // A command that is received may be later than a step that is due already.
+                let mut changes = courses.advance(clock::monotonic_ns());
+                changes.extend(courses.command(command));
+                changes
+            }
             Err(RecvTimeoutError::Timeout) => courses.advance(clock::monotonic_ns()),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
@@ -176,6 +181,21 @@ mod tests {
             courses.command(Command::Set(0, Direction::Down, duplicating(0.9))),
             [(0, Direction::Down, duplicating(0.9))]
         );
+    }
+
+    #[test]
+    fn steps_that_are_due_come_before_a_command() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        sender.send(Command::Start(0)).unwrap();
+        sender.send(Command::Set(0, Direction::Up, duplicating(0.4))).unwrap();
+        drop(sender);
+        let mut changes = Vec::new();
+        let apply = |change| {
+            changes.push(change);
+            Ok(())
+        };
+        run(courses(), &receiver, apply).unwrap();
+        assert_eq!(changes, [(0, Direction::Up, duplicating(0.3)), (0, Direction::Up, duplicating(0.4))]);
     }
 
     #[test]

@@ -240,8 +240,8 @@ mod tests {
     #[test]
     fn the_line_goes_through_the_last_trial_at_each_load() {
         let record = sample_experiment::capacity();
-        let decisive = decisive(&record);
-        assert!(decisive.windows(2).all(|pair| pair[0].offered_per_s < pair[1].offered_per_s));
-        assert!(decisive.iter().filter(|trial| trial.offered_per_s == 12_000.0).all(|trial| trial.attempt == 2));
+        let points: Vec<_> = decisive(&record).iter().map(|trial| (trial.offered_per_s, trial.attempt)).collect();
+        let held = [1_000.0, 2_000.0, 4_000.0, 8_000.0, 10_000.0, 11_000.0, 11_500.0].map(|offered| (offered, 1_u32));
+        assert_eq!(points, [&held[..], &[(12_000.0, 2), (16_000.0, 2)]].concat());
     }
 }
