@@ -43,8 +43,9 @@ fn what_waits_for_a_slow_subscriber_is_late_by_its_work_alone() {
     let place = Place::new();
     place.write("bursts.yaml", BURSTS);
     for protocol in ["mqtt5", "mqtt311"] {
-        let record =
-            place.record(&[&["bursts.yaml", "--system", "builtin", "--protocol", protocol][..], &TIMES].concat());
+        let record = place.record_with_processors(
+            &[&["bursts.yaml", "--system", "builtin", "--protocol", protocol][..], &TIMES].concat(),
+        );
         assert_closed(&record);
         schema::assert_agrees(&record);
         assert_delivered_once(&record);
@@ -85,7 +86,7 @@ fn what_a_slow_subscriber_never_came_to_is_not_called_lost() {
     let workload = slow.iter().fold(BURSTS.to_owned(), |text, (old, new)| text.replace(old, new));
     place.write("bursts.yaml", &workload);
     let cut = [&["bursts.yaml", "--system", "builtin", "--drain", "100ms"][..], &TIMES].concat();
-    let record = place.record(&cut);
+    let record = place.record_with_processors(&cut);
     assert_closed(&record);
     assert!(count(&record, "lost") > 0, "{}", record["delivery"]);
     let at_end = &record["delivery"]["at_end"];
