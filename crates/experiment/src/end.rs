@@ -74,7 +74,9 @@ fn invalid(record: &Record) -> End {
 /// Whether the system caused that clients never connected: it refused them, or it did not respond where no network could lose
 /// their connects, which repetitions would hide for a system that is overloaded in some of them.
 fn has_refused(record: &Record) -> bool {
-    let is_on_this_machine = record.system.back_end != BackEndKind::External && record.tables.nodes.is_empty();
+    let system = &record.system;
+    let is_on_this_machine =
+        system.back_end != BackEndKind::External && system.node.is_none() && record.tables.nodes.is_empty();
     let is_reached_for_sure = is_on_this_machine && record.conditions.links.is_none();
     record.connections.is_refused() || is_reached_for_sure && record.connections.is_unanswered()
 }

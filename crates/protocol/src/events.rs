@@ -240,8 +240,8 @@ pub enum Event<'a> {
     /// The kernel dropped this number of datagrams since the last such event, because the buffer of the session's socket was full:
     /// the shard did not read it in time. Acknowledgements, repetitions and blocks count like messages.
     Overflowed(u64),
-    /// So many messages were sent with an identifier that the same socket had used for another message less than its lifetime
-    /// before (CoAP): a server that remembers identifiers for that long takes them for repetitions.
+    /// The session sent this number of messages with an identifier that its socket had used for another message within the
+    /// identifier's lifetime (CoAP). A server that remembers identifiers for that time takes such messages for retransmissions.
     IdsReused(u64),
     /// The client program reported something that cannot be true. Without a session if it names none that exists.
     Misreported(Misreport),

@@ -70,8 +70,7 @@ impl Receiving {
         let header = self.receiver.enter(subscriber, delivery, window, &mut totals.figures);
         // No processing time applies to a probe.
         if self.receiver.probes() == probes {
-            let sent_ns = header.as_ref().map_or(0, Header::earliest_write_start_ns);
-            sessions.take_up(session, delivery, sent_ns, &mut timetable.timers);
+            sessions.take_up(session, delivery, header.as_ref(), &mut timetable.timers);
         }
         if sessions.faults.is_some() {
             self.note_level(session, delivery, header.as_ref(), before, sessions, timetable, totals);

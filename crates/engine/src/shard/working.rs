@@ -4,18 +4,26 @@
 
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::Delivery;
+use pubmark_protocol::header::Header;
 
 use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 
 impl Sessions {
-    /// A session's subscriber starts on a message, which was written at `sent_ns` at the earliest; 0 if that is unknown.
+    /// A session's subscriber starts on a message, whose header says when it was written, if it has one.
     #[inline]
-    pub fn take_up(&mut self, session: SessionId, delivery: &Delivery<'_>, sent_ns: u64, timers: &mut Timers) {
+    pub fn take_up(
+        &mut self,
+        session: SessionId,
+        delivery: &Delivery<'_>,
+        header: Option<&Header>,
+        timers: &mut Timers,
+    ) {
         let work = &mut self[session].work;
         if !work.takes_time() {
             return;
         }
+        let sent_ns = header.map_or(0, Header::earliest_write_start_ns);
         work.add(delivery.at_ns, delivery.has_waited, delivery.late_ns(sent_ns));
         let until_ns = work.until_ns;
         if !std::mem::replace(&mut work.under_way, true) {

@@ -264,7 +264,7 @@ fn a_figure_is_ranked_without_a_system_that_lacks_it_and_the_page_names_it() {
 #[test]
 fn a_cell_that_lacks_a_figure_in_some_runs_is_not_ranked_by_the_others() {
     let mut cells = [cell("a", &[], &[100.0; 3]), cell("b", &[], &[300.0; 3]), cell("c", &[], &[50.0; 4])];
-    // It lost so many messages that a percentile had too few samples.
+    // Messages are lost in one run. The samples that are left are too few for the percentile.
     cells[2].runs[1].record.latency.total.as_mut().unwrap().upper.p99 = None;
     let found = evaluate(&[axis("system", &["a", "b", "c"])], 1, &cells).unwrap();
     assert_eq!(contest(&found, "latency p99").ranking, ["a", "b"]);
