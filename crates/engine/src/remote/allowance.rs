@@ -71,18 +71,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::virtual_time;
+    use crate::virtual_time::{ONE_TO_ONE, plan};
 
     #[test]
     fn each_shard_may_send_the_longest_message_if_the_plan_is_that_large() {
-        let workload = "
-name: virtual
-devices:
-  - {name: device, arrival: periodic, every: 10ms, payload: 100B, topic: 'v/{device}', qos: 1}
-subscribers:
-  - {name: subscriber, filters: ['v/#'], qos: 1}
-";
-        let of = |seconds, shards| allowance(&virtual_time::plan(workload, Duration::from_secs(seconds)), shards);
+        let of = |seconds, shards| allowance(&plan(ONE_TO_ONE, Duration::from_secs(seconds)), shards);
         let longest = LONGEST as u64;
         // 100 messages a second, of 32 bytes each: 3.2 GB.
         assert_eq!([of(1_000_000, 1), of(1_000_000, 2)], [longest, 2 * longest]);

@@ -5,19 +5,13 @@ use std::time::Duration;
 use pubmark_protocol::events::Reason;
 use pubmark_testing::assert_count_eq;
 
-use super::{SECOND_NS, Simulation, plan, window_ns};
+use super::{ONE_TO_ONE, SECOND_NS, Simulation, plan, window_ns};
 use crate::progress::Totals;
 
 #[test]
 fn deliveries_of_refused_messages_do_not_stand_for_those_that_are_still_missing() {
-    let workload = "
-name: virtual
-devices:
-  - {name: device, arrival: periodic, every: 10ms, payload: 100B, topic: 'v/{device}', qos: 1}
-subscribers:
-  - {name: subscriber, count: 2, filters: ['v/#'], qos: 1}
-";
-    let simulation = Simulation::new(workload, Duration::from_secs(1));
+    let workload = ONE_TO_ONE.replace("name: subscriber", "name: subscriber, count: 2");
+    let simulation = Simulation::new(&workload, Duration::from_secs(1));
     {
         let mut broker = simulation.broker.borrow_mut();
         let refusal = Reason::code(0x97, "quota exceeded");
@@ -36,14 +30,7 @@ subscribers:
 
 #[test]
 fn messages_without_acknowledgement_that_arrived_do_not_lengthen_the_drain() {
-    let workload = "
-name: virtual
-devices:
-  - {name: device, arrival: periodic, every: 10ms, payload: 100B, topic: 'v/{device}', qos: 1}
-subscribers:
-  - {name: subscriber, filters: ['v/#'], qos: 1}
-";
-    let simulation = Simulation::new(workload, Duration::from_secs(1));
+    let simulation = Simulation::new(ONE_TO_ONE, Duration::from_secs(1));
     simulation.broker.borrow_mut().acknowledges = Box::new(|sequence| (sequence != 10).then_some(Ok(())));
     simulation.at(500_000_000, |broker| broker.cut("p0"));
     let ended = simulation.run();

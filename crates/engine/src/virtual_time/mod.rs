@@ -215,6 +215,15 @@ impl Simulation {
     }
 }
 
+/// A device that sends 100 messages a second at QoS 1, and a subscriber that receives them.
+pub(crate) const ONE_TO_ONE: &str = "
+name: virtual
+devices:
+  - {name: device, arrival: periodic, every: 10ms, payload: 100B, topic: 'v/{device}', qos: 1}
+subscribers:
+  - {name: subscriber, filters: ['v/#'], qos: 1}
+";
+
 /// A plan for one process with one shard for each side.
 pub(crate) fn plan(workload: &str, duration: Duration) -> RunPlan {
     let workload = load::parse("virtual.yaml", workload, &LoadOptions::default()).expect("a workload");

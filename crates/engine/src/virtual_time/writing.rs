@@ -5,24 +5,17 @@ use std::time::Duration;
 use pubmark_protocol::events::Reason;
 use pubmark_testing::assert_count_eq;
 
-use super::Simulation;
+use super::{ONE_TO_ONE, Simulation};
 
 /// The message whose write is reported after the refusal of the next one. It is never acknowledged.
 const LATE: u32 = 5;
 
 #[test]
 fn a_message_that_is_written_and_refused_before_an_earlier_write_is_counted() {
-    let workload = "
-name: virtual
-devices:
-  - {name: device, arrival: periodic, every: 1ms, payload: 100B, topic: 'v/{device}', qos: 1}
-subscribers:
-  - {name: subscriber, filters: ['v/#'], qos: 1}
-";
-    let simulation = Simulation::new(workload, Duration::from_secs(1));
+    let simulation = Simulation::new(ONE_TO_ONE, Duration::from_secs(1));
     {
         let mut broker = simulation.broker.borrow_mut();
-        broker.reports_written_after = Box::new(|sequence| if sequence == LATE { 1_500_000 } else { 0 });
+        broker.reports_written_after = Box::new(|sequence| if sequence == LATE { 15_000_000 } else { 0 });
         broker.acknowledges = Box::new(|sequence| match sequence {
             LATE => None,
             _ if sequence == LATE + 1 => Some(Err(Reason::words("full"))),
