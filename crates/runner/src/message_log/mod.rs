@@ -182,15 +182,7 @@ mod tests {
     /// The table of clients, if it was written, and the codes of the record's warnings.
     fn written(clients: usize) -> (Option<String>, Vec<String>) {
         let names = Names::of_publishers(clients);
-        let log = MessageLog {
-            log: Log::default(),
-            names,
-            format: LogFormat::Csv,
-            window_ns: 0,
-            nodes: vec![],
-            relay_ns: 0,
-            has_percentiles: true,
-        };
+        let log = MessageLog { names, format: LogFormat::Csv, ..MessageLog::without_rows() };
         let folder = tempfile::tempdir().unwrap();
         log.write(folder.path()).unwrap();
         assert!(folder.path().join("messages.csv").is_file());
@@ -216,12 +208,9 @@ mod tests {
         let part = |why: &str| IncompletePart { node: 1, why: why.to_owned() };
         let mut log = MessageLog {
             log: Log { incomplete: vec![part("it has ended"), part("it has ended too")], ..Log::default() },
-            names: Names::of_publishers(1),
             format: LogFormat::Csv,
-            window_ns: 0,
             nodes: vec![node("edge-1"), node("edge-2")],
-            relay_ns: 0,
-            has_percentiles: true,
+            ..MessageLog::without_rows()
         };
         let info = log.info();
         assert_eq!(info.reason.as_deref(), Some("rows of `edge-2` are missing: it has ended"));
