@@ -158,10 +158,12 @@ fn the_truth_lies_between_the_bounds_of_a_generator_that_stands_still_now_and_th
     {
         let truth = stopped_run(Liar::start_alone(DELAY, &[]), &["--qos", qos], seed);
         demand_truth_inside(&truth, MESSAGES);
-        // The test can tell the bounds apart: the stops are in the upper bound and not in the lower one.
+        // The test can tell the bounds apart: the stops, which delay a third of the messages, are in the upper bound and not in the
+        // lower one. That one is short for messages sent late, whose headers round the lag up, and for those read together.
         let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
         assert!(upper.value_at_quantile(0.99) > 20_000_000, "{} ns", upper.value_at_quantile(0.99));
-        assert!(lower.value_at_quantile(0.5) > 2_900_000, "{} ns", lower.value_at_quantile(0.5));
+        let most_ns = lower.value_at_quantile(0.9);
+        assert!((2_900_000..20_000_000).contains(&most_ns), "{most_ns} ns");
     }
 }
 
