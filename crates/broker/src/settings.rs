@@ -38,7 +38,8 @@ pub struct Settings {
     pub receive_maximum: u16,
     /// Most messages at QoS 1 and 2 in flight towards a client; the client may allow fewer.
     pub in_flight_window: u16,
-    /// Bytes waiting for one client's socket above which messages at QoS 0 for it are dropped.
+    /// Bytes waiting for one client's socket above which messages at QoS 0 for it are dropped, and nothing is read from it:
+    /// its packets would need further responses.
     pub maximum_queued_bytes: usize,
     /// Messages at QoS 1 and 2 waiting for one client above which further ones are dropped.
     pub maximum_queued_messages: usize,

@@ -27,6 +27,8 @@ pub struct Statistics {
     pub messages_sent: u64,
     /// Messages at QoS 0 dropped because too many bytes waited for the subscriber.
     pub dropped_queued_bytes: u64,
+    /// Times that reading from a client was paused because too many bytes waited for it.
+    pub reading_paused: u64,
     /// Messages at QoS 1 and 2 dropped because too many waited for the subscriber.
     pub dropped_queued_messages: u64,
     /// Messages dropped because the subscriber accepts no packets of their size.

@@ -90,7 +90,7 @@ impl Printer {
     }
 
     /// Prints a warning that needs attention, even with `--quiet`.
-    #[cfg(feature = "cluster")]
+    #[cfg(any(feature = "cluster", feature = "serve"))]
     pub fn warning(&self, text: &str) {
         self.message(&format!("warning: {text}"));
     }

@@ -47,6 +47,14 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
+    /// A worker process cannot be sent its order: it is longer than a message may be.
+    #[error("an order of {bytes} bytes for a worker process, and at most {longest} can be sent")]
+    LongOrder {
+        /// Length of the order, bytes.
+        bytes: usize,
+        /// Length of the longest message, bytes.
+        longest: usize,
+    },
     /// The files of the message log cannot be created or read.
     #[error("failed to write or read the message log")]
     MessageLog(#[source] std::io::Error),

@@ -16,6 +16,7 @@ use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::remote::AccessReport;
 use crate::remote::launcher::Launcher;
+use crate::remote::order::Order;
 use crate::remote::process::Process;
 use crate::setup;
 use crate::shard::setup::Setup;
@@ -143,11 +144,12 @@ impl Worker {
                         None => {
                             let its = (0u32..).zip(&shares).filter(|(_, share)| share.remote(plan) == Some(place));
                             let its = its.map(|(index, _)| index).collect();
-                            let process = Process::start(launcher, place, plan, its, &worker.progress, stop);
-                            let process = process.map_err(|source| EngineError::Launch {
-                                shard: setup::name(plan, &shares, index),
-                                source,
-                            })?;
+                            let failed =
+                                |source| EngineError::Launch { shard: setup::name(plan, &shares, index), source };
+                            let order = Order::new(launcher, place, plan, its).map_err(failed)?;
+                            order.check()?;
+                            let process = Process::start(launcher, place, plan, order, &worker.progress, stop);
+                            let process = process.map_err(failed)?;
                             places.push(place);
                             worker.processes.push(process);
                             places.len() - 1

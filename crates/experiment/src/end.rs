@@ -42,13 +42,23 @@ pub fn measured(outcome: &RunOutcome) -> End {
         return End::Stopped;
     }
     if outcome.unreachable {
-        let cause = record.connections.causes.first().map_or("no cause was given", |cause| cause.cause.as_str());
-        return fails(FailureKind::Refused, format!("failed to connect to `{}`: {cause}", record.system.endpoint));
+        return unconnected(record);
     }
     match record.verdict.status {
         VerdictStatus::Invalid => invalid(record),
         status => End::Counts(status),
     }
+}
+
+/// The failure of a run in which no client connected: the system's if it answered, or if nothing but the system can have caused the
+/// silence. Otherwise the network or this machine may have, and the system is not judged.
+fn unconnected(record: &Record) -> End {
+    let is_answered = record.connections.is_answered();
+    let kind = if is_answered || has_refused(record) { FailureKind::Refused } else { FailureKind::Invalid };
+    let tried = if is_answered { "failed to connect to" } else { "no answer from" };
+    let cause = record.connections.main_cause().unwrap_or("no cause was given");
+    let text = one_line(&format!("{tried} `{}`: {cause}", record.system.endpoint));
+    End::Fails { kind, code: None, text }
 }
 
 /// The reason that made a run invalid, and whose failure it is.
@@ -162,7 +172,7 @@ mod tests {
     #[test]
     fn each_kind_of_failure_is_distinguished() {
         assert_eq!(kind(of(|run| run.system_ended = Some("signal 11\nlog".to_owned()))), FailureKind::Ended);
-        assert_eq!(kind(of(|run| run.unreachable = true)), FailureKind::Refused);
+        assert_eq!(kind(of(|run| run.unreachable = true)), FailureKind::Invalid, "no cause was given");
         let killed = |run: &mut RunOutcome| {
             run.system_ended = Some("signal 9".to_owned());
             run.record.cost.limits = Some(LimitEffect { out_of_memory_kills: Some(1), ..LimitEffect::default() });
@@ -211,6 +221,30 @@ mod tests {
             };
             let lost = cause.contains("no response");
             assert_eq!(kind(of(elsewhere)), if lost { FailureKind::Invalid } else { expected }, "{code}: {cause}");
+        }
+    }
+
+    #[test]
+    fn a_run_without_any_client_is_the_system_s_failure_only_if_it_answered_or_nothing_else_can_be_silent() {
+        let no_response = "unreachable: no response within 10 s";
+        let (refused, invalid) = (FailureKind::Refused, FailureKind::Invalid);
+        for (cause, back_end, expected, tried) in [
+            ("unreachable: Connection refused (os error 111)", BackEndKind::External, refused, "failed to connect to"),
+            ("refused: server unavailable (0x88)", BackEndKind::External, refused, "failed to connect to"),
+            ("protocol error of the server: no CONNACK", BackEndKind::External, refused, "failed to connect to"),
+            ("unreachable: No route to host (os error 113)", BackEndKind::External, invalid, "no answer from"),
+            ("unreachable: Too many open files (os error 24)", BackEndKind::Process, invalid, "no answer from"),
+            (no_response, BackEndKind::External, invalid, "no answer from"),
+            (no_response, BackEndKind::Process, refused, "no answer from"),
+        ] {
+            let unreachable = |run: &mut RunOutcome| {
+                run.unreachable = true;
+                run.record.system.back_end = back_end;
+                run.record.system.endpoint = "mqtt://10.0.0.9:1883".to_owned();
+                run.record.connections.causes = vec![CauseCount { cause: cause.to_owned(), count: 9 }];
+            };
+            let text = format!("{tried} `mqtt://10.0.0.9:1883`: {cause}");
+            assert_eq!(of(unreachable), End::Fails { kind: expected, code: None, text });
         }
     }
 

@@ -15,6 +15,8 @@ pub enum Interest {
     Read,
     /// The same, and while it is writable.
     ReadWrite,
+    /// Level-triggered: reported while it is writable, and when it is broken.
+    Write,
     /// Edge-triggered: reported when data arrived.
     ReadEdges,
     /// The same, and when it is writable again after a write would have blocked, or when the peer ended the stream.
@@ -26,6 +28,7 @@ impl Interest {
         match self {
             Interest::Read => libc::EPOLLIN,
             Interest::ReadWrite => libc::EPOLLIN | libc::EPOLLOUT,
+            Interest::Write => libc::EPOLLOUT,
             Interest::ReadEdges => libc::EPOLLIN | libc::EPOLLET,
             Interest::AllEdges => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
         }

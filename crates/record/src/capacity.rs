@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::{LatencyBounds, Summary};
 use crate::record::{Environment, Status, SystemInfo, VerdictStatus};
+use crate::verdict::rules::{self, Blame};
 
 /// Version of this schema. It changes only when a field changes its meaning or is removed.
 pub const CAPACITY_SCHEMA_VERSION: u32 = 2;
@@ -62,6 +63,20 @@ impl CapacityRecord {
         };
         self.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held).rfind(is_there)
     }
+
+    /// The trial that set the limit of the search ([`limiting_trial`]); `None` if every load held.
+    pub fn limiting_trial(&self) -> Option<&Trial> {
+        let fails_per_s = self.result.fails_per_s?;
+        let factor = self.trials.iter().find(|trial| trial.offered_per_s == fails_per_s)?.factor;
+        limiting_trial(&self.trials, factor, self.result.limit)
+    }
+}
+
+/// The last trial of a load that did not hold, of those that set the limit: the generator's or the system's.
+pub fn limiting_trial(trials: &[Trial], factor: f64, limit: CapacityLimit) -> Option<&Trial> {
+    let is_generators = limit == CapacityLimit::Generator;
+    let is_meant = |trial: &&Trial| (trial.outcome == TrialOutcome::GeneratorLimited) == is_generators;
+    trials.iter().rev().filter(|trial| trial.factor == factor && trial.reason.is_some()).find(is_meant)
 }
 
 /// What a search varies.
@@ -97,7 +112,8 @@ pub struct CapacityResult {
 pub enum CapacityLimit {
     /// The system: at higher loads it misses the objectives.
     System,
-    /// The generator: at higher loads its figures cannot be trusted, so the system carries at least this load.
+    /// The generator, the machine, or what else made the runs at higher loads invalid (the code of their trials says which): they
+    /// do not show whether the system could, so it carries at least this load.
     Generator,
     /// The upper end of the search (`--most`, or the workload's), at which the system still held.
     Range,
@@ -124,6 +140,10 @@ pub struct Trial {
     pub outcome: TrialOutcome,
     /// Why it did not hold, in one sentence.
     pub reason: Option<String>,
+    /// Code of the verdict's rule because of which it did not hold, such as `V01`; absent for another cause, and in records of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// Messages delivered per second of the window.
     pub delivered_per_s: Option<f64>,
     /// Share of the wanted deliveries that did not arrive: 1 less the share `delivered` by which runs are compared.
@@ -142,6 +162,19 @@ pub struct Trial {
     pub verdict: Option<VerdictStatus>,
     /// Folder of its run, relative to the folder of the search, if it was saved.
     pub folder: Option<String>,
+}
+
+impl Trial {
+    /// What prevented a generator-limited trial from showing whether the system could. [`Blame::Run`] if the record does not tell:
+    /// the trial lost a node and has no verdict, or an older version wrote no code.
+    pub fn blame(&self) -> Blame {
+        match (self.verdict, &self.code) {
+            // The run counts, and the objective lies between both bounds of its latency: pubmark's own delays are between them.
+            (Some(VerdictStatus::Valid | VerdictStatus::Suspect), _) => Blame::Generator,
+            (Some(VerdictStatus::Invalid), Some(code)) => rules::blame(code),
+            (Some(VerdictStatus::Invalid), None) | (None, _) => Blame::Run,
+        }
+    }
 }
 
 /// Bounds of the latency of a trial.
@@ -187,7 +220,8 @@ pub enum TrialOutcome {
     Held,
     /// An objective was missed.
     Missed,
-    /// The generator could not keep up, so the trial does not show whether the system could.
+    /// The generator could not keep up, or the run was invalid for a reason that is not the system's: the trial does not show whether
+    /// the system could.
     GeneratorLimited,
     /// The system failed: it ended, refused clients, or did not start.
     Failed,
@@ -197,7 +231,7 @@ pub enum TrialOutcome {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::sample_experiment::capacity;
+    use crate::sample_experiment::{capacity, generator_limited};
 
     #[test]
     fn the_figures_of_a_result_are_not_those_of_a_higher_load_that_held_by_chance() {
@@ -215,5 +249,45 @@ mod tests {
         assert_eq!(record.trial_at_the_result().unwrap().factor, lower.factor, "the load is enough");
         record.result.holds_per_s = None;
         assert_eq!(record.trial_at_the_result(), None);
+    }
+
+    #[test]
+    fn the_limit_is_set_by_the_last_trial_of_the_load_that_did_not_hold() {
+        let mut record = capacity();
+        let limiting = record.limiting_trial().unwrap();
+        assert_eq!((limiting.factor, limiting.attempt, limiting.outcome), (12.0, 2, TrialOutcome::Missed));
+        record.result.limit = CapacityLimit::Generator;
+        assert_eq!(record.limiting_trial(), None, "no trial was generator-limited");
+        record.trials.iter_mut().find(|trial| trial.factor == 12.0).unwrap().outcome = TrialOutcome::GeneratorLimited;
+        assert_eq!(record.limiting_trial().unwrap().attempt, 1);
+        record.result.fails_per_s = None;
+        assert_eq!(record.limiting_trial(), None);
+    }
+
+    #[test]
+    fn a_trial_blames_by_its_code_and_never_by_its_text() {
+        let mut trial = generator_limited().limiting_trial().unwrap().clone();
+        let mut blame = |verdict: Option<VerdictStatus>, code: Option<&str>| {
+            (trial.verdict, trial.code) = (verdict, code.map(str::to_owned));
+            trial.blame()
+        };
+        let invalid = Some(VerdictStatus::Invalid);
+        assert_eq!(blame(invalid, Some("V01")), Blame::Generator);
+        assert_eq!(blame(invalid, Some("V28")), Blame::Machine);
+        assert_eq!(blame(invalid, Some("V24")), Blame::Run);
+        assert_eq!(blame(invalid, None), Blame::Run, "the reason begins with V01, and is text");
+        assert_eq!(blame(None, None), Blame::Run, "it lost a node");
+        assert_eq!(blame(Some(VerdictStatus::Suspect), None), Blame::Generator, "the objective was undecided");
+    }
+
+    #[test]
+    fn a_trial_of_an_older_version_has_no_code() {
+        let mut json = serde_json::to_value(generator_limited()).unwrap();
+        let trial = &mut json["trials"][3];
+        assert_eq!(trial["code"], "V01");
+        trial.as_object_mut().unwrap().remove("code");
+        let record: CapacityRecord = serde_json::from_value(json).unwrap();
+        assert_eq!(record.trials[3].code, None);
+        assert!(!serde_json::to_string(&record.trials[0]).unwrap().contains("code"), "absent where there is none");
     }
 }

@@ -80,6 +80,13 @@ impl Connections {
         })
     }
 
+    /// Whether the most frequent cause shows that something answered: it refused or ended the connection, speaks another protocol, or
+    /// its TLS and ours did not agree.
+    pub fn is_answered(&self) -> bool {
+        let is_answer = |cause: &str| cause.starts_with("protocol error of the server: ") || cause.starts_with("TLS: ");
+        self.is_refused() || self.main_cause().is_some_and(is_answer)
+    }
+
     /// Whether the most frequent cause is a connect without a response: the system's failure where no network may have lost it.
     pub fn is_unanswered(&self) -> bool {
         self.main_cause().is_some_and(|cause| cause.starts_with("unreachable: no response"))
@@ -257,6 +264,27 @@ mod tests {
         }
         assert!(!is_refused(&[]));
         assert!(is_refused(&["subscription refused: not authorized", "refused: quota exceeded (0x97)"]));
+    }
+
+    #[test]
+    fn what_speaks_another_protocol_has_answered_and_what_is_silent_has_not() {
+        let of = |cause: &str| Connections {
+            causes: vec![CauseCount { cause: cause.to_owned(), count: 1 }],
+            ..Connections::default()
+        };
+        for (cause, is_refused, is_answered) in [
+            ("unreachable: Connection refused (os error 111)", true, true),
+            ("refused: server unavailable (0x88)", true, true),
+            ("protocol error of the server: not CONNACK; it answered `HTTP/1.1 400`", false, true),
+            ("TLS: received fatal alert: handshake_failure", false, true),
+            ("unreachable: no response within 10 s", false, false),
+            ("unreachable: No route to host (os error 113)", false, false),
+            ("unreachable: Cannot assign requested address (os error 99)", false, false),
+        ] {
+            let connections = of(cause);
+            assert_eq!((connections.is_refused(), connections.is_answered()), (is_refused, is_answered), "{cause}");
+        }
+        assert!(!Connections::default().is_answered());
     }
 
     #[test]

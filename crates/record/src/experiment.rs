@@ -212,7 +212,7 @@ pub enum FailureKind {
     NoRoom,
     /// The system did not start, or was not ready in time.
     DidNotStart,
-    /// The system could not be reached, or refused clients or all subscriptions.
+    /// The system refused clients or all subscriptions, or did not respond to a connect that no network could lose.
     Refused,
     /// The system was OOM-killed.
     OutOfMemory,

@@ -495,6 +495,7 @@ pub fn generator_limited() -> CapacityRecord {
         if trial.factor == 8.0 {
             trial.outcome = TrialOutcome::GeneratorLimited;
             trial.reason = Some("V01: scheduler lag p99 is 31.0 ms, above 50 % of latency p99".to_string());
+            trial.code = Some("V01".to_string());
             trial.generator_cores = Some(0.99);
             trial.verdict = Some(VerdictStatus::Invalid);
         }
@@ -503,7 +504,7 @@ pub fn generator_limited() -> CapacityRecord {
         holds_per_s: Some(4_000.0),
         holds_factor: Some(4.0),
         holds_devices: Some(200),
-        fails_per_s: None,
+        fails_per_s: Some(8_000.0),
         limit: CapacityLimit::Generator,
         text: "alphamq 2.0.21 carries at least 4,000 messages/s: at 8,000/s the generator was the limit".to_string(),
     };
@@ -525,6 +526,7 @@ fn trial(factor: f64, attempt: u32) -> Trial {
         outcome: if held { TrialOutcome::Held } else { TrialOutcome::Missed },
         reason: (!held)
             .then(|| format!("p99 is {:.0} ms, not below 50 ms; latency grows by 41 ms a second", p99_us / 1e3)),
+        code: None,
         delivered_per_s: Some(offered.min(11_870.0)),
         loss: Some(if factor > 14.0 { 0.021 } else { 0.0 }),
         latency: TrialLatency {

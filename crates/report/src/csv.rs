@@ -11,6 +11,7 @@ mod nodes;
 mod sites;
 mod transform;
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use pubmark_record::cost::Usage;
@@ -383,12 +384,15 @@ impl Table {
     }
 }
 
-/// A text field, quoted where RFC 4180 requires it.
+/// A text field, quoted where RFC 4180 requires it. A spreadsheet would execute a text that begins like a formula
+/// (<https://owasp.org/www-community/attacks/CSV_Injection>): an apostrophe before it prevents that. Numbers stay as they are.
 pub fn text(value: &str) -> String {
+    let is_formula = value.starts_with(['=', '+', '-', '@', '\t', '\r']) && value.parse::<f64>().is_err();
+    let value = if is_formula { Cow::Owned(format!("'{value}")) } else { Cow::Borrowed(value) };
     if value.contains(['"', ',', '\n', '\r']) {
         return format!("\"{}\"", value.replace('"', "\"\""));
     }
-    value.to_string()
+    value.into_owned()
 }
 
 /// A field; empty for a value that was not measured, or that is no number, such as a quotient by 0.
@@ -444,5 +448,14 @@ mod tests {
     fn names_with_commas_and_quotes_are_quoted() {
         assert_eq!(text("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(text("plain"), "plain");
+    }
+
+    #[test]
+    fn a_text_is_no_formula_of_a_spreadsheet() {
+        for formula in ["=cmd()", "+cmd()", "-cmd()", "@cmd()", "\tcmd()"] {
+            assert_eq!(text(formula), format!("'{formula}"));
+        }
+        assert_eq!(text("=cmd(\"a\",1)"), "\"'=cmd(\"\"a\"\",1)\"");
+        assert_eq!(["-1.5", "+2", "a=b", ""].map(text), ["-1.5", "+2", "a=b", ""]);
     }
 }

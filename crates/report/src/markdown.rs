@@ -32,7 +32,7 @@ pub fn run(record: &Record) -> String {
         escaped(&words::phases(record)),
         escaped(&record.run.started_at)
     ));
-    text.push_str(&format!("- **Command:** `{}`\n", words::command_line(&record.run.command).replace('`', "'")));
+    text.push_str(&format!("- **Command:** {}\n", code(&words::command_line(&record.run.command))));
     verdict(&mut text, record);
     delivery(&mut text, record);
     requests(&mut text, record);
@@ -65,8 +65,8 @@ fn custom(text: &mut String, record: &Record) {
     }
     text.push_str("\n## Metrics of your own\n\n");
     let row = |metric: &CustomMetric| {
-        let command = words::command_line(&metric.command).replace('`', "'");
-        vec![escaped(&metric.name), escaped(&words::custom_value(metric)), format!("`{command}`")]
+        let command = code(&words::command_line(&metric.command)).replace('|', "\\|");
+        vec![escaped(&metric.name), escaped(&words::custom_value(metric)), command]
     };
     let rows: Vec<Vec<String>> = record.custom.iter().map(row).collect();
     table_of_words(text, &["metric", "value", "computed by"].map(String::from), &rows);
@@ -359,6 +359,16 @@ fn aligned_table(text: &mut String, header: &[String], rows: &[Vec<String>], fur
     for row in rows {
         text.push_str(&format!("| {} |\n", row.join(" | ")));
     }
+}
+
+/// Text from other programs as a code span, which a backtick or a line end would end.
+fn code(text: &str) -> String {
+    let safe = text.chars().map(|letter| match letter {
+        '`' => '\'',
+        letter if letter.is_control() => ' ',
+        letter => letter,
+    });
+    format!("`{}`", safe.collect::<String>())
 }
 
 /// Text from other programs, on one line, with the special characters of Markdown and HTML escaped.

@@ -18,6 +18,7 @@ use pubmark_report::charts::{CHARTS, Picture};
 use pubmark_report::plot::Width;
 use pubmark_report::terminal::{COLUMNS, LINES, TerminalOptions};
 use pubmark_report::{csv, exports, html, markdown, terminal};
+use serde_json::Value;
 
 const PLAIN: TerminalOptions =
     TerminalOptions { colour: false, folder: Some("runs/latest"), columns: Some(80), verbose: false };
@@ -181,6 +182,87 @@ fn texts_of_the_system_are_escaped() {
     assert!(!page.contains("<script>alert") && !page.contains("<img"));
     let text = markdown::run(&fixtures::invalid());
     assert!(!text.contains("<script>"), "{text}");
+}
+
+/// Ends a script, begins one, controls a terminal, begins a line and a formula. A line may break at a space, so it has none.
+const HOSTILE: &str = "=cmd()</script><script>alert(1)</script>\u{1b}[2J\u{9b}31m\r\u{202e}\nFORGED";
+
+/// Paths to the texts of a JSON document.
+fn places_of_texts(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::String(_) => found.push(path.to_owned()),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                places_of_texts(item, &format!("{path}/{index}"), found);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                places_of_texts(field, &format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The record with these words in place of each text that a record may have there: all but the words of a fixed list.
+fn with_words(record: &Record, words: &str) -> Record {
+    let mut whole = serde_json::to_value(record).unwrap();
+    let mut found = vec![];
+    places_of_texts(&whole, "", &mut found);
+    for place in found {
+        let text = whole.pointer_mut(&place).unwrap();
+        let own = std::mem::replace(text, words.into());
+        if serde_json::from_value::<Record>(whole.clone()).is_err() {
+            *whole.pointer_mut(&place).unwrap() = own;
+        }
+    }
+    serde_json::from_value(whole).unwrap()
+}
+
+#[test]
+fn no_text_of_a_record_is_a_tag_a_command_a_line_or_a_formula() {
+    let mut record = fixtures::missing();
+    let demo = fixtures::demo();
+    (record.connections, record.verdict) = (demo.connections, fixtures::invalid().verdict);
+    record.connections.causes = fixtures::invalid().connections.causes;
+    (record.system, record.custom) = (demo.system, vec![pubmark_record::sample::custom("jitter", "ms", [0.5, 1.5])]);
+    (record.tables.by_type, record.run.command) = (demo.tables.by_type, demo.run.command);
+    let record = with_words(&record, HOSTILE);
+    for text in [&record.system.name, &record.workload.name, &record.run.name, &record.verdict.reasons[0].text] {
+        assert_eq!(text, HOSTILE);
+    }
+    for text in [&record.connections.causes[0].cause, &record.tables.by_type[0].name, &record.custom[0].name] {
+        assert_eq!(text, HOSTILE);
+    }
+    let is_free_of_controls =
+        |text: &str| text.chars().all(|letter| matches!(letter, '\n' | '\t') || !letter.is_control());
+    for (name, text) in exports::all(&record) {
+        assert!(is_free_of_controls(&text) && !text.contains('\u{202e}'), "{name}");
+        match name.rsplit('.').next().unwrap() {
+            "html" => assert!(!text.contains("<script>alert") && text.contains("&lt;script&gt;alert(1)"), "{name}"),
+            "md" => assert!(text.lines().all(|line| !line.starts_with("FORGED")), "{name}: {text}"),
+            _ => assert!(["\n=", ",=", "\"="].iter().all(|start| !text.contains(start)), "{name}: {text}"),
+        }
+    }
+    let compared = terminal::comparison(&compare(&[record.clone(), record.clone()]).unwrap(), &PLAIN);
+    let verbose = TerminalOptions { verbose: true, ..PLAIN };
+    for shown in [terminal::summary(&record, &PLAIN), terminal::summary(&record, &verbose), compared] {
+        let is_forged = shown.lines().any(|line| line.starts_with("FORGED"));
+        assert!(!is_forged && is_free_of_controls(&shown), "{shown}");
+    }
+}
+
+#[test]
+fn a_text_of_a_megabyte_does_not_fill_the_terminal() {
+    let mut record = fixtures::invalid();
+    let long = "x".repeat(1 << 20);
+    record.system.version = Some(long.clone());
+    record.connections.causes[0].cause.clone_from(&long);
+    record.verdict.reasons[0].text = long;
+    let text = terminal::summary(&record, &PLAIN);
+    assert!(text.lines().count() <= 2 * LINES && text.lines().all(|line| line.chars().count() <= COLUMNS));
+    assert!(html::run(&record).contains("xxxxxxxx"));
 }
 
 #[test]

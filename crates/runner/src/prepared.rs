@@ -287,6 +287,10 @@ impl PreparedRun {
                 failure.chain.extend(joined.lost(self.spec.node_count()));
                 failure.hint("the output of the lost node contains the reason for its end; run again with all nodes")
             }
+            (EngineError::LongOrder { .. }, _) => RunError::from_error(ErrorKind::Input, &error).hint(
+                "an order contains the whole workload: shorten its longest lists, such as traces; or leave out `--nodes`, \
+                 `--local-nodes` and `--isolate`, so that no order is sent",
+            ),
             (EngineError::Open(open), _) if certificates::hint(open).is_some() => certificates::unusable(open),
             // A program that could describe itself before, and was ended or broke since.
             (EngineError::Open(OpenError::Program { .. }), _) | (EngineError::Unsupported(_), _) => {

@@ -20,6 +20,7 @@ use crate::library::removal::{self, REMOVED_FOLDER};
 use crate::listener::{self, MOST_CONNECTIONS};
 use crate::live::Views;
 use crate::metrics::Latest;
+use crate::problem::Problem;
 use crate::queue::Queue;
 use crate::queue::machine::{Machine, NoPlace};
 use crate::routes;
@@ -72,6 +73,8 @@ pub struct Ready {
     pub fingerprint: Option<String>,
     /// File of the certificate for clients to trust, if it was created at this start.
     pub certificate_file: Option<PathBuf>,
+    /// Warnings: what is no longer needed and could not be deleted, why, and what to do.
+    pub warnings: Vec<String>,
 }
 
 /// Reason why a server does not start or continue.
@@ -156,12 +159,8 @@ impl Server {
         // Tests that the lock is usable before a submission waits for it.
         drop(machine.try_take()?);
         let store = Arc::new(Store::open(&options.runs)?);
-        let removed = store.serve_folder().join(REMOVED_FOLDER);
-        removal::finish(&removed).map_err(|source| StoreError::File {
-            action: "finish the removal in",
-            path: removed.clone(),
-            source,
-        })?;
+        let removed = removal::finish(&store.serve_folder().join(REMOVED_FOLDER));
+        let warnings = store.left_over().iter().chain(&removed).map(left_over).collect();
         // Listens before the token is created: a new token is shown once, so the server must be able to start.
         let failed = |source| ServeError::Listen { address: options.listen, source };
         let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
@@ -179,6 +178,7 @@ impl Server {
             new_token,
             fingerprint: tls.as_ref().and_then(|tls| tls.fingerprint.clone()),
             certificate_file: tls.as_ref().and_then(|tls| tls.file.clone()),
+            warnings,
         };
         let guard = Guard::new(Of::Server, found.token, address, &options.hosts, tls.is_some());
         let queue = Arc::new(Queue::new(Arc::clone(&store), options.program.clone(), machine));
@@ -243,6 +243,14 @@ impl Server {
         runtime.shutdown_timeout(Duration::from_secs(1));
         listening.map_err(ServeError::Threads)
     }
+}
+
+/// The warning that something could not be deleted.
+fn left_over(failed: &StoreError) -> String {
+    let reason = Problem::internal(failed).body.error;
+    format!(
+        "{reason}; the server needs it no longer: delete it by hand, or start the server again when that is possible"
+    )
 }
 
 /// Gives the calling thread the lowest priority: on Linux, niceness is a property of a thread (`setpriority(2)`).

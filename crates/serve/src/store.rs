@@ -1,6 +1,7 @@
 //! Submissions as files: a folder for each in `<runs>/.serve/queue`, which is created atomically, and whose files are
 //! replaced atomically. Nothing else is stored, so that a server that was killed finds everything again.
 
+mod deleting;
 mod state;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::problem::Problem;
 use crate::submission::Submission;
 use crate::token::random_hex;
+pub(crate) use deleting::deleted;
+use deleting::unless_gone;
 pub use state::State;
 
 /// Folder of the server within the results folder.
@@ -118,6 +121,7 @@ pub struct Entry {
 pub struct Store {
     runs: PathBuf,
     entries: Mutex<BTreeMap<String, Entry>>,
+    left_over: Vec<StoreError>,
     /// Locked while this server runs.
     _lock: File,
 }
@@ -164,8 +168,15 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(runs)),
             Err(TryLockError::Error(source)) => return Err(failed("lock", &lock, source)),
         }
-        let entries = read_all(&queue).map_err(|source| failed("read", &queue, source))?;
-        Ok(Store { runs, entries: Mutex::new(entries), _lock: held })
+        let (entries, left_over) =
+            read_all(&queue, |path| fs::remove_dir_all(path)).map_err(|source| failed("read", &queue, source))?;
+        Ok(Store { runs, entries: Mutex::new(entries), left_over, _lock: held })
+    }
+
+    /// What is no longer needed and could not be deleted at the start: folders of incomplete or removed submissions, and passwords
+    /// and texts of submissions that are over.
+    pub fn left_over(&self) -> &[StoreError] {
+        &self.left_over
     }
 
     /// The results folder.
@@ -293,13 +304,14 @@ impl Store {
         Ok(Some(entry.clone()))
     }
 
-    /// Removes a submission that is over, on the disk first; its results remain.
+    /// Removes a submission that is over, on the disk first; its results remain. Returns the reason if its files could not be
+    /// deleted: then the next start of the server deletes them.
     ///
     /// # Errors
-    /// It is not over, or cannot be removed. Files that cannot be deleted are deleted at the next start of the server.
-    pub fn remove(&self, id: &str) -> Result<(), Problem> {
+    /// It is not over, or cannot be removed.
+    pub fn remove(&self, id: &str) -> Result<Option<StoreError>, Problem> {
         let mut entries = self.entries();
-        let Some(entry) = entries.get(id) else { return Ok(()) };
+        let Some(entry) = entries.get(id) else { return Ok(None) };
         if !entry.status.state.is_over() {
             let state = entry.status.state.word();
             return Err(Problem::new(axum::http::StatusCode::CONFLICT, format!("`{id}` is {state}")));
@@ -308,7 +320,7 @@ impl Store {
         let (folder, hidden) = (self.folder(id), self.folder(&format!(".{id}")));
         unless_gone(fs::rename(&folder, &hidden)).map_err(|error| Problem::internal(&error))?;
         entries.remove(id);
-        unless_gone(fs::remove_dir_all(&hidden)).map_err(|error| Problem::internal(&error))
+        Ok(deleted(&hidden, fs::remove_dir_all(&hidden)).err())
     }
 
     /// Removes a deleted results folder from the submission that created it, if there is one.
@@ -373,12 +385,16 @@ fn submissions(queue: &Path) -> io::Result<Vec<String>> {
 }
 
 /// All submissions that are complete and can be read; the others stay unchanged ([`Store::unreadable`]). Incomplete folders
-/// are removed.
-fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
+/// are removed, by `delete`; those that cannot be are returned as well ([`Store::left_over`]).
+fn read_all(
+    queue: &Path,
+    delete: impl Fn(&Path) -> io::Result<()>,
+) -> io::Result<(BTreeMap<String, Entry>, Vec<StoreError>)> {
+    let mut left_over = Vec::new();
     for entry in fs::read_dir(queue)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() && entry.file_name().to_string_lossy().starts_with('.') {
-            fs::remove_dir_all(entry.path())?;
+            left_over.extend(deleted(&entry.path(), delete(&entry.path())).err());
         }
     }
     let mut found = BTreeMap::new();
@@ -386,28 +402,20 @@ fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
         let folder = queue.join(&name);
         let Ok(entry) = read_one(&folder) else { continue };
         if entry.status.state.is_over() {
-            remove_secrets(&folder, &entry.submitted)?;
+            left_over.extend(remove_secrets(&folder, &entry.submitted).err());
         }
         found.insert(name, entry);
     }
-    Ok(found)
+    Ok((found, left_over))
 }
 
 /// Removes what is not needed after the end and may contain passwords: the password file and the submitted text. The
 /// results folder has the specification without passwords.
-fn remove_secrets(folder: &Path, submitted: &Submitted) -> io::Result<()> {
-    for name in submitted.file.as_deref().into_iter().chain([PASSWORD_FILE]) {
-        unless_gone(fs::remove_file(folder.join(name)))?;
-    }
-    Ok(())
-}
-
-/// The outcome of a removal, which succeeded as well if there was nothing to remove.
-fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
+fn remove_secrets(folder: &Path, submitted: &Submitted) -> Result<(), StoreError> {
+    let paths = submitted.file.as_deref().into_iter().chain([PASSWORD_FILE]).map(|name| folder.join(name));
+    // One that cannot be deleted does not keep the other one.
+    let outcomes: Vec<_> = paths.map(|path| deleted(&path, fs::remove_file(&path))).collect();
+    outcomes.into_iter().collect()
 }
 
 fn read_one(folder: &Path) -> io::Result<Entry> {
@@ -511,6 +519,29 @@ mod tests {
             assert!(store.remove(id).is_ok() && store.get(id).is_none(), "{id}");
         }
         assert!(!hidden.exists() && store.all().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_deleted_is_named_and_does_not_prevent_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = {
+            let store = Store::open(folder.path()).unwrap();
+            let id = store.add(submission()).unwrap().submitted.id;
+            store.change(&id, |status| status.state = State::Cancelled).unwrap();
+            // As a file it cannot be deleted, by root neither.
+            fs::create_dir(store.folder(&id).join(PASSWORD_FILE)).unwrap();
+            id
+        };
+        let store = open_again(folder.path());
+        let [password] = store.left_over() else { panic!("{:?}", store.left_over()) };
+        assert!(password.to_string().ends_with(&format!("/queue/{id}/{PASSWORD_FILE}`")), "{password}");
+        let hidden = store.folder(".20260101-000000-x");
+        fs::create_dir(&hidden).unwrap();
+        let refuse = |_: &Path| -> io::Result<()> { Err(io::ErrorKind::PermissionDenied.into()) };
+        let (found, left) = read_all(hidden.parent().unwrap(), refuse).unwrap();
+        assert_eq!((found.keys().collect::<Vec<_>>(), left.len()), (vec![&id], 2));
+        assert_eq!(left[0].to_string(), format!("failed to delete `{}`", hidden.display()));
+        assert!(store.unreadable().unwrap().is_empty());
     }
 
     #[test]

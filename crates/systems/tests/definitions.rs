@@ -19,6 +19,22 @@ fn every_embedded_definition_is_right_and_has_both_profiles() {
     }
 }
 
+/// A system listens on the loopback address, behind links, at the address of a node, or at all addresses of its container:
+/// the record has the same reason for each.
+#[test]
+fn the_reason_for_a_listener_is_true_at_every_address() {
+    let mut count = 0;
+    for definition in Definition::embedded().unwrap() {
+        let changes = definition.profiles.values().flat_map(|profile| &profile.deviations);
+        for change in definition.deviations.iter().chain(changes).filter(|change| change.setting.contains("{host}")) {
+            let claims = ["loopback", "free port", "this machine"];
+            assert!(!claims.iter().any(|claim| change.reason.contains(claim)), "{}: {change:?}", definition.name);
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{count}");
+}
+
 /// The conditions of all texts that a definition writes or passes on.
 fn conditions(definition: &Definition) -> Vec<&When> {
     let files = definition.files.iter().flat_map(|file| file.parts.iter().map(|part| &part.when).chain([&file.when]));

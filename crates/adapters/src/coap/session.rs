@@ -255,7 +255,7 @@ impl Session {
                 let message_id = ping.message_id;
                 self.link.send_empty(shared, Kind::Confirmable, message_id)
             }
-            Step::GiveUp if opening => Err(Cause::Unreachable("no answer to a ping".to_owned())),
+            Step::GiveUp if opening => Err(Cause::Unreachable("no response to a ping".to_owned())),
             Step::GiveUp => Err(Cause::Silent),
         }
     }

@@ -108,26 +108,37 @@ impl Broker {
         let mut events = Events::new();
         let mut buffer = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            self.poll.wait(&mut events, TICK).map_err(failed)?;
-            self.now_ns = monotonic_ns();
-            for index in 0..events.len() {
-                match events.get(index) {
-                    Some(Ready::Listener) => self.accept().map_err(failed)?,
-                    Some(Ready::Connection { key, readable, writable }) => {
-                        if writable {
-                            self.flush(key);
-                        }
-                        if readable {
-                            self.read(key, &mut buffer);
-                        }
-                    }
-                    None => {}
-                }
-            }
-            self.tick().map_err(failed)?;
-            self.flush_dirty();
+            self.serve_ready(&mut events, &mut buffer, TICK).map_err(failed)?;
         }
         self.end_all();
+        Ok(())
+    }
+
+    /// One wake-up: waits for sockets at most this long, and serves those that are ready.
+    pub(super) fn serve_ready(
+        &mut self,
+        events: &mut Events,
+        buffer: &mut Vec<u8>,
+        longest: Duration,
+    ) -> io::Result<()> {
+        self.poll.wait(events, longest)?;
+        self.now_ns = monotonic_ns();
+        for index in 0..events.len() {
+            match events.get(index) {
+                Some(Ready::Listener) => self.accept()?,
+                Some(Ready::Connection { key, readable, writable }) => {
+                    if writable {
+                        self.flush(key);
+                    }
+                    if readable || self.is_paused(key) {
+                        self.read(key, buffer);
+                    }
+                }
+                None => {}
+            }
+        }
+        self.tick()?;
+        self.flush_dirty();
         Ok(())
     }
 
@@ -167,6 +178,9 @@ impl Broker {
 
     fn read(&mut self, key: Key, buffer: &mut Vec<u8>) {
         loop {
+            if self.must_pause(key) {
+                return;
+            }
             let Some(peer) = self.peers.get_mut(key) else { return };
             match peer.connection.receive(buffer) {
                 Ok(Received::Some { filled_bytes, more }) => {
@@ -310,8 +324,11 @@ impl Broker {
 
     fn end_silent(&mut self) {
         let now_ns = self.now_ns;
+        // What a client sends while reading from it is paused is not known.
         let is_silent = |peer: &Peer| {
-            peer.silence_limit_ns > 0 && now_ns.saturating_sub(peer.last_received_ns) > peer.silence_limit_ns
+            peer.silence_limit_ns > 0
+                && !peer.connection.is_paused()
+                && now_ns.saturating_sub(peer.last_received_ns) > peer.silence_limit_ns
         };
         let silent: Vec<Key> = self.peers.iter().filter(|(_, peer)| is_silent(peer)).map(|(key, _)| key).collect();
         for key in silent {

@@ -13,5 +13,6 @@ mod peer;
 mod publish;
 mod session;
 mod subscribe;
+mod unread;
 
 pub use broker::Broker;

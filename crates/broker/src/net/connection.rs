@@ -3,6 +3,7 @@
 use super::poll::Poll;
 use super::slab::Key;
 use super::stream::Stream;
+use pubmark_protocol::epoll::Interest;
 use std::io;
 
 /// An empty write buffer larger than this is freed, so that an idle connection needs little memory.
@@ -20,6 +21,8 @@ pub(crate) struct Connection {
     outgoing: Vec<u8>,
     written: usize,
     waits_to_write: bool,
+    /// Nothing is read until the peer has read what waits for it.
+    is_paused: bool,
 }
 
 /// Result of a read.
@@ -36,7 +39,7 @@ pub(crate) enum Received {
 impl Connection {
     pub(crate) fn new(stream: Stream) -> Connection {
         let (incoming, outgoing) = (Vec::new(), Vec::new());
-        Connection { stream, incoming, outgoing, written: 0, waits_to_write: false }
+        Connection { stream, incoming, outgoing, written: 0, waits_to_write: false, is_paused: false }
     }
 
     pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
@@ -106,11 +109,31 @@ impl Connection {
         self.stream.push()?;
         self.tidy();
         let waits = self.pending_bytes() > 0 || self.stream.wants_write();
-        if waits != self.waits_to_write {
-            self.waits_to_write = waits;
-            poll.change(self.descriptor(), key, waits)?;
-        }
-        Ok(())
+        self.watch(poll, key, waits, self.is_paused)
+    }
+
+    /// Is nothing read from it now?
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Pauses or resumes reading. While it is paused, the poll reports that the socket is writable, even if nothing waits to be
+    /// written: this is when reading can resume. What TLS has decrypted already is not reported by the poll.
+    pub(crate) fn pause(&mut self, poll: &Poll, key: Key, is_paused: bool) -> io::Result<()> {
+        self.watch(poll, key, self.waits_to_write, is_paused)
+    }
+
+    /// Tells the poll what to report, if that has changed.
+    fn watch(&mut self, poll: &Poll, key: Key, waits: bool, is_paused: bool) -> io::Result<()> {
+        let interest = |waits, is_paused| match (waits, is_paused) {
+            (_, true) => Interest::Write,
+            (true, false) => Interest::ReadWrite,
+            (false, false) => Interest::Read,
+        };
+        let before = interest(self.waits_to_write, self.is_paused);
+        (self.waits_to_write, self.is_paused) = (waits, is_paused);
+        let now = interest(waits, is_paused);
+        if now == before { Ok(()) } else { poll.change(self.descriptor(), key, now) }
     }
 
     fn tidy(&mut self) {

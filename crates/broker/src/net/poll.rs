@@ -62,9 +62,8 @@ impl Poll {
         self.0.add(socket, key.to_bits(), Interest::Read)
     }
 
-    /// Polls for readability, and for writability if `writable`.
-    pub(crate) fn change(&self, socket: RawFd, key: Key, writable: bool) -> io::Result<()> {
-        let interest = if writable { Interest::ReadWrite } else { Interest::Read };
+    /// Polls for something else from now on.
+    pub(crate) fn change(&self, socket: RawFd, key: Key, interest: Interest) -> io::Result<()> {
         self.0.change(socket, key.to_bits(), interest)
     }
 

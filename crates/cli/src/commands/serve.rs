@@ -87,6 +87,7 @@ impl Serve {
             program,
         })
         .map_err(failed)?;
+        server.ready().warnings.iter().for_each(|warning| printer.warning(warning));
         printer.result(&ready(server.ready()))?;
         server.serve(&stop).map_err(failed)?;
         Ok(ExitCode::Interrupted)

@@ -64,13 +64,18 @@ fn nodes_with_wrong_clocks_count_what_one_process_counts() {
     assert_count_eq!((bounds.len(), bounds.iter().filter(|bound| **bound == 0.0).count()), (4, 2), "{bounds:?}");
 }
 
-/// Sends a signal to one of two nodes during a run, and checks the record.
-fn lose_a_node(options: &[&str], after: Duration, by: libc::c_int) -> (Value, Duration) {
+/// Whether a run has measured for a second.
+fn is_measuring(event: &Value) -> bool {
+    event["phase"] == "measure" && event["elapsed_s"].as_f64() >= Some(1.0)
+}
+
+/// Sends a signal to one of two nodes after an event of a run, and checks the record.
+fn lose_a_node(options: &[&str], is_time: impl Fn(&Value) -> bool, by: libc::c_int) -> (Value, Duration) {
     let cluster = Cluster::new();
     let nodes = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
-    let run = cluster.run(2, &[options, &["--warmup", "0s", "--json", "--quiet"]].concat());
+    let run = cluster.run_with_events(2, &[options, &["--warmup", "0s", "--json", "--quiet"]].concat());
     let workers = [&nodes[0], &nodes[1]].map(worker_of);
-    std::thread::sleep(after);
+    cluster.place.wait_for_event("the time to lose a node", is_time);
     let began = Instant::now();
     nodes[1].signal(by);
     let called = run.wait();
@@ -94,14 +99,14 @@ fn lose_a_node(options: &[&str], after: Duration, by: libc::c_int) -> (Value, Du
 
 #[test]
 fn a_killed_node_ends_the_run_and_the_figures_of_the_others_remain() {
-    let (record, noticed) = lose_a_node(&["--duration", "60s"], Duration::from_secs(2), libc::SIGKILL);
+    let (record, noticed) = lose_a_node(&["--duration", "60s"], is_measuring, libc::SIGKILL);
     assert!(noticed < NOTICED, "{noticed:?}");
     assert!(count(&record, "offered") > 100, "{}", record["delivery"]);
 }
 
 #[test]
 fn a_node_that_is_frozen_is_noticed_and_its_worker_ends() {
-    let (record, noticed) = lose_a_node(&["--duration", "60s"], Duration::from_secs(2), libc::SIGSTOP);
+    let (record, noticed) = lose_a_node(&["--duration", "60s"], is_measuring, libc::SIGSTOP);
     assert!(noticed < NOTICED + Duration::from_secs(1), "{noticed:?}");
     let why = record["tables"]["nodes"][1]["lost"].as_str().unwrap();
     assert!(why.contains("silent"), "{why}");
@@ -112,8 +117,8 @@ fn a_node_that_is_killed_while_it_connects_ends_the_run() {
     // Accepts connections and never responds.
     let mute = ports::listen();
     let endpoint = format!("mqtt://{}", mute.local_addr().unwrap());
-    let (record, noticed) =
-        lose_a_node(&["--duration", "60s", "--endpoint", &endpoint], Duration::from_secs(1), libc::SIGKILL);
+    let connects = |event: &Value| event["phase"] == "subscribe";
+    let (record, noticed) = lose_a_node(&["--duration", "60s", "--endpoint", &endpoint], connects, libc::SIGKILL);
     assert!(noticed < NOTICED, "{noticed:?}");
     assert_count_eq!(count(&record, "offered"), 0);
 }
@@ -123,7 +128,7 @@ fn a_node_that_is_killed_during_the_drain_of_others_ends_the_run() {
     // Messages that were written into lost connections never arrive, so that the run waits as long as a client may need
     // to reconnect.
     let options = ["--duration", "1s", "--drain", "60s", "--fault", "cut:at=300ms,for=500ms,group=phone"];
-    let (record, noticed) = lose_a_node(&options, Duration::from_secs(4), libc::SIGKILL);
+    let (record, noticed) = lose_a_node(&options, |event| event["phase"] == "drain", libc::SIGKILL);
     assert!(noticed < NOTICED, "{noticed:?}");
     assert!(count(&record, "offered") > 100, "{}", record["delivery"]);
 }
@@ -132,9 +137,9 @@ fn a_node_that_is_killed_during_the_drain_of_others_ends_the_run() {
 fn lose_the_coordinator(by: libc::c_int) {
     let cluster = Cluster::new();
     let node = cluster.node("edge", &["--once"]);
-    let run = cluster.run(1, &["--duration", "60s", "--warmup", "0s", "--quiet"]);
+    let run = cluster.run_with_events(1, &["--duration", "60s", "--warmup", "0s", "--quiet"]);
     let worker = worker_of(&node);
-    std::thread::sleep(Duration::from_secs(1));
+    cluster.place.wait_for_event("the load", is_measuring);
     signal(run.pid(), by);
     wait_for("the end of a worker", ORPHANED, || !is_there(worker));
     let called = node.wait();
@@ -159,9 +164,9 @@ fn an_interrupted_run_ends_its_workers_and_its_nodes_wait_for_the_next() {
     let cluster = Cluster::new();
     let node = cluster.node("edge", &[]);
     for _ in 0..2 {
-        let run = cluster.run(1, &["--duration", "60s", "--warmup", "0s", "--json", "--quiet"]);
+        let run = cluster.run_with_events(1, &["--duration", "60s", "--warmup", "0s", "--json", "--quiet"]);
         let worker = worker_of(&node);
-        std::thread::sleep(Duration::from_secs(1));
+        cluster.place.wait_for_event("the load", is_measuring);
         run.signal(libc::SIGINT);
         let called = run.wait();
         assert_eq!(called.code(), 130, "{called:?}");

@@ -9,7 +9,7 @@ use pubmark_testing::assert_count;
 use crate::support::books::{assert_closed, count};
 use crate::support::bridge::ip;
 use crate::support::cluster::{Cluster, ORPHANED, stop, worker_of};
-use crate::support::place::PUBMARK;
+use crate::support::place::{EVENTS, PUBMARK};
 use crate::support::processes::{is_there, wait_for};
 
 /// Two network namespaces with a cable between them; both are removed when this is dropped.
@@ -75,10 +75,10 @@ fn a_node_behind_a_cut_cable_is_lost_and_stops() {
     let near = ["node", "--join", &listen, "--name", "near", "--once"];
     let near = cluster.place.start_by(cable.at(0), &near);
     let words = ["run", "spread.yaml", "--nodes", "2", "--listen", &listen, "--system-host", ENDS[0], "--json"];
-    let words = [&words[..], &["--duration", "60s", "--warmup", "0s", "--quiet"]].concat();
+    let words = [&words[..], &["--duration", "60s", "--warmup", "0s", "--quiet", "--events", EVENTS]].concat();
     let run = cluster.place.start_by(cable.at(0), &words);
     let worker = worker_of(&node);
-    std::thread::sleep(Duration::from_secs(3));
+    cluster.place.wait_until_measured(2.0);
     let began = Instant::now();
     cable.cut();
     let called = run.wait();

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use pubmark_conformance::liar;
 use pubmark_testing::assert_count;
@@ -14,7 +13,7 @@ use crate::message_log::{assert_clients_agree, assert_counts_agree, rows};
 use crate::support::bed::Bed;
 use crate::support::books::{assert_closed, count};
 use crate::support::bridge::Bridge;
-use crate::support::cluster::{Cluster, can_hide_files, stop, worker_of};
+use crate::support::cluster::{Cluster, can_hide_files, stop};
 use crate::support::place::PUBMARK;
 use crate::support::schema;
 
@@ -120,11 +119,8 @@ fn a_node_that_is_killed_leaves_a_partial_log_that_names_it() {
     let cluster = Cluster::new();
     let nodes = ["edge-1", "edge-2"].map(|name| cluster.node(name, &["--once"]));
     let options = ["--message-log=ndjson", "--duration", "60s", "--warmup", "0s", "--json", "--quiet"];
-    let run = cluster.run(2, &options);
-    for node in &nodes {
-        worker_of(node);
-    }
-    std::thread::sleep(Duration::from_secs(2));
+    let run = cluster.run_with_events(2, &options);
+    cluster.place.wait_until_measured(2.0);
     let [first, second] = nodes;
     second.signal(libc::SIGKILL);
     let called = run.wait();

@@ -135,8 +135,8 @@ fn broker_killed_in_the_middle(qos: &str, protocol: &str) {
     let endpoint = broker.endpoint();
     let load = ["run", "fan-in", "--set", "publishers=10", "--set", "rate=50/s", "--duration", "4s", "--warmup", "0s"];
     let options = ["--endpoint", &endpoint, "--qos", qos, "--protocol", protocol, "--json", "--quiet"];
-    let call = place.start(&[&load[..], &options].concat());
-    std::thread::sleep(Duration::from_millis(1_500));
+    let call = place.start_with_events(&[&load[..], &options].concat());
+    place.wait_until_measured(1.0);
     broker.kill();
     std::thread::sleep(Duration::from_secs(1));
     assert!(broker.restart(), "the port was taken meanwhile");

@@ -20,10 +20,8 @@ fn an_external_broker_that_dies_in_the_window_leaves_an_invalid_record() {
     let place = Place::new();
     let Some(mut broker) = Mosquitto::start("") else { return };
     let endpoint = format!("mqtt://127.0.0.1:{}", broker.port);
-    let call = place.start(&[&RUN[..], &["--endpoint", &endpoint, "--drain", "1s"]].concat());
-    let before = descriptors(broker.pid());
-    wait_for("connections", LIMIT, || descriptors(broker.pid()) > before + 10);
-    std::thread::sleep(Duration::from_millis(1_000));
+    let call = place.start_with_events(&[&RUN[..], &["--endpoint", &endpoint, "--drain", "1s"]].concat());
+    place.wait_until_measured(1.0);
     broker.kill();
     let called = call.wait();
     assert_eq!(called.code(), 6, "{called:?}");
@@ -64,14 +62,14 @@ fn a_broker_that_dies_before_the_fault_that_would_kill_it_has_ended() {
     // The fault is so late that it finds the broker dead, also on a machine on which this test is slow.
     let times = ["--duration", "9s", "--warmup", "0s", "--drain", "1s"];
     let fault = ["--fault", "kill:at=8s,for=200ms", "--system", "mosquitto"];
-    let call = place.start(&[&RUN[..4], &times, &fault].concat());
+    let call = place.start_with_events(&[&RUN[..4], &times, &fault].concat());
     let mut broker = 0;
     wait_for("a broker that clients come to", LIMIT, || {
         let found = with_files_in(&place.temporary()).into_iter().find(|pid| descriptors(*pid) > 15);
         broker = found.unwrap_or(0);
         found.is_some()
     });
-    std::thread::sleep(Duration::from_millis(1_000));
+    place.wait_until_measured(1.0);
     signal(broker, libc::SIGKILL);
     let called = call.wait();
     assert_eq!(called.code(), 6, "{called:?}");

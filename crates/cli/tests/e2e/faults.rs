@@ -1,8 +1,6 @@
 //! Runs with faults: the requested fault is injected, its effects are in the record and add up to the run's accounting,
 //! nothing is left behind, and impossible faults are refused before anything starts.
 
-use std::time::Duration;
-
 use pubmark_systems::{Definition, install};
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
@@ -10,7 +8,7 @@ use serde_json::Value;
 use crate::support::books::{assert_closed, check, connections, count, names_cause};
 use crate::support::mosquitto;
 use crate::support::place::Place;
-use crate::support::processes::{wait_for, with_files_in};
+use crate::support::processes::with_files_in;
 use crate::support::schema;
 
 /// Twenty devices at QoS 1 with persistent sessions, as many at QoS 0, and a subscriber for each kind.
@@ -301,10 +299,9 @@ fn an_interrupt_in_the_middle_of_a_fault_leaves_nothing() {
         let place = Place::new();
         place.write("faulted.yaml", WORKLOAD);
         let load = ["run", "faulted.yaml", "--system", "mosquitto", "--warmup", "0s", "--duration", "30s", "--quiet"];
-        let call = place.start(&[&load[..], &["--fault", fault]].concat());
-        let started = || !with_files_in(&place.temporary()).is_empty();
-        wait_for("the system", Duration::from_secs(30), started);
-        std::thread::sleep(Duration::from_secs(3));
+        let call = place.start_with_events(&[&load[..], &["--fault", fault]].concat());
+        place.wait_for_event("the fault", |event| event["event"] == "fault" && event["what"] == "begins");
+        place.wait_until_measured(2.0);
         call.signal(libc::SIGINT);
         let called = call.wait();
         assert_eq!(called.code(), 130, "{called:?}");

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::support::books::{assert_closed, count};
 use crate::support::mosquitto::{self, Mosquitto};
 use crate::support::place::{Call, Called, PUBMARK, Place};
-use crate::support::processes::{wait_for, with_files_in};
+use crate::support::processes::{catches, cpu_ticks, ignores, wait_for, with_files_in};
 use crate::support::schema;
 
 /// Longest time from the signal to the end.
@@ -61,17 +61,14 @@ fn what_was_started_by_nohup_outlives_a_hangup() {
         let at = ports::free().to_string();
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{hides}exec \"$@\""), "sh", PUBMARK]);
-        let mut call = place.start_by(shell, &["broker", "--listen", &at]);
-        wait_for("the broker", LIMIT, || TcpStream::connect(&at).is_ok());
-        // It listens a moment before it watches for signals.
-        std::thread::sleep(Duration::from_millis(500));
+        let call = place.start_by(shell, &["broker", "--listen", &at]);
+        wait_for("the broker", LIMIT, || TcpStream::connect(&at).is_ok() && catches(call.pid(), libc::SIGTERM));
+        assert_eq!(ignores(call.pid(), libc::SIGHUP), outlives);
         call.signal(libc::SIGHUP);
         if outlives {
-            std::thread::sleep(Duration::from_millis(500));
-            assert!(!call.has_ended(), "it ended with the terminal");
+            // A hangup that had ended it would be its status: the kernel decides on a deadly signal when it is sent.
             call.signal(libc::SIGTERM);
         }
-        // On a busy machine it may not watch for signals yet: then the hangup itself ends it.
         let called = call.wait();
         assert!(called.status.code() == Some(0) || !outlives && called.status.code().is_none(), "{called:?}");
     }
@@ -83,17 +80,18 @@ fn a_long_preparation_ends_at_once() {
     let place = Place::new();
     let week = ["run", "fan-in", "--set", "publishers=2000", "--duration", "168h", "--quiet", "--system", "builtin"];
     let call = place.start(&week);
-    std::thread::sleep(Duration::from_secs(1));
+    // It has computed for half a second.
+    wait_for("the preparation", LIMIT, || catches(call.pid(), libc::SIGINT) && cpu_ticks(call.pid()) > 50);
     interrupt(&place, call, libc::SIGINT);
     assert_eq!(place.runs().len(), 0, "nothing was begun");
 }
 
-/// Starts a run on mosquitto and waits until mosquitto has started.
+/// Starts a run on mosquitto, with events, and waits until mosquitto has started.
 fn start_on_mosquitto(place: &Place, options: &[&str]) -> Option<Call> {
     if !mosquitto::is_installed() {
         return None;
     }
-    let call = place.start(&[LONG, ON_MOSQUITTO, options].concat());
+    let call = place.start_with_events(&[LONG, ON_MOSQUITTO, options].concat());
     wait_for("mosquitto", LIMIT, || !with_files_in(&place.temporary()).is_empty());
     Some(call)
 }
@@ -116,8 +114,8 @@ fn while_it_connects() {
     let mute = ports::listen();
     let endpoint = format!("mqtt://{}", mute.local_addr().unwrap());
     let call = place.start(&[LONG, &["--endpoint", &endpoint]].concat());
+    // An attempt to connect is in progress.
     let (_first, _) = mute.accept().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
     interrupt(&place, call, libc::SIGINT);
     let record = interrupted_record(&place);
     assert_count_eq!(count(&record, "offered"), 0);
@@ -129,17 +127,22 @@ fn while_it_connects() {
 fn in_the_warm_up() {
     let place = Place::new();
     let Some(call) = start_on_mosquitto(&place, &["--warmup", "60s"]) else { return };
-    std::thread::sleep(Duration::from_millis(1_000));
+    place.wait_for_event("the warm-up", |event| event["phase"] == "warm-up");
     interrupt(&place, call, libc::SIGINT);
     let record = interrupted_record(&place);
     assert_count_eq!(count(&record, "offered"), 0, "nothing was measured: {}", record["delivery"]);
     assert!(record["connections"]["established"].as_u64().unwrap() > 10, "{}", record["connections"]);
 }
 
+/// Waits until messages of the measured window have arrived.
+fn wait_for_deliveries(place: &Place) {
+    place.wait_for_event("deliveries", |event| event["measured_delivered"].as_u64() > Some(0));
+}
+
 fn while_it_measures(signal: libc::c_int) {
     let place = Place::new();
     let Some(call) = start_on_mosquitto(&place, &["--warmup", "0s", "--qos", "1"]) else { return };
-    std::thread::sleep(Duration::from_millis(1_500));
+    wait_for_deliveries(&place);
     interrupt(&place, call, signal);
     let record = interrupted_record(&place);
     assert!(count(&record, "delivered") > 0, "{}", record["delivery"]);
@@ -166,12 +169,12 @@ fn in_the_drain() {
     let Some(broker) = Mosquitto::start("") else { return };
     let place = Place::new();
     let endpoint = broker.endpoint();
-    let load = ["run", "smart-home", "--quiet", "--duration", "1s", "--warmup", "0s", "--drain", "60s"];
-    let call = place.start(&[&load[..], &["--endpoint", &endpoint, "--qos", "1"]].concat());
-    std::thread::sleep(Duration::from_millis(900));
+    let load = ["run", "smart-home", "--quiet", "--duration", "4s", "--warmup", "0s", "--drain", "60s"];
+    let call = place.start_with_events(&[&load[..], &["--endpoint", &endpoint, "--qos", "1"]].concat());
+    wait_for_deliveries(&place);
     // Messages in transit now never arrive, so the run waits for them.
     broker.signal(libc::SIGSTOP);
-    std::thread::sleep(Duration::from_millis(1_200));
+    place.wait_for_event("the drain", |event| event["phase"] == "drain");
     interrupt(&place, call, libc::SIGINT);
     broker.signal(libc::SIGCONT);
     // The whole window was measured, but the wait for late messages was cut short.
@@ -184,9 +187,10 @@ fn in_the_drain() {
 fn a_second_signal_ends_at_once_and_the_next_run_clears_up() {
     let place = Place::new();
     let Some(call) = start_on_mosquitto(&place, &["--warmup", "0s"]) else { return };
-    std::thread::sleep(Duration::from_millis(700));
+    wait_for_deliveries(&place);
     call.signal(libc::SIGINT);
-    // Signals that come together count as one.
+    place.wait_for_event("the first signal's effect", |event| event["phase"] == "collect");
+    // Signals within 150 ms count as one: this is the distance between the two.
     std::thread::sleep(Duration::from_millis(200));
     call.signal(libc::SIGINT);
     let called = call.wait();
@@ -199,7 +203,7 @@ fn a_second_signal_ends_at_once_and_the_next_run_clears_up() {
 fn a_killed_pubmark_takes_mosquitto_along() {
     let place = Place::new();
     let Some(call) = start_on_mosquitto(&place, &["--warmup", "0s"]) else { return };
-    std::thread::sleep(Duration::from_millis(700));
+    wait_for_deliveries(&place);
     call.signal(libc::SIGKILL);
     let called = call.wait();
     assert_eq!(called.status.code(), None, "{called:?}");
@@ -219,16 +223,13 @@ fn between_repetitions_the_finished_ones_stay() {
         return;
     }
     let place = Place::new();
-    let load = ["run", "hello", "--quiet", "--duration", "1500ms", "--warmup", "0s", "--repeat", "3", "--json"];
-    let call = place.start(&[&load[..], ON_MOSQUITTO].concat());
-    let finished = place.path().join("runs/latest");
-    wait_for("the first repetition", LIMIT, || finished.exists());
-    let before = with_files_in(&place.temporary());
-    wait_for("the second mosquitto", LIMIT, || {
-        let now = with_files_in(&place.temporary());
-        !now.is_empty() && now != before
+    let load = ["run", "hello", "--quiet", "--duration", "3s", "--warmup", "0s", "--repeat", "3", "--json"];
+    let call = place.start_with_events(&[&load[..], ON_MOSQUITTO].concat());
+    wait_for("the second repetition", 2 * LIMIT, || {
+        let events = place.events();
+        let mut second = events.iter().skip_while(|event| event["repetition"] != 2);
+        second.any(|event| event["phase"] == "measure")
     });
-    std::thread::sleep(Duration::from_millis(500));
     let called = interrupt(&place, call, libc::SIGINT);
     let records: Vec<Value> = place.runs().into_iter().map(|(_, record)| record).collect();
     let ends: Vec<&Value> = records.iter().map(|record| &record["run"]["status"]).collect();
@@ -240,9 +241,8 @@ fn between_repetitions_the_finished_ones_stay() {
 fn the_first_of_several_repetitions_is_still_printed_as_a_list() {
     let place = Place::new();
     let load = ["run", "hello", "--quiet", "--duration", "60s", "--warmup", "0s", "--repeat", "3", "--json"];
-    let call = place.start(&load);
-    wait_for("the broker", LIMIT, || files_in(&place.temporary()) > 0);
-    std::thread::sleep(Duration::from_millis(1_000));
+    let call = place.start_with_events(&load);
+    wait_for_deliveries(&place);
     let called = interrupt(&place, call, libc::SIGINT);
     assert!(called.json() == Value::Array(vec![interrupted_record(&place)]), "no list of one record");
 }

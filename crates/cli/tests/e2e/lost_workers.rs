@@ -70,9 +70,10 @@ fn a_frozen_or_killed_worker_makes_the_run_invalid_and_the_figures_of_the_others
         (["--isolate", "phone"], 1, libc::SIGSTOP, "silent for 3 s"),
         (["--isolate", "phone"], 1, libc::SIGKILL, "signal: 9"),
     ] {
-        let run = place.start(&[&["run", "spread.yaml", "--system", "builtin"], &options[..], &RUN].concat());
+        let words = [&["run", "spread.yaml", "--system", "builtin"], &options[..], &RUN].concat();
+        let run = place.start_with_events(&words);
         let workers = workers(&run, count);
-        std::thread::sleep(Duration::from_secs(3));
+        place.wait_until_measured(2.0);
         let began = Instant::now();
         signal(workers[count - 1], by);
         let record = invalid(run, began, &workers);
@@ -102,10 +103,10 @@ fn a_worker_that_freezes_before_anything_is_measured_ends_the_run_too() {
 fn an_interruption_works_while_a_worker_is_frozen_and_a_killed_run_leaves_no_process() {
     let place = place();
     for how in [libc::SIGINT, libc::SIGKILL] {
-        let run =
-            place.start(&[&["run", "spread.yaml", "--system", "builtin", "--local-nodes", "3"], &RUN[..]].concat());
+        let words = [&["run", "spread.yaml", "--system", "builtin", "--local-nodes", "3"], &RUN[..]].concat();
+        let run = place.start_with_events(&words);
         let workers = workers(&run, 3);
-        std::thread::sleep(Duration::from_secs(2));
+        place.wait_until_measured(1.0);
         signal(workers[1], libc::SIGSTOP);
         run.signal(how);
         let called = run.wait();
@@ -121,9 +122,9 @@ fn an_interruption_works_while_a_worker_is_frozen_and_a_killed_run_leaves_no_pro
 fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
     let cluster = Cluster::new();
     let nodes = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
-    let run = cluster.run(2, &RUN);
+    let run = cluster.run_with_events(2, &RUN);
     let workers = [&nodes[0], &nodes[1]].map(worker_of);
-    std::thread::sleep(Duration::from_secs(3));
+    cluster.place.wait_until_measured(2.0);
     let began = Instant::now();
     signal(workers[1], libc::SIGSTOP);
     let record = invalid(run, began, &workers);
@@ -148,13 +149,15 @@ fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
 fn a_machine_that_pauses_while_clients_connect_loses_none_of_them() {
     let place = place();
     let options = ["--local-nodes", "2", "--system", "builtin", "--duration", "1s"];
-    let run = place.start(&[&["run", "spread.yaml"], &options[..], &RUN[2..]].concat());
+    let run = place.start_with_events(&[&["run", "spread.yaml"], &options[..], &RUN[2..]].concat());
     workers(&run, 2);
     let all = family_of(run.pid());
     let broker = all.iter().copied().find(|pid| does(*pid, b"broker")).expect("a broker");
     // Every attempt to connect is in progress when everything stops.
     signal(broker, libc::SIGSTOP);
-    std::thread::sleep(Duration::from_millis(2_000));
+    place.wait_for_event("clients that connect", |event| {
+        event["phase"] == "subscribe" && event["elapsed_s"].as_f64() >= Some(1.0)
+    });
     all.iter().for_each(|pid| signal(*pid, libc::SIGSTOP));
     std::thread::sleep(Duration::from_millis(11_000));
     all.iter().for_each(|pid| signal(*pid, libc::SIGCONT));

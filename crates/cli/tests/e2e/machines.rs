@@ -121,11 +121,14 @@ fn a_run_that_lost_a_node_is_made_again_once_the_node_is_back() {
     let (place, listen) = (&cluster.place, cluster.listen.to_string());
     place.write("grid.yaml", GRID.replace("nodes: [1, 2]", "nodes: 2").replace("duration: 1s", "duration: 3s"));
     let [stays, goes] = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
-    let call = place.start(&["experiment", "grid.yaml", "--nodes", "2", "--listen", &listen]);
+    let call = place.start_with_events(&["experiment", "grid.yaml", "--nodes", "2", "--listen", &listen]);
     wait_for("the first run", LIMIT, || place.path().join("runs/latest").exists());
     let folder = folder(place);
-    wait_for("a worker", LIMIT, || !crate::support::processes::children_of(goes.pid()).is_empty());
-    std::thread::sleep(Duration::from_secs(2));
+    // Two seconds or more of a window are left.
+    wait_for("a window that has just begun", LIMIT, || {
+        let last = place.events().pop();
+        last.is_some_and(|event| event["phase"] == "measure" && event["elapsed_s"].as_f64() < Some(1.0))
+    });
     goes.signal(libc::SIGKILL);
     wait_for("the end of the run", LIMIT, || !journal(&folder, "failed").is_empty());
     let back = cluster.node("edge-2", &[]);

@@ -10,7 +10,7 @@ use crate::experiment::{assert_accounted, assert_ended_well};
 use crate::support::bed::Bed;
 use crate::support::books::{assert_closed, assert_delivered_once, check, count};
 use crate::support::cluster::{Cluster, ORPHANED, stop, worker_of};
-use crate::support::place::{Call, Called};
+use crate::support::place::{Call, Called, EVENTS};
 use crate::support::processes::{is_there, wait_for};
 use crate::support::schema;
 
@@ -135,9 +135,9 @@ fn a_machine_that_is_cut_off_is_lost() {
         let near = bed.node(0, &bed.listen, &["--once"]);
         let mut far = bed.node(1, &bed.listen, &["--once"]);
         let run = ["pairs.yaml", "--nodes", "2", "--listen", &bed.listen, "--system", system];
-        let run = bed.run(&[&run[..], &["--duration", "60s", "--warmup", "0s"]].concat());
+        let run = bed.run(&[&run[..], &["--duration", "60s", "--warmup", "0s", "--events", EVENTS]].concat());
         let worker = worker_of(&far);
-        std::thread::sleep(Duration::from_secs(3));
+        bed.cluster.place.wait_until_measured(2.0);
         let began = Instant::now();
         bed.bridge.cut(1);
         let called = run.wait();

@@ -30,7 +30,7 @@ subscribers:
     )
 }
 
-/// mosquitto, a proxy in front of it, and a run over the proxy that began 1.3 s ago.
+/// mosquitto, a proxy in front of it, and a run over the proxy that has measured for a second.
 struct Bench {
     broker: Mosquitto,
     proxy: Proxy,
@@ -46,8 +46,9 @@ impl Bench {
         place.write("lasting.yaml", workload);
         let endpoint = proxy.endpoint();
         let load = ["run", "lasting.yaml", "--duration", "3s", "--warmup", "0s", "--json", "--quiet"];
-        let call = place.start(&[&load[..], &["--endpoint", &endpoint, "--protocol", protocol]].concat());
-        std::thread::sleep(Duration::from_millis(1_300));
+        let options = ["--endpoint", &endpoint, "--protocol", protocol];
+        let call = place.start_with_events(&[&load[..], &options].concat());
+        place.wait_until_measured(1.0);
         Some(Bench { broker, proxy, place, call })
     }
 

@@ -119,8 +119,8 @@ fn the_books_close_when_redis_goes_and_comes_back() {
     let options = ["run", "request-reply", "--warmup", "0s", "--duration", "4s", "--endpoint", &endpoint];
     let settings =
         ["--protocol", "redis", "--set", "processing=20ms", "--set", "concurrency=9", "--set", "timeout=800ms"];
-    let call = place.start(&[&options[..], &settings, &["--quiet"]].concat());
-    std::thread::sleep(Duration::from_secs(2));
+    let call = place.start_with_events(&[&options[..], &settings, &["--quiet"]].concat());
+    place.wait_until_measured(1.0);
     server.kill();
     std::thread::sleep(Duration::from_millis(300));
     server.restart();
@@ -197,8 +197,8 @@ fn the_books_close_when_the_server_goes_and_comes_back() {
         let endpoint = broker.endpoint();
         let options = ["run", "request-reply", "--warmup", "0s", "--duration", "4s", "--endpoint", &endpoint];
         let settings = ["--qos", qos, "--set", "processing=20ms", "--set", "concurrency=9", "--set", "timeout=800ms"];
-        let call = place.start(&[&options[..], &settings, &["--quiet"]].concat());
-        std::thread::sleep(Duration::from_secs(2));
+        let call = place.start_with_events(&[&options[..], &settings, &["--quiet"]].concat());
+        place.wait_until_measured(1.0);
         broker.kill();
         std::thread::sleep(Duration::from_millis(300));
         assert!(broker.restart());

@@ -112,7 +112,7 @@ impl Starved {
     fn start(place: &Place, options: &[&str]) -> Starved {
         place.write("busy.yaml", WORKLOAD);
         let hogs = Hogs::start();
-        let run = place.start(&[&RUN[..], options].concat());
+        let run = place.start_with_events(&[&RUN[..], options].concat());
         let broker = connected_broker(place);
         call("taskset", &["-a", "-cp", "0", &broker.to_string()]);
         weigh(broker, &LEAST);
@@ -202,8 +202,9 @@ fn the_drain_does_not_end_for_the_silence_of_a_broker_that_cannot_run() {
     }
     let place = Place::new();
     let starved = Starved::start(&place, &["--drain", "30s"]);
-    // 3 s of window, and longer in the drain than the longest wait without a message.
-    std::thread::sleep(Duration::from_secs(8));
+    // Longer in the drain than the longest wait without a message.
+    let is_long = |event: &Value| event["phase"] == "drain" && event["elapsed_s"].as_f64() > Some(4.5);
+    place.wait_for_event("a long drain", is_long);
     let called = starved.release().wait();
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     let record = place.only_record();

@@ -140,9 +140,10 @@ fn subscribers_who_are_to_be_met_at_one_address_are_behind_one_link() {
 #[test]
 fn a_worker_that_is_killed_ends_the_run_and_says_so() {
     let Some(place) = place() else { return };
-    let call = place.start(&["run", "linked.yaml", "--system", "zenoh", "--quiet", "--duration", "120s", "--json"]);
+    let options = ["--system", "zenoh", "--quiet", "--duration", "120s", "--json"];
+    let call = place.start_with_events(&[&["run", "linked.yaml"], &options[..]].concat());
     wait_for("two workers", LIMIT, || workers(call.pid()).len() == 2);
-    std::thread::sleep(Duration::from_secs(2));
+    place.wait_until_measured(1.0);
     signal(workers(call.pid())[0], libc::SIGKILL);
     let called = call.wait();
     assert_eq!(called.code(), 5, "{called:?}");

@@ -24,13 +24,28 @@ pub(super) fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Resul
 /// # Errors
 /// The other end is closed, or the message is too long; nothing of such a message is written.
 pub(super) fn write_within<T: Serialize>(to: &mut impl Write, message: &T, longest: usize) -> io::Result<()> {
-    let body = postcard::to_allocvec(message).map_err(io::Error::other)?;
+    write_body(to, &body(message)?, longest)
+}
+
+/// The bytes of a message behind its length.
+///
+/// # Errors
+/// The message cannot be encoded.
+pub(super) fn body<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+    postcard::to_allocvec(message).map_err(io::Error::other)
+}
+
+/// Writes the bytes of a message of at most `longest` bytes, behind their number.
+///
+/// # Errors
+/// The other end is closed, or the message is too long; nothing of such a message is written.
+pub(super) fn write_body(to: &mut impl Write, body: &[u8], longest: usize) -> io::Result<()> {
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= longest);
     let too_long =
         || io::Error::other(format!("a message of {} bytes where at most {longest} are allowed", body.len()));
     let length = length.ok_or_else(too_long)?;
     to.write_all(&length.to_le_bytes())?;
-    to.write_all(&body)
+    to.write_all(body)
 }
 
 /// Reads a message; `None` if the other end closed the socket between two messages. Its bytes are subtracted from what

@@ -13,6 +13,7 @@ mod frames;
 mod heartbeat;
 pub(crate) mod launcher;
 mod messages;
+pub(crate) mod order;
 pub(crate) mod process;
 mod serve;
 mod task;

@@ -17,7 +17,7 @@ use super::frames;
 use super::heartbeat::{HeartbeatWatch, START_LIMIT};
 use super::launcher::{Launcher, Started};
 use super::messages::{FromWorker, ToWorker};
-use super::task::WorkerTask;
+use super::order::Order;
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::message_log::files::file_in;
@@ -64,8 +64,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a process at a location of a plan, for shards by their index, and sends its order. The adapters are open
-    /// when [`Process::opened`] returns.
+    /// Starts a process at a location of a plan, and sends its order, which [`Order::check`] accepted. The adapters are
+    /// open when [`Process::opened`] returns.
     ///
     /// # Errors
     /// The process cannot be started.
@@ -73,10 +73,11 @@ impl Process {
         launcher: &dyn Launcher,
         place: WorkerLocation,
         plan: &RunPlan,
-        shards: Vec<u32>,
+        order: Order,
         progress: &Arc<Progress>,
         stop: &AtomicBool,
     ) -> io::Result<Process> {
+        let Order { shards, makes_access, body } = order;
         let Started { control, child } = launcher.launch(place, &shards, progress, stop)?;
         // A process that does not read its socket is lost. The wait for it is no longer than for a process that does
         // not begin.
@@ -92,15 +93,13 @@ impl Process {
             failed: Arc::new(AtomicBool::new(false)),
             heartbeat,
             location: place,
-            makes_access: false,
+            makes_access,
             access: None,
             log: None,
             given_up: None,
             reader: None,
         };
-        let access = launcher.access(place);
-        process.makes_access = access.is_some();
-        let of_access = if access.is_some() { LARGEST_REPORT as u64 } else { 0 };
+        let of_access = if makes_access { LARGEST_REPORT as u64 } else { 0 };
         let part = match &plan.message_log {
             Some(folder) if plan.on_nodes => {
                 let file = OpenOptions::new().write(true).create_new(true).open(file_in(folder, first))?;
@@ -112,13 +111,13 @@ impl Process {
         let of_log = if part.is_some() { LOG_MESSAGES } else { 0 };
         let allowed = allowance(plan, shards.len()).saturating_add(of_access + of_log);
         let log = part.zip(process.log.clone());
-        let mut limits = ReceiveLimits { allowed, outcomes: shards.clone(), access: access.is_some(), log };
-        let task = ToWorker::Task(Box::new(WorkerTask::new(plan, launcher.adapter_names(), shards, access)?));
+        let mut limits = ReceiveLimits { allowed, outcomes: shards, access: makes_access, log };
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         let converse = move || {
             // An order is large, and a process that was stopped does not read it. This thread waits for that, and wakes
             // when the socket is shut down. The consequence of a failure is reported by the reading end.
-            let _ = frames::write(&mut &from, &task);
+            let _ = frames::write_body(&mut &from, &body, frames::LONGEST);
+            drop(body);
             listen(from, &mut limits, &letters, &failed);
         };
         process.reader = Some(thread::Builder::new().name("worker-reader".to_owned()).spawn(converse)?);

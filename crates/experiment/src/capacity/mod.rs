@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use pubmark_record::capacity::{
     CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityLimit, CapacityRecord, CapacityResult, Trial, TrialOutcome,
+    limiting_trial,
 };
-use pubmark_record::record::{Environment, Record, Status, SystemInfo, VerdictStatus};
+use pubmark_record::record::{Environment, Record, Status, SystemInfo};
 use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder, StoreError};
 use pubmark_record::threshold::Objectives;
 use pubmark_record::time::UtcTime;
-use pubmark_record::verdict::rules::{Blame, blame};
+use pubmark_record::verdict::rules::Blame;
 use pubmark_report::numbers;
 use pubmark_runner::objectives::unread;
 use pubmark_runner::{ErrorKind, RunError, command_line, now, save};
@@ -187,9 +188,9 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
     let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
     let (holds, fails) = (at(found.holds), at(found.fails));
     let rate = |trial: &Trial| format!("{} msg/s", numbers::count(trial.offered_per_s.round() as u64));
-    let last = fails.and_then(|trial| decisive(trials, trial.factor, found.limit));
+    let last = fails.and_then(|trial| limiting_trial(trials, trial.factor, found.limit));
     let why = last.and_then(|trial| trial.reason.as_deref()).unwrap_or_default();
-    let is_pubmark_slow = last.is_none_or(is_pubmark_slow);
+    let blame = last.map_or(Blame::Run, Trial::blame);
     let text = match (holds, found.limit) {
         (Some(holds), CapacityLimit::System) => {
             let above = fails.map(rate).unwrap_or_default();
@@ -197,9 +198,10 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
         }
         (Some(holds), CapacityLimit::Generator) => {
             let above = fails.map(rate).unwrap_or_default();
-            let limit = match is_pubmark_slow {
-                true => format!("at {above} pubmark itself was the limit ({why})"),
-                false => format!("runs at {above} were invalid ({why})"),
+            let limit = match blame {
+                Blame::Generator => format!("at {above} pubmark itself was the limit ({why})"),
+                Blame::Machine => format!("at {above} the machine was the limit ({why})"),
+                Blame::Clients | Blame::System(_) | Blame::Run => format!("runs at {above} were invalid ({why})"),
             };
             format!("{objectives} holds up to {} at least: {limit}", rate(holds))
         }
@@ -207,11 +209,13 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
             format!("{objectives} holds up to {} at least, which is the end of the search", rate(holds))
         }
         (Some(holds), _) => format!("{objectives} holds up to {} at least: the search was not finished", rate(holds)),
-        (None, CapacityLimit::Generator) if !is_pubmark_slow => {
-            format!("nothing is known of the system: runs at every load were invalid ({why})")
-        }
         (None, CapacityLimit::Generator) => {
-            format!("nothing is known of the system: pubmark itself was the limit at every load ({why})")
+            let limit = match blame {
+                Blame::Generator => "pubmark itself was the limit at every load",
+                Blame::Machine => "the machine was the limit at every load",
+                Blame::Clients | Blame::System(_) | Blame::Run => "runs at every load were invalid",
+            };
+            format!("nothing is known of the system: {limit} ({why})")
         }
         (None, CapacityLimit::Time) => "the search ended before any load was known to hold".to_owned(),
         (None, _) => format!("{objectives} does not hold at any load tried: {why}"),
@@ -223,23 +227,6 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
         fails_per_s: fails.map(|trial| trial.offered_per_s),
         limit: found.limit,
         text,
-    }
-}
-
-/// The last trial of a load that did not hold, of those that set the limit: the generator's or the system's.
-fn decisive(trials: &[Trial], factor: f64, limit: CapacityLimit) -> Option<&Trial> {
-    let is_generators = limit == CapacityLimit::Generator;
-    let is_meant = |trial: &&Trial| (trial.outcome == TrialOutcome::GeneratorLimited) == is_generators;
-    trials.iter().rev().filter(|trial| trial.factor == factor && trial.reason.is_some()).find(is_meant)
-}
-
-/// Whether a trial that counts as generator-limited was so, and was not invalid for clocks, accounting, faults or lost clients: the
-/// reason of an invalid run begins with the code of its rule. A trial without a verdict lost a node.
-fn is_pubmark_slow(trial: &Trial) -> bool {
-    let code = trial.reason.as_deref().and_then(|reason| reason.split_once(": ")).map_or("", |(code, _)| code);
-    match trial.verdict {
-        Some(VerdictStatus::Invalid) => matches!(blame(code), Blame::Generator | Blame::Machine),
-        verdict => verdict.is_some(),
     }
 }
 
@@ -277,6 +264,7 @@ fn cautions(found: &SearchResult, trials: &[Trial], precision: f64) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
+    use pubmark_record::record::VerdictStatus;
     use pubmark_record::sample_experiment;
 
     use super::*;
@@ -288,22 +276,28 @@ mod tests {
         let [held, failed] = &mut record.trials[..] else { panic!("two trials") };
         (held.factor, held.outcome) = (1.0, TrialOutcome::Held);
         (failed.factor, failed.outcome, failed.offered_per_s) = (2.0, TrialOutcome::GeneratorLimited, 2_000.0);
-        let mut text = |holds: Option<f64>, verdict: Option<VerdictStatus>, reason: &str| {
+        let mut text = |holds: Option<f64>, verdict: Option<VerdictStatus>, code: Option<&str>, reason: &str| {
             (record.trials[1].verdict, record.trials[1].reason) = (verdict, Some(reason.to_owned()));
+            record.trials[1].code = code.map(str::to_owned);
             let found = SearchResult { holds, fails: Some(2.0), limit: CapacityLimit::Generator };
             result(&found, &record.trials, "p99<1s").text
         };
         let invalid = Some(VerdictStatus::Invalid);
-        let told = text(Some(1.0), invalid, "V24: 3 pairs never met");
+        let told = text(Some(1.0), invalid, Some("V24"), "V24: 3 pairs never met");
         assert!(told.ends_with("at least: runs at 2,000 msg/s were invalid (V24: 3 pairs never met)"), "{told}");
-        let told = text(None, invalid, "V22: no bound");
+        let told = text(None, invalid, Some("V22"), "V22: no bound");
         assert_eq!(told, "nothing is known of the system: runs at every load were invalid (V22: no bound)");
-        let told = text(Some(1.0), None, "node `b` was lost");
+        let told = text(Some(1.0), None, None, "node `b` was lost");
         assert!(told.ends_with("were invalid (node `b` was lost)"), "{told}");
-        for (verdict, reason) in [(invalid, "V01: late"), (Some(VerdictStatus::Valid), "p99 is 0.9–1.2 s: undecided")]
+        for (verdict, code, reason) in
+            [(invalid, Some("V01"), "V01: late"), (Some(VerdictStatus::Valid), None, "p99 is 0.9–1.2 s: undecided")]
         {
-            let told = text(Some(1.0), verdict, reason);
+            let told = text(Some(1.0), verdict, code, reason);
             assert!(told.ends_with(&format!("at 2,000 msg/s pubmark itself was the limit ({reason})")), "{told}");
         }
+        let told = text(Some(1.0), invalid, Some("V28"), "V28: waited");
+        assert!(told.ends_with("at 2,000 msg/s the machine was the limit (V28: waited)"), "{told}");
+        let told = text(None, invalid, Some("V28"), "V28: waited");
+        assert!(told.ends_with("the machine was the limit at every load (V28: waited)"), "{told}");
     }
 }

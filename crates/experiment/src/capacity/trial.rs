@@ -125,8 +125,8 @@ impl Trials<'_> {
                     trial.outcome = TrialOutcome::GeneratorLimited;
                 }
                 return match end::failed(error)? {
-                    End::Fails { text, .. } => {
-                        trial.reason = Some(text);
+                    End::Fails { code, text, .. } => {
+                        (trial.code, trial.reason) = (code, Some(text));
                         let verdict = Verdict { outcome: trial.outcome, is_clear: false };
                         Ok(Some(TrialResult { trial, verdict, measured: None }))
                     }
@@ -140,8 +140,7 @@ impl Trials<'_> {
         }
         fill(&mut trial, &measured.record);
         let (outcome, reason) = self.judge(&measured.record, &end);
-        trial.outcome = outcome;
-        trial.reason = reason;
+        conclude(&mut trial, end, outcome, reason);
         let is_clear = outcome == TrialOutcome::Missed && falls_behind(&measured.record);
         Ok(Some(TrialResult { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
     }
@@ -205,6 +204,7 @@ fn begun(factor: f64, attempt: u32) -> Trial {
         attempt,
         outcome: TrialOutcome::Failed,
         reason: None,
+        code: None,
         delivered_per_s: None,
         loss: None,
         latency: TrialLatency::default(),
@@ -215,6 +215,16 @@ fn begun(factor: f64, attempt: u32) -> Trial {
         verdict: None,
         folder: None,
     }
+}
+
+/// Enters the outcome. Without a reason the objectives were met, and a rule that the run violated did not decide.
+fn conclude(trial: &mut Trial, end: End, outcome: TrialOutcome, reason: Option<String>) {
+    trial.outcome = outcome;
+    trial.code = match end {
+        End::Fails { code, .. } if reason.is_some() => code,
+        _ => None,
+    };
+    trial.reason = reason;
 }
 
 fn fill(trial: &mut Trial, record: &Record) {
@@ -287,6 +297,23 @@ mod tests {
         record.latency.total = None;
         fill(&mut trial, &record);
         assert_eq!(trial.latency, TrialLatency::default());
+    }
+
+    #[test]
+    fn a_trial_that_a_rule_decided_has_its_code() {
+        let mut trial = begun(1.0, 1);
+        let limited = |code: &str| End::Fails {
+            kind: FailureKind::GeneratorLimited,
+            code: Some(code.to_owned()),
+            text: format!("{code}: slow"),
+        };
+        conclude(&mut trial, limited("V28"), TrialOutcome::GeneratorLimited, Some("V28: slow".to_owned()));
+        assert_eq!((trial.code.as_deref(), trial.outcome), (Some("V28"), TrialOutcome::GeneratorLimited));
+        conclude(&mut trial, limited("V01"), TrialOutcome::Held, None);
+        assert_eq!((trial.code.as_deref(), trial.outcome), (None, TrialOutcome::Held), "the objectives were met");
+        let counts = End::Counts(VerdictStatus::Valid);
+        conclude(&mut trial, counts, TrialOutcome::Missed, Some("p99 is 2 s".to_owned()));
+        assert_eq!((trial.code.as_deref(), trial.reason.as_deref()), (None, Some("p99 is 2 s")));
     }
 
     #[test]

@@ -125,7 +125,7 @@ pub fn runs(record: &ExperimentRecord) -> String {
     names.extend(shown.iter().map(|(name, is_lower)| column_name(name, *is_lower)));
     let own = own_metrics(record);
     for metric in &own {
-        names.extend([false, true].map(|is_lower| own_column(&metric.as_figure(), is_lower)));
+        names.extend([false, true].map(|is_lower| text(&own_column(&metric.as_figure(), is_lower))));
     }
     let mut table = Table::new(&names);
     for cell in &record.cells {

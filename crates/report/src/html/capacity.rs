@@ -102,7 +102,7 @@ fn answer(record: &CapacityRecord) -> Markup {
             h2 { (words::capitalised(&words::capacity_headline(record))) }
             p { (with_code(record.result.text.trim_end_matches('.'))) "." }
             @if record.status == Status::Interrupted { p { "The search was interrupted: this is what was known then." } }
-            p { "The limit: " (words::capacity_limit(record.result.limit)) "." }
+            p { "The limit: " (words::capacity_limit(record)) "." }
             @if !record.cautions.is_empty() {
                 ul.cautions { @for caution in &record.cautions { li { (with_code(caution)) } } }
             }

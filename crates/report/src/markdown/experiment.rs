@@ -3,7 +3,7 @@
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::{CellFigure, ExperimentRecord, PaperFigures};
 
-use super::{escaped, table};
+use super::{code, escaped, table};
 use crate::charts::capacity::outcome;
 use crate::experiment::{Beside, CustomTable, Group, Member, View, headline};
 use crate::numbers::{TimeUnit, duration};
@@ -38,7 +38,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
     for paper in &record.papers {
         beside(&mut text, &view, paper);
     }
-    text.push_str(&format!("\nCommand: `{}`\n", words::command_line(&record.command).replace('`', "'")));
+    text.push_str(&format!("\nCommand: {}\n", code(&words::command_line(&record.command))));
     text
 }
 
@@ -117,8 +117,8 @@ pub fn capacity(record: &CapacityRecord) -> String {
         words::capitalised(&words::capacity_headline(record)),
         words::sentence(&escaped(&record.result.text))
     );
-    text.push_str(&format!("- Objectives: `{}`\n", record.objectives.replace('`', "'")));
-    text.push_str(&format!("- The limit: {}\n", words::capacity_limit(record.result.limit)));
+    text.push_str(&format!("- Objectives: {}\n", code(&record.objectives)));
+    text.push_str(&format!("- The limit: {}\n", escaped(&words::capacity_limit(record))));
     for caution in &record.cautions {
         text.push_str(&format!("- caution: {}\n", escaped(caution)));
     }
@@ -139,6 +139,6 @@ pub fn capacity(record: &CapacityRecord) -> String {
             .map(String::from)
             .to_vec();
     table(&mut text, &header, &rows);
-    text.push_str(&format!("\nCommand: `{}`\n", words::command_line(&record.command).replace('`', "'")));
+    text.push_str(&format!("\nCommand: {}\n", code(&words::command_line(&record.command))));
     text
 }

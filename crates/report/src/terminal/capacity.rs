@@ -3,7 +3,7 @@
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
 use pubmark_record::record::Status;
 
-use super::layout::{Page, Tone, cut};
+use super::layout::{Page, Tone, cut, printable};
 use super::{COLUMNS, TerminalOptions};
 use crate::charts::capacity::outcome;
 use crate::numbers::{MISSING, TimeUnit, count, duration};
@@ -34,7 +34,7 @@ pub fn capacity(record: &CapacityRecord, options: &TerminalOptions) -> String {
     };
     page.toned_field("result", &words::capacity_headline(record), 1, tone);
     page.field("", &record.result.text, 4);
-    page.field("limit", words::capacity_limit(record.result.limit), 2);
+    page.field("limit", &words::capacity_limit(record), 2);
     for caution in &record.cautions {
         page.paragraph("  caution: ", caution, 3, Tone::Caution);
     }
@@ -91,7 +91,7 @@ pub fn trial_line(number: usize, trial: &Trial) -> String {
     let again = if trial.attempt > 1 { format!(" (try {})", trial.attempt) } else { String::new() };
     let rate = count(trial.offered_per_s.round() as u64);
     let detail = match &trial.reason {
-        Some(reason) => reason.clone(),
+        Some(reason) => printable(reason),
         None => p99(trial),
     };
     format!("trial {number:>2}  {rate:>9} msg/s  {outcome}{again}: {detail}")

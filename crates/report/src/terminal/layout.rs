@@ -168,6 +168,8 @@ impl Page {
     pub fn text(&self, colour: bool) -> String {
         let mut text = String::new();
         for (line, tone) in &self.lines {
+            // Parts that the functions above take as they are, such as names of metrics, may come from a record of others, too.
+            let line = printable(line);
             let line = line.trim_end();
             if colour && *tone != Tone::Plain && !line.is_empty() {
                 let indent = line.len() - line.trim_start().len();
@@ -218,6 +220,6 @@ pub fn cut(text: &str, columns: usize) -> String {
 }
 
 /// Removes control characters: some texts come from the system under test, and must not control the reader's terminal.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

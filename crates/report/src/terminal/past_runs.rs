@@ -9,6 +9,7 @@ use pubmark_record::headline::{Headline, Kind, RunList};
 use pubmark_record::past_runs::filter::Filter;
 use pubmark_record::record::Status;
 
+use super::layout::printable;
 use crate::wrapping::{COLUMNS, wrap, wrap_lines};
 
 /// Width of the description of an entry, columns.
@@ -27,9 +28,9 @@ pub fn list(list: &RunList, folder: &Path) -> String {
         text.push_str(&format!("{}\n", folder.join(&entry.folder).display()));
         text.push_str(&match entry.kind {
             Kind::Run => of_run(entry),
-            Kind::Experiment => wrap("  ", 4, &of_experiment(entry)),
-            Kind::Capacity => wrap("  ", 4, &of_search(entry)),
-            Kind::Choice => wrap("  ", 4, &of_choice(entry)),
+            Kind::Experiment => wrap("  ", 4, &printable(&of_experiment(entry))),
+            Kind::Capacity => wrap("  ", 4, &printable(&of_search(entry))),
+            Kind::Choice => wrap("  ", 4, &printable(&of_choice(entry))),
         });
     }
     text
@@ -53,7 +54,7 @@ fn of_run(entry: &Headline) -> String {
     }
     let delivered = delivered_share_text(entry);
     let [p50, p99] = latency(entry.latency.as_ref());
-    let mut text = line(&what, &[delivered, p50, p99], entry.verdict.map_or(MISSING, verdict_word));
+    let mut text = line(&printable(&what), &[delivered, p50, p99], entry.verdict.map_or(MISSING, verdict_word));
     if entry.status == Status::Interrupted {
         text.push_str("    interrupted\n");
     }

@@ -1,8 +1,9 @@
 //! Facts about a system in words: version, topology, limits, image, cores, versions in publications.
 
-use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, Trial, TrialOutcome};
 use pubmark_record::cost::{HostUsage, LimitEffect, Usage};
 use pubmark_record::record::{LimitInfo, Record, Status, SystemInfo};
+use pubmark_record::verdict::rules::Blame;
 
 use crate::numbers::{MISSING, bytes, cores, count, counted, seconds, share, short, significant};
 
@@ -169,14 +170,35 @@ pub fn knob(knob: Knob) -> &'static str {
 }
 
 /// What limited a search.
-pub fn capacity_limit(limit: CapacityLimit) -> &'static str {
-    match limit {
-        CapacityLimit::System => "the system; above, the objectives are missed",
-        CapacityLimit::Generator => "the generator; the system carries at least this much, and may carry more",
-        CapacityLimit::Range => "the end of the range; the system still held there",
-        CapacityLimit::NothingHeld => "below the smallest load; not even that held",
-        CapacityLimit::Time => "the time for the search; it was over before an end was found",
+pub fn capacity_limit(record: &CapacityRecord) -> String {
+    let limiting = record.limiting_trial();
+    match record.result.limit {
+        CapacityLimit::System if limiting.is_some_and(|trial| trial.outcome == TrialOutcome::Failed) => {
+            "the system; above, it failed".to_string()
+        }
+        CapacityLimit::System => "the system; above, the objectives are missed".to_string(),
+        CapacityLimit::Generator => {
+            let limit = match limiting.map_or(Blame::Run, Trial::blame) {
+                Blame::Generator => "the generator".to_string(),
+                Blame::Machine => format!("the machine{}", code(limiting)),
+                Blame::Clients | Blame::System(_) | Blame::Run => {
+                    format!("the runs above were invalid{}", code(limiting))
+                }
+            };
+            match record.result.holds_per_s {
+                Some(_) => format!("{limit}; the system carries at least this much, and may carry more"),
+                None => format!("{limit}; nothing is known of the system"),
+            }
+        }
+        CapacityLimit::Range => "the end of the range; the system still held there".to_string(),
+        CapacityLimit::NothingHeld => "below the smallest load; not even that held".to_string(),
+        CapacityLimit::Time => "the time for the search; it was over before an end was found".to_string(),
     }
+}
+
+/// Code of the rule that decided a trial, in parentheses; empty without one.
+fn code(trial: Option<&Trial>) -> String {
+    trial.and_then(|trial| trial.code.as_deref()).map_or_else(String::new, |code| format!(" ({code})"))
 }
 
 /// The highest load that held, in a few words.
@@ -187,7 +209,11 @@ pub fn capacity_headline(record: &CapacityRecord) -> String {
             _ if record.trials.is_empty() => "Nothing is known: no trial was made",
             (Status::Interrupted, _) => "Nothing is known: the search was interrupted",
             (_, CapacityLimit::Time) => "Nothing is known: the time was over",
-            (_, CapacityLimit::Generator) => "Nothing is known: pubmark was the limit",
+            (_, CapacityLimit::Generator) => match record.limiting_trial().map_or(Blame::Run, Trial::blame) {
+                Blame::Generator => "Nothing is known: pubmark was the limit",
+                Blame::Machine => "Nothing is known: the machine was the limit",
+                Blame::Clients | Blame::System(_) | Blame::Run => "Nothing is known: the runs were invalid",
+            },
             _ => "No load that was tried held",
         };
         return nothing.to_string();
@@ -219,6 +245,7 @@ pub fn loss_share(loss: f64) -> String {
 mod tests {
     use super::*;
     use pubmark_record::cost::GroupUsage;
+    use pubmark_record::record::VerdictStatus;
     use pubmark_record::{sample, sample_experiment};
 
     #[test]
@@ -268,6 +295,46 @@ mod tests {
         assert_eq!(capacity_headline(&record), "Nothing is known: the search was interrupted");
         record.trials.clear();
         assert_eq!(capacity_headline(&record), "Nothing is known: no trial was made");
+    }
+
+    #[test]
+    fn a_search_that_ended_at_invalid_runs_does_not_blame_the_generator() {
+        let mut record = sample_experiment::generator_limited();
+        let rest = "; the system carries at least this much, and may carry more";
+        let mut words = |verdict: Option<VerdictStatus>, code: Option<&str>, holds: Option<f64>| {
+            let trial = record.trials.last_mut().unwrap();
+            (trial.verdict, trial.code) = (verdict, code.map(str::to_owned));
+            record.result.holds_per_s = holds;
+            (capacity_limit(&record), capacity_headline(&record))
+        };
+        let invalid = Some(VerdictStatus::Invalid);
+        for (verdict, code, limit, nothing) in [
+            (invalid, Some("V01"), "the generator", "pubmark was the limit"),
+            (Some(VerdictStatus::Suspect), None, "the generator", "pubmark was the limit"),
+            (invalid, Some("V28"), "the machine (V28)", "the machine was the limit"),
+            (invalid, Some("V24"), "the runs above were invalid (V24)", "the runs were invalid"),
+            (invalid, Some("V31"), "the runs above were invalid (V31)", "the runs were invalid"),
+            (None, None, "the runs above were invalid", "the runs were invalid"),
+        ] {
+            let (shown, headline) = words(verdict, code, Some(4_000.0));
+            assert_eq!(shown, format!("{limit}{rest}"));
+            assert!(headline.starts_with("carries at least 4,000"), "{headline}");
+            let (shown, headline) = words(verdict, code, None);
+            assert_eq!(shown, format!("{limit}; nothing is known of the system"));
+            assert_eq!(headline, format!("Nothing is known: {nothing}"));
+        }
+    }
+
+    #[test]
+    fn a_system_that_failed_under_load_is_not_said_to_miss_objectives() {
+        let mut record = sample_experiment::capacity();
+        assert_eq!(capacity_limit(&record), "the system; above, the objectives are missed");
+        record
+            .trials
+            .iter_mut()
+            .filter(|trial| trial.factor == 12.0)
+            .for_each(|trial| trial.outcome = TrialOutcome::Failed);
+        assert_eq!(capacity_limit(&record), "the system; above, it failed");
     }
 
     #[test]

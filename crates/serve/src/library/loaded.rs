@@ -8,6 +8,7 @@ use pubmark_choose::Choice;
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::headline::Kind;
+use pubmark_record::plain;
 use pubmark_record::record::Record;
 use pubmark_record::store::{self, StoreError, Stored};
 use pubmark_report::{csv, html};
@@ -63,14 +64,15 @@ impl Loaded {
         }
     }
 
-    /// The report as an HTML page.
+    /// The report as an HTML page, with control characters of other programs' texts as in the folder's file.
     pub fn report(&self) -> String {
-        match self {
+        let page = match self {
             Loaded::Run(record) => html::run(record),
             Loaded::Experiment(record) => html::experiment(record),
             Loaded::Capacity(record) => html::capacity(record),
             Loaded::Choice(record) => pubmark_choose::html(record),
-        }
+        };
+        plain::masked(&page).into_owned()
     }
 
     /// Names of the record's tables; the first one is the default.
@@ -110,7 +112,8 @@ impl Loaded {
             [one] => format!("the table is {one}"),
             names => format!("the tables are {}", names.join(", ")),
         };
-        found.ok_or_else(|| Problem::not_found("table", name).hint(hint()))
+        let text = found.ok_or_else(|| Problem::not_found("table", name).hint(hint()))?;
+        Ok(plain::masked(&text).into_owned())
     }
 
     /// The table whose file in the folder has this name.

@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::files;
+use crate::store::{StoreError, deleted};
+use crate::token::random_hex;
 
 /// Folder within the server's folder for results that are being removed.
 pub const REMOVED_FOLDER: &str = "removed";
@@ -51,33 +53,51 @@ pub fn extent(root: &Path, name: &str) -> io::Result<Extent> {
     Ok(Extent { folder: name.to_owned(), files: found.len() as u64, bytes })
 }
 
-/// Removes a results folder, and the link `latest` if it points to the folder. `aside` is a folder on the same disk.
+/// Removes a results folder, and the link `latest` if it points to the folder. `aside` is a folder on the same disk. Returns what
+/// could not be deleted after the folder was moved there; the next start of the server tries it again ([`finish`]).
 ///
 /// # Errors
-/// It is a link, a command uses it, or it cannot be removed. A folder that was already moved is deleted at the next start
-/// of the server.
-pub fn remove(root: &Path, name: &str, aside: &Path) -> io::Result<()> {
+/// It is a link, a command uses it, or it cannot be moved: nothing was removed.
+pub fn remove(root: &Path, name: &str, aside: &Path) -> io::Result<Vec<StoreError>> {
+    remove_by(root, name, aside, |path| fs::remove_dir_all(path))
+}
+
+fn remove_by(
+    root: &Path,
+    name: &str,
+    aside: &Path,
+    delete: impl Fn(&Path) -> io::Result<()>,
+) -> io::Result<Vec<StoreError>> {
     let folder = real_folder(root, name)?;
     let _idle =
         idle(root, name)?.ok_or_else(|| io::Error::new(io::ErrorKind::ResourceBusy, "a command is at work there"))?;
-    fs::create_dir_all(aside)?;
-    let hidden = aside.join(name);
-    fs::rename(&folder, &hidden)?;
-    let latest = root.join(LATEST);
-    if fs::read_link(&latest).is_ok_and(|target| target.file_name() == Some(name.as_ref())) {
-        fs::remove_file(&latest)?;
+    // A folder of each removal's own: a result of the same name may be left over from an earlier one.
+    let hidden = aside.join(random_hex(4)?);
+    fs::create_dir_all(&hidden)?;
+    if let Err(error) = fs::rename(&folder, hidden.join(name)) {
+        // It is empty, and the error that matters is the one returned.
+        let _ = fs::remove_dir(&hidden);
+        return Err(error);
     }
-    fs::remove_dir_all(&hidden)
+    let latest = root.join(LATEST);
+    let is_latest = fs::read_link(&latest).is_ok_and(|target| target.file_name() == Some(name.as_ref()));
+    let unlinked = if is_latest { deleted(&latest, fs::remove_file(&latest)) } else { Ok(()) };
+    Ok([unlinked, deleted(&hidden, delete(&hidden))].into_iter().filter_map(Result::err).collect())
 }
 
-/// Completes removals that a killed server started.
-///
-/// # Errors
-/// A folder cannot be deleted.
-pub fn finish(aside: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+/// Completes removals that a server could not complete. Returns what still cannot be deleted.
+pub fn finish(aside: &Path) -> Vec<StoreError> {
+    finish_by(aside, |path| fs::remove_dir_all(path))
+}
+
+fn finish_by(aside: &Path, delete: impl Fn(&Path) -> io::Result<()>) -> Vec<StoreError> {
+    // One by one, so that one that cannot be deleted does not keep the others. A folder that cannot be read cannot be deleted either.
+    let folders = fs::read_dir(aside).into_iter().flatten().flatten();
+    let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());
+    let left: Vec<StoreError> = folders.filter_map(|path| deleted(&path, delete(&path)).err()).collect();
+    match left.is_empty() {
+        true => deleted(aside, delete(aside)).err().into_iter().collect(),
+        false => left,
     }
 }
 
@@ -113,7 +133,7 @@ mod tests {
         symlink("one", root.join(LATEST)).unwrap();
         assert_eq!(extent(&root, "one").unwrap(), Extent { folder: "one".to_owned(), files: 2, bytes: 5 });
         assert!(extent(&root, "link").is_err() && remove(&root, "link", &root.join(".aside")).is_err());
-        remove(&root, "one", &root.join(".aside")).unwrap();
+        assert!(remove(&root, "one", &root.join(".aside")).unwrap().is_empty());
         assert!(!root.join("one").exists() && fs::symlink_metadata(root.join(LATEST)).is_err());
         assert!(outside.join("mine").exists() && root.join("link").exists());
     }
@@ -145,9 +165,35 @@ mod tests {
     fn what_was_left_half_removed_is_finished() {
         let place = tempfile::tempdir().unwrap();
         let aside = place.path().join("aside");
-        finish(&aside).unwrap();
+        assert!(finish(&aside).is_empty());
         fs::create_dir_all(aside.join("one")).unwrap();
-        finish(&aside).unwrap();
+        assert!(finish(&aside).is_empty());
         assert!(!aside.exists());
+    }
+
+    #[test]
+    fn what_a_removal_leaves_behind_is_named_and_stands_in_no_other_s_way() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, aside) = (place.path().join("runs"), place.path().join("aside"));
+        let refuse = |_: &Path| -> io::Result<()> { Err(io::ErrorKind::PermissionDenied.into()) };
+        for round in 0..2 {
+            fs::create_dir_all(root.join("one/csv")).unwrap();
+            symlink("one", root.join(LATEST)).unwrap();
+            let left = remove_by(&root, "one", &aside, refuse).unwrap();
+            let [one] = &left[..] else { panic!("{left:?}") };
+            assert!(one.to_string().starts_with("failed to delete `"), "{one}");
+            assert!(!root.join("one").exists(), "it is a result no more");
+            assert!(fs::symlink_metadata(root.join(LATEST)).is_err());
+            assert_eq!(
+                fs::read_dir(&aside).unwrap().count(),
+                round + 1,
+                "a second result of this name is removed, too"
+            );
+        }
+        assert_eq!(finish_by(&aside, refuse).len(), 2);
+        let first = fs::read_dir(&aside).unwrap().next().unwrap().unwrap().path();
+        let left = finish_by(&aside, |path| if path == first { refuse(path) } else { fs::remove_dir_all(path) });
+        assert_eq!((left.len(), fs::read_dir(&aside).unwrap().count()), (1, 1), "the other one is deleted");
+        assert!(finish(&aside).is_empty() && !aside.exists());
     }
 }

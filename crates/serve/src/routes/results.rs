@@ -15,6 +15,7 @@ use crate::library::note::{self, Note, NoteError};
 use crate::library::removal::{self, Extent, REMOVED_FOLDER};
 use crate::problem::Problem;
 use crate::shared::Shared;
+use crate::store::StoreError;
 
 /// Saves a note; an empty one removes it.
 pub async fn put_note(
@@ -63,22 +64,30 @@ pub async fn delete(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
     lookup::slowly(&shared, move || {
         let removed = removable(&used, &id)?;
         let aside = used.store.serve_folder().join(REMOVED_FOLDER);
+        let mut left_over = Vec::new();
         for Extent { folder, .. } in &removed.folders {
             match removal::remove(used.store.runs(), folder, &aside) {
                 // Another request removes it at the same time.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 // A command started in the folder after the check.
                 Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => return Err(at_work(folder)),
-                removed => removed.map_err(|error| Problem::internal(&error))?,
+                removed => left_over.extend(removed.map_err(|error| Problem::internal(&error))?),
             }
         }
         match &removed.submission {
-            Some(submission) => used.store.remove(submission)?,
+            Some(submission) => left_over.extend(used.store.remove(submission)?),
             None => used.store.forget_folder(&id)?,
         }
-        Ok(Json(removed))
+        if left_over.is_empty() { Ok(Json(removed)) } else { Err(incomplete(&left_over)) }
     })
     .await
+}
+
+/// The results are no longer in the list, and some of their files are still on the disk.
+fn incomplete(left_over: &[StoreError]) -> Problem {
+    let reasons: Vec<String> = left_over.iter().map(|left| Problem::internal(left).body.error).collect();
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, reasons.join("; "))
+        .hint("the results are no longer listed; delete what is named by hand, or start the server again when that is possible")
 }
 
 fn at_work(folder: &str) -> Problem {

@@ -67,6 +67,13 @@ impl Cluster {
         self.place.start(&[&["run", "spread.yaml", "--listen", &listen, "--nodes", &nodes][..], options].concat())
     }
 
+    /// As [`Cluster::run`], with events ([`Place::events`]).
+    pub fn run_with_events(&self, nodes: u16, options: &[&str]) -> Call {
+        let (listen, nodes) = (self.listen.to_string(), nodes.to_string());
+        let words = ["run", "spread.yaml", "--listen", &listen, "--nodes", &nodes];
+        self.place.start_with_events(&[&words[..], options].concat())
+    }
+
     /// Starts a run in this process with one observer.
     pub fn observed(&self, options: &[&str]) -> Call {
         let listen = self.listen.to_string();

@@ -10,10 +10,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::processes::{self, wait_for};
+
 /// Number of tests that may load the machine at the same time.
 const TURNS: usize = 4;
 /// Longest duration of a call: far above what any test needs, so that a call that hangs fails.
 const LIMIT: Duration = Duration::from_secs(60);
+/// File for the events of a call, in its folder.
+pub const EVENTS: &str = "events";
 /// Time between two checks of a running call.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -105,6 +109,31 @@ impl Place {
         self.start_by(Command::new(PUBMARK), arguments)
     }
 
+    /// Starts the binary with a file for its events ([`Place::events`]).
+    pub fn start_with_events(&self, arguments: &[&str]) -> Call {
+        // The events of an earlier call say nothing about this one.
+        let _ = std::fs::remove_file(self.path().join(EVENTS));
+        self.start(&[arguments, &["--events", EVENTS]].concat())
+    }
+
+    /// The events so far of the call that writes them to [`EVENTS`].
+    pub fn events(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path().join(EVENTS)).unwrap_or_default();
+        // The last line may not be complete.
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Waits for an event of such a call.
+    pub fn wait_for_event(&self, what: &str, is_it: impl Fn(&Value) -> bool) {
+        wait_for(what, LIMIT, || self.events().iter().any(&is_it));
+    }
+
+    /// Waits until such a call has measured for this long.
+    pub fn wait_until_measured(&self, seconds: f64) {
+        let is_it = |event: &Value| event["phase"] == "measure" && event["elapsed_s"].as_f64() >= Some(seconds);
+        self.wait_for_event("the measured window", is_it);
+    }
+
     /// Starts the binary with a command that the binary's path completes.
     pub fn start_by(&self, mut command: Command, arguments: &[&str]) -> Call {
         command.args(arguments).current_dir(self.path()).env("TMPDIR", self.temporary());
@@ -189,7 +218,7 @@ impl Call {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: libc::c_int) {
-        super::processes::signal(self.pid(), signal);
+        processes::signal(self.pid(), signal);
     }
 
     /// Whether it has written these words to standard error.

@@ -64,6 +64,23 @@ fn state_and_parent(pid: u32) -> Option<(char, u32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
+/// Whether a process has a handler for a signal.
+pub fn catches(pid: u32, signal: libc::c_int) -> bool {
+    is_in_mask(pid, "SigCgt:", signal)
+}
+
+/// Whether a process ignores a signal.
+pub fn ignores(pid: u32, signal: libc::c_int) -> bool {
+    is_in_mask(pid, "SigIgn:", signal)
+}
+
+/// Whether a signal is in a mask of proc_pid_status(5).
+fn is_in_mask(pid: u32, mask: &str, signal: libc::c_int) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let digits = status.lines().find_map(|line| line.strip_prefix(mask)).map_or("0", str::trim);
+    u64::from_str_radix(digits, 16).unwrap() & (1 << (signal - 1)) != 0
+}
+
 /// CPU time of a process, in ticks of 10 ms: fields 14 and 15 of proc_pid_stat(5).
 pub fn cpu_ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();

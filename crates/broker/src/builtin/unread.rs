@@ -1,0 +1,167 @@
+//! Clients that do not read what waits for them: reading from them is paused until they have.
+
+use super::broker::Broker;
+use super::peer::Farewell;
+use crate::net::Key;
+
+impl Broker {
+    /// Is reading from this client paused?
+    pub(super) fn is_paused(&self, key: Key) -> bool {
+        self.peers.get(key).is_some_and(|peer| peer.connection.is_paused())
+    }
+
+    /// Pauses reading from a client for which more bytes wait than the limit, after an attempt to write them, and resumes it
+    /// otherwise. Whether it is paused.
+    ///
+    /// Messages for a client have limits of their own, but a packet such as PINGREQ or SUBSCRIBE needs a response that cannot
+    /// be dropped. So a client that sends and does not read gets no further responses than those to one read; what it sends
+    /// fills the kernel's buffers and then blocks. A client that reads again loses nothing.
+    pub(super) fn must_pause(&mut self, key: Key) -> bool {
+        let most = self.settings.maximum_queued_bytes;
+        let is_above =
+            |broker: &Broker| broker.peers.get(key).is_some_and(|peer| peer.connection.pending_bytes() > most);
+        if is_above(self) {
+            self.flush(key);
+        }
+        let must_pause = is_above(self);
+        let Some(peer) = self.peers.get_mut(key).filter(|peer| peer.connection.is_paused() != must_pause) else {
+            return must_pause;
+        };
+        self.statistics.reading_paused += u64::from(must_pause);
+        if peer.connection.pause(&self.poll, key, must_pause).is_err() {
+            self.end(key, Farewell::Lost);
+        }
+        must_pause
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{ErrorKind, Read as _, Write as _};
+    use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::net::Events;
+    use crate::settings::Settings;
+
+    const LIMIT: usize = 100_000;
+    /// Most bytes of one read.
+    const READ: usize = 256 * 1024;
+    /// More than all buffers of the kernel between a client and the broker.
+    const WITHOUT_END: usize = 128 << 20;
+    /// Longest wait for a response; only a failing test waits so long.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    const CONNECT: [u8; 15] = [0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 2, 0, 0, 0, 1, b'c'];
+    const CONNACK: [u8; 4] = [0x20, 2, 0, 0];
+    const PINGREQ: [u8; 2] = [0xc0, 0];
+    const PINGRESP: [u8; 2] = [0xd0, 0];
+    const SUBSCRIBE: [u8; 8] = [0x82, 6, 0, 1, 0, 1, b't', 0];
+    const SUBACK: [u8; 5] = [0x90, 3, 0, 1, 0];
+
+    /// A broker whose wake-ups the test makes.
+    struct Served {
+        broker: Broker,
+        events: Events,
+        buffer: Vec<u8>,
+    }
+
+    impl Served {
+        fn new() -> Served {
+            let settings = Settings::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+            let broker = Broker::bind(Settings { maximum_queued_bytes: LIMIT, ..settings }).unwrap();
+            Served { broker, events: Events::new(), buffer: vec![] }
+        }
+
+        fn wake_up(&mut self) {
+            self.broker.serve_ready(&mut self.events, &mut self.buffer, Duration::ZERO).unwrap();
+        }
+
+        fn most_pending_bytes(&self) -> usize {
+            self.broker.peers.iter().map(|(_, peer)| peer.connection.pending_bytes()).max().unwrap_or(0)
+        }
+
+        /// A client of this name that is connected, whose socket does not block.
+        fn client(&mut self, name: u8) -> TcpStream {
+            let mut client = TcpStream::connect(self.broker.local_address().unwrap()).unwrap();
+            client.set_nonblocking(true).unwrap();
+            let mut connect = CONNECT;
+            connect[14] = name;
+            client.write_all(&connect).unwrap();
+            assert_eq!(self.received(&mut client, CONNACK.len()), CONNACK);
+            client
+        }
+
+        /// Sends a packet again and again, until reading is paused and the kernel's buffers are full; the bytes that were sent.
+        fn fill(&mut self, client: &mut TcpStream, packet: &[u8]) -> usize {
+            let until = Instant::now() + PATIENCE;
+            let many = packet.repeat(4_096);
+            let mut sent = 0;
+            loop {
+                let written = client.write(&many[sent % packet.len()..]);
+                self.wake_up();
+                assert!(self.most_pending_bytes() <= LIMIT + READ, "{} bytes wait", self.most_pending_bytes());
+                match written {
+                    Ok(taken) => sent += taken,
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                        if self.broker.statistics.reading_paused > 0 {
+                            return sent;
+                        }
+                    }
+                }
+                assert!(
+                    sent < WITHOUT_END && Instant::now() < until,
+                    "{sent} bytes were sent, and no response was read"
+                );
+            }
+        }
+
+        /// The next bytes for a client.
+        fn received(&mut self, client: &mut TcpStream, bytes: usize) -> Vec<u8> {
+            let until = Instant::now() + PATIENCE;
+            let mut found = vec![0; bytes];
+            let mut filled = 0;
+            while filled < bytes {
+                match client.read(&mut found[filled..]) {
+                    Ok(0) => panic!("the connection ended after {filled} of {bytes} bytes"),
+                    Ok(read) => filled += read,
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+                }
+                assert!(Instant::now() < until, "{filled} of {bytes} bytes");
+                self.wake_up();
+            }
+            found
+        }
+    }
+
+    #[test]
+    fn a_client_that_sends_and_does_not_read_takes_limited_memory_and_is_served_once_it_reads() {
+        for (packet, response) in [(&PINGREQ[..], &PINGRESP[..]), (&SUBSCRIBE[..], &SUBACK[..])] {
+            let mut served = Served::new();
+            let mut hostile = served.client(b'h');
+            let sent = served.fill(&mut hostile, packet);
+            let mut other = served.client(b'o');
+            other.write_all(&PINGREQ).unwrap();
+            assert_eq!(served.received(&mut other, PINGRESP.len()), PINGRESP);
+            let responses = sent / packet.len();
+            assert!(served.received(&mut hostile, responses * response.len()) == response.repeat(responses));
+            assert_eq!((served.most_pending_bytes(), served.broker.statistics.protocol_errors), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_client_that_leaves_while_reading_from_it_is_paused_is_noticed() {
+        let mut served = Served::new();
+        let mut hostile = served.client(b'h');
+        served.fill(&mut hostile, &PINGREQ);
+        drop(hostile);
+        let until = Instant::now() + PATIENCE;
+        while served.broker.peers.len() > 0 {
+            served.wake_up();
+            assert!(Instant::now() < until, "the connection is still there");
+        }
+    }
+}
