@@ -70,8 +70,8 @@ fn a_frozen_or_killed_worker_makes_the_run_invalid_and_the_figures_of_the_others
         (["--isolate", "phone"], 1, libc::SIGSTOP, "silent for 3 s"),
         (["--isolate", "phone"], 1, libc::SIGKILL, "signal: 9"),
     ] {
-        let words = [&["run", "spread.yaml", "--system", "builtin"], &options[..], &RUN].concat();
-        let run = place.start_with_events(&words);
+        let arguments = [&["run", "spread.yaml", "--system", "builtin"], &options[..], &RUN].concat();
+        let run = place.start_with_events(&arguments);
         let workers = workers(&run, count);
         place.wait_until_measured(2.0);
         let began = Instant::now();
