@@ -90,7 +90,7 @@ pub struct RunCost {
     pub memory_bytes: Option<f64>,
     /// Growth of the resident set per connection, bytes.
     pub bytes_per_connection: Option<f64>,
-    /// Connections established.
+    /// Clients that were connected: the number that the growth was divided by.
     pub connections: u64,
 }
 
@@ -102,8 +102,18 @@ impl RunCost {
             cores: usage.map(|usage| usage.cores),
             memory_bytes: usage.map(|usage| usage.peak_rss_bytes as f64),
             bytes_per_connection: record.cost.system_bytes_per_connection,
-            connections: record.connections.established,
+            connections: connected(record),
         }
+    }
+}
+
+/// Clients that were connected. Connects are more: their number grows with each reconnect. Records without sessions of threads have
+/// only the connects.
+fn connected(record: &Record) -> u64 {
+    let sessions: u64 = record.cost.threads.iter().map(|thread| thread.sessions).sum();
+    match sessions {
+        0 => record.connections.established,
+        _ => sessions.saturating_sub(record.connections.never_connected.unwrap_or(0)),
     }
 }
 
@@ -228,6 +238,8 @@ fn memory_at(times: f64, runs: &[RunCost], carried: &[LoadCost]) -> Found {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_record::sample;
+
     use super::*;
 
     fn run(cores: f64) -> RunCost {
@@ -279,6 +291,21 @@ mod tests {
         let grown = Cost::new(&[few], &carried, 3.0).unwrap().grown.unwrap();
         assert_eq!((grown.memory_bytes, grown.memory_basis), (Some(12e6), Some(Basis::Measured)));
         assert!(grown.memory_from.ends_with("with the connections of this fleet"), "{grown:?}");
+    }
+
+    #[test]
+    fn clients_that_reconnect_are_not_more_clients() {
+        let mut record = sample::record();
+        assert_eq!(RunCost::of(&record).connections, 201);
+        record.cost.system_bytes_per_connection = Some(4_000.0);
+        let of = |record: &Record| Cost::new(&[RunCost::of(record)], &[], 1.0).unwrap().ten_times.memory_bytes.unwrap();
+        let before = of(&record);
+        record.connections.established *= 3;
+        assert!(close(Some(of(&record)), before), "each client reconnected twice: {} and {before}", of(&record));
+        record.connections.never_connected = Some(1);
+        assert_eq!(RunCost::of(&record).connections, 200);
+        record.cost.threads.clear();
+        assert_eq!(RunCost::of(&record).connections, record.connections.established, "nothing else is known");
     }
 
     #[test]

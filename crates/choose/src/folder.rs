@@ -12,6 +12,7 @@ use pubmark_record::store::{self, RunFolder};
 use pubmark_record::time::UtcTime;
 use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::{ErrorKind, Host, RunError, command_line, now, target};
+use pubmark_systems::environment;
 
 use crate::candidate::{Candidate, Runs, secret_parameters};
 use crate::record::Choice;
@@ -43,13 +44,13 @@ impl ChoiceFolder {
         save::write(&folder.path().join(REQUIREMENTS_FILE), &requirements.to_yaml(&secrets)?)?;
         let at = UtcTime::from_system_time(now()).rfc3339();
         let command = command_line::shown(host.command.clone(), &secrets);
-        let planned = Planned::new(at, command, fingerprints(candidates), None);
+        let planned = Planned::new(at, command, fingerprints(candidates, &machine()), None);
         let journal = Journal::create(folder.path(), planned).map_err(unusable)?;
         Ok(ChoiceFolder { folder, journal })
     }
 
     /// The newest one in `out` with these requirements, if it was interrupted and the same can go on: the same version of pubmark, the same
-    /// schedules, the same definitions.
+    /// schedules, the same definitions, the same machine.
     ///
     /// # Errors
     /// The requirements cannot be written, to be compared.
@@ -63,7 +64,7 @@ impl ChoiceFolder {
         let names = past_runs::newest_first(out).unwrap_or_default();
         let is_same = |path: &Path| fs::read_to_string(path.join(REQUIREMENTS_FILE)).is_ok_and(|text| text == required);
         let newest = names.iter().map(|name| out.join(name)).find(|path| is_same(path));
-        Ok(newest.and_then(|path| goes_on(&path, candidates)))
+        Ok(newest.and_then(|path| goes_on(&path, candidates, &machine())))
     }
 
     /// Runs that came to their end.
@@ -92,8 +93,9 @@ impl ChoiceFolder {
     }
 }
 
-/// Opens an unfinished choice of this version of pubmark and of these candidates; `None` if another process has it open.
-fn goes_on(path: &Path, candidates: &[Candidate]) -> Option<ChoiceFolder> {
+/// Opens an unfinished choice of this version of pubmark, of these candidates and of this machine; `None` if another process has it
+/// open.
+fn goes_on(path: &Path, candidates: &[Candidate], machine: &str) -> Option<ChoiceFolder> {
     if store::load_as::<Choice>(path).is_ok_and(|choice| choice.status == Status::Complete) {
         return None;
     }
@@ -102,25 +104,33 @@ fn goes_on(path: &Path, candidates: &[Candidate]) -> Option<ChoiceFolder> {
         Event::Started { pubmark_version, .. } => pubmark_version == env!("CARGO_PKG_VERSION"),
         _ => true,
     };
-    let is_same = journal.events().iter().all(is_ours) && journal.planned().schedules == fingerprints(candidates);
+    let is_same =
+        journal.events().iter().all(is_ours) && journal.planned().schedules == fingerprints(candidates, machine);
     let folder = RunFolder::at(path).ok().filter(|_| is_same)?;
     Some(ChoiceFolder { folder, journal })
 }
 
-/// What makes runs of a candidate comparable, by its id: the hash of its schedule, and one of its workload and its system's
-/// definition.
-fn fingerprints(candidates: &[Candidate]) -> BTreeMap<String, String> {
-    let of = |candidate: &Candidate| Some((candidate.id.clone(), fingerprint(candidate.runs.as_deref().ok()?)));
+/// This machine. Objectives and costs are those of one: runs of two would be counted and averaged together.
+fn machine() -> String {
+    environment::read().machine()
+}
+
+/// What makes runs of a candidate comparable, by its id: the hash of its schedule, and one of its workload, its system's definition and
+/// the machine.
+fn fingerprints(candidates: &[Candidate], machine: &str) -> BTreeMap<String, String> {
+    let of =
+        |candidate: &Candidate| Some((candidate.id.clone(), fingerprint(candidate.runs.as_deref().ok()?, machine)));
     candidates.iter().filter_map(of).collect()
 }
 
-fn fingerprint(runs: &Runs) -> String {
+fn fingerprint(runs: &Runs, machine: &str) -> String {
     let definition = runs.spec().target.system.as_deref().and_then(|system| target::definition(system).ok());
     // One process's and the next's agree, as both are of one version of pubmark.
     let mut hasher = DefaultHasher::new();
     definition.map(|definition| format!("{definition:?}")).hash(&mut hasher);
     // The schedule has no QoS level, session or subscription.
     format!("{:?}", runs.race.workload).hash(&mut hasher);
+    machine.hash(&mut hasher);
     format!("{} {:016x}", runs.race.schedule.hash, hasher.finish())
 }
 
@@ -199,6 +209,19 @@ mod tests {
         let after = required(&text.replace("filters: ['a/#'], qos: 1", "filters: ['a/#'], qos: 0"));
         assert_eq!(hash(&after), hash(&before), "the test is of something else");
         assert_eq!(found(out.path(), &after), None);
+    }
+
+    #[test]
+    fn runs_of_another_machine_are_not_gone_on_with() {
+        let out = tempfile::tempdir().unwrap();
+        let required = required("builtin");
+        let folder = begin(out.path(), &required);
+        let path = folder.folder.path().to_owned();
+        drop(folder);
+        let mut other = environment::read();
+        other.kernel.push_str("-updated");
+        assert!(goes_on(&path, &required.1, &other.machine()).is_none());
+        assert!(goes_on(&path, &required.1, &machine()).is_some());
     }
 
     #[test]

@@ -28,7 +28,7 @@ const WARMUP: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(2);
 /// Shortest time for a search: less does not even double the load once.
 const LEAST_TIME: Duration = Duration::from_secs(20);
-/// The same where growth is required: its first trial has that load, and answers whether it is covered.
+/// The same where growth is required: its first trial has that load, and a second one begins in this time if windows are short.
 const LEAST_TIME_OF_GROWTH: Duration = Duration::from_secs(8);
 
 /// Shortest time that is worth a search with this growth.
@@ -40,11 +40,11 @@ pub fn least_time(growth: f64) -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
-    /// A load as high held.
+    /// A load as high held in two trials.
     Covered,
     /// A load as low did not hold, and that was the system's doing.
     NotCovered,
-    /// Neither was seen: it lies between both, pubmark was the limit, or there was no time.
+    /// Neither was seen: it lies between both, it held in one trial only, pubmark was the limit, or there was no time.
     Undecided,
 }
 
@@ -64,6 +64,10 @@ impl Coverage {
 pub struct Headroom {
     /// Highest load that held, as a multiple of the one required; `null` where it was not searched, or none held.
     pub holds_factor: Option<f64>,
+    /// Highest load that is confirmed: two trials held that had this load or more, up to the highest that held; `null` where there are
+    /// not two, and in records of older versions.
+    #[serde(default)]
+    pub confirmed_factor: Option<f64>,
     /// Lowest load that did not hold; `null` where none failed.
     pub fails_factor: Option<f64>,
     /// What set the limit; `null` where it was not searched.
@@ -96,6 +100,7 @@ impl Headroom {
         let failed = record.trials.iter().filter(|trial| Some(trial.offered_per_s) == answer.fails_per_s);
         Headroom {
             holds_factor: answer.holds_factor,
+            confirmed_factor: confirmed(record),
             fails_factor: failed.map(|trial| trial.factor).filter(|factor| is_above(*factor)).reduce(f64::max),
             limit: Some(answer.limit),
             text: answer.text.clone(),
@@ -104,10 +109,10 @@ impl Headroom {
     }
 
     /// Is `growth` times the load within what it carries? The load that held and the one that did not are the ends of an interval, and what
-    /// lies between them is undecided.
+    /// lies between them is undecided. One trial may hold by chance, so the load must be confirmed, whatever ended the search.
     pub fn coverage(&self, growth: f64) -> Coverage {
         let is_systems = matches!(self.limit, Some(CapacityLimit::System | CapacityLimit::NothingHeld));
-        if self.holds_factor.is_some_and(|factor| factor >= growth) {
+        if self.confirmed_factor.is_some_and(|factor| factor >= growth) {
             Coverage::Covered
         } else if is_systems && self.fails_factor.is_some_and(|factor| factor <= growth) {
             Coverage::NotCovered
@@ -124,7 +129,12 @@ impl Headroom {
             Coverage::Covered => State::Qualifies,
             Coverage::NotCovered => State::Fails { objective: required, evidence: self.text.clone() },
             Coverage::Undecided => {
-                State::Undecided { would_decide: format!("whether {required} holds is not known: {}", self.text) }
+                let is_once = self.holds_factor.is_some_and(|factor| factor >= growth);
+                let why = match is_once {
+                    true => "it held in one trial, and two are needed: more time (`--within`)",
+                    false => self.text.as_str(),
+                };
+                State::Undecided { would_decide: format!("whether {required} holds is not known: {why}") }
             }
         }
     }
@@ -260,15 +270,30 @@ fn carried(record: &CapacityRecord) -> Vec<LoadCost> {
     .collect()
 }
 
+/// The highest load that two trials had or exceeded of those that are carried.
+fn confirmed(record: &CapacityRecord) -> Option<f64> {
+    let mut held: Vec<f64> = carried(record).iter().map(|load| load.times).collect();
+    held.sort_by(|one, other| other.total_cmp(one));
+    held.get(1).copied()
+}
+
 #[cfg(test)]
 mod tests {
+    use pubmark_record::capacity::Trial;
     use pubmark_record::sample_experiment;
 
     use super::*;
 
     fn headroom(holds: Option<f64>, fails: Option<f64>, limit: CapacityLimit) -> Headroom {
         let text = "why".to_owned();
-        Headroom { holds_factor: holds, fails_factor: fails, limit: Some(limit), text, folder: None }
+        Headroom {
+            holds_factor: holds,
+            confirmed_factor: holds,
+            fails_factor: fails,
+            limit: Some(limit),
+            text,
+            folder: None,
+        }
     }
 
     #[test]
@@ -285,6 +310,30 @@ mod tests {
             use Coverage::{Covered, NotCovered, Undecided};
             [Covered, Covered, Undecided, NotCovered]
         });
+    }
+
+    #[test]
+    fn a_load_that_held_in_one_trial_covers_no_growth() {
+        let mut record = sample_experiment::capacity();
+        let (trial, time) = (record.trials[0].clone(), CapacityLimit::Time);
+        record.trials.retain(|trial| trial.factor == 4.0);
+        (record.result.holds_factor, record.result.fails_per_s, record.result.limit) = (Some(4.0), None, time);
+        let of = |record: &CapacityRecord| Headroom::of(record, String::new());
+        let once = of(&record);
+        assert_eq!(
+            (once.holds_factor, once.confirmed_factor, once.coverage(4.0)),
+            (Some(4.0), None, Coverage::Undecided)
+        );
+        let State::Undecided { would_decide } = once.judge_growth(4.0) else { panic!("{once:?}") };
+        assert!(would_decide.contains("growth 4 × holds is not known: it held in one trial"), "{would_decide}");
+        record.trials.push(Trial { factor: 1.0, ..trial.clone() });
+        assert_eq!(of(&record).coverage(4.0), Coverage::Undecided, "the other trial had less load");
+        record.trials.push(Trial { factor: 8.0, ..trial.clone() });
+        assert_eq!(of(&record).confirmed_factor, Some(1.0), "what held above the result held by chance");
+        record.result.holds_factor = Some(8.0);
+        assert_eq!([4.0, 8.0].map(|growth| of(&record).coverage(growth)), [Coverage::Covered, Coverage::Undecided]);
+        record.trials.push(Trial { factor: 8.0, attempt: 2, ..trial });
+        assert_eq!(of(&record).coverage(8.0), Coverage::Covered);
     }
 
     #[test]

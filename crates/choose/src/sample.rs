@@ -95,6 +95,7 @@ fn candidate(label: &str, state: State) -> CandidateResult {
         cost: (state == State::Qualifies).then(|| Cost::new(&[COST; 3], &[], 1.0)).flatten(),
         headroom: Headroom {
             holds_factor: Some(4.2),
+            confirmed_factor: Some(4.2),
             fails_factor: Some(4.5),
             limit: Some(CapacityLimit::System),
             text: "p99<50ms holds up to 73 msg/s".to_owned(),

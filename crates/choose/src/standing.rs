@@ -66,21 +66,21 @@ impl ObjectiveStanding {
         ObjectiveStanding { limit, judged_in, screening_missed: 0, held: 0, missed: 0, undecided: 0, decision }
     }
 
-    /// Counts what a run said. A decision stays: the race is over for this objective.
+    /// Counts what a run said. The decision is that of all runs so far: runs that are made because another objective is open count
+    /// here, too, and may take back what was decided.
     fn add(&mut self, outcome: ObjectiveOutcome, rule: Rule) {
         match outcome {
             ObjectiveOutcome::Passed => self.held += 1,
             ObjectiveOutcome::Missed => self.missed += 1,
             ObjectiveOutcome::Undecided | ObjectiveOutcome::NotMeasured => self.undecided += 1,
         }
-        if self.decision != Decision::Open {
-            return;
-        }
-        if self.missed >= self.held + rule.lead {
-            self.decision = Decision::Missed;
+        self.decision = if self.missed >= self.held + rule.lead {
+            Decision::Missed
         } else if self.held >= self.missed + rule.lead {
-            self.decision = Decision::Holds;
-        }
+            Decision::Holds
+        } else {
+            Decision::Open
+        };
     }
 
     /// Fewest runs after which something may be known.
@@ -200,8 +200,28 @@ mod tests {
         assert!(found.missed().is_none(), "three misses and one that holds");
         found.add(Phase::Race, &[Missed, Missed]);
         assert_eq!(found.missed().map(|one| one.limit.as_str()), Some("p99<50ms"));
-        assert_eq!(found.objectives[1].decision, Decision::Holds, "what was decided stays");
+        assert_eq!(found.objectives[1].decision, Decision::Holds, "it leads by three");
         assert!(!found.wants(Phase::Race) && !found.holds());
+    }
+
+    #[test]
+    fn an_objective_that_later_runs_miss_does_not_hold() {
+        let mut found = standing(None);
+        for _ in 0..3 {
+            found.add(Phase::Race, &[Undecided, Passed]);
+        }
+        assert_eq!(found.objectives[1].decision, Decision::Holds);
+        found.add(Phase::Race, &[Passed, Missed]);
+        assert_eq!(found.objectives[1].decision, Decision::Open, "it leads by two");
+        found.add(Phase::Race, &[Passed, Missed]);
+        found.add(Phase::Race, &[Passed, Missed]);
+        assert_eq!(found.objectives[0].decision, Decision::Holds);
+        assert!(!found.holds() && found.wants(Phase::Race), "three runs met it and three missed it");
+        assert_eq!(found.open().map(|one| one.limit.as_str()), Some("loss=0"));
+        for _ in 0..3 {
+            found.add(Phase::Race, &[Passed, Missed]);
+        }
+        assert_eq!(found.missed().map(|one| (one.held, one.missed)), Some((3, 6)));
     }
 
     #[test]

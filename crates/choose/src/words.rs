@@ -177,17 +177,23 @@ fn confidence(choice: &Choice, candidate: &CandidateResult) -> String {
     let percent = |share: f64| format!("{} %", short(share * 100.0));
     match &candidate.state {
         State::Qualifies => format!(
-            "each objective held in {} more runs than it was missed; a system that misses one in 9 of 10 runs would be called so in at \
-             most {} of races{}",
+            "each objective held in at least {} more runs than it was missed; a system that misses one in 9 of 10 runs would be called \
+             so in at most {} of races{}{}",
             choice.rule.lead,
             percent(choice.rule.wrong_pass),
             never_missed(candidate).map_or_else(String::new, |share| format!(
                 "; with 95 % confidence it misses an objective in less than {} of its runs",
                 percent(share)
+            )),
+            growth(choice).map_or_else(String::new, |growth| format!(
+                "; this is of the load of today: {growth} that load held in two or more trials of the search for headroom, of which \
+                 no error is stated"
             ))
         ),
         State::Fails { objective, .. } if *objective == growth_objective(choice.requirements.growth) => {
-            "the search for its capacity tried the load again before it was called too high".to_owned()
+            "the load was missed in two trials of the search for headroom, or in one in which less than 95 % of the messages arrived in \
+             time; no error is stated"
+                .to_owned()
         }
         State::Fails { .. } => format!(
             "a system that meets all objectives, each in 9 of 10 runs, would be called so in at most {} of races",
@@ -223,8 +229,8 @@ pub fn objective_cell(objective: &ObjectiveStanding) -> String {
 pub fn rule(choice: &Choice) -> String {
     let rule = &choice.rule;
     format!(
-        "An objective holds when {0} more runs met it than missed it, and is missed when {0} more runs missed it than met it; a run whose \
-         interval contains the limit, or that is invalid, counts for neither. A system that noise makes miss an objective in at most \
+        "An objective holds while at least {0} more runs met it than missed it, and is missed when {0} more runs missed it than met it; a \
+         run whose interval contains the limit, or that is invalid, counts for neither. A system that noise makes miss an objective in at most \
          {1} % of its runs is called failing in at most {2} % of races.",
         rule.lead,
         short(rule.noise * 100.0),
@@ -263,6 +269,25 @@ pub fn run_name(phase: Phase, number: u32) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_error_of_the_race_is_not_that_of_growth() {
+        let sure = |choice: &Choice| how_sure(choice).remove(0).1;
+        let text = sure(&sample::choice(1));
+        assert!(text.starts_with("each objective held in at least 3 more runs than it was missed;"), "{text}");
+        assert!(!text.contains("headroom"), "no growth is required: {text}");
+        let mut grown = sample::grown();
+        let text = sure(&grown);
+        assert!(
+            text.contains("3 × that load held in two or more trials") && text.ends_with("no error is stated"),
+            "{text}"
+        );
+        let objective = growth_objective(grown.requirements.growth);
+        grown.candidates[0].state = State::Fails { objective, evidence: String::new() };
+        let texts: Vec<String> = how_sure(&grown).into_iter().map(|(_, text)| text).collect();
+        assert!(texts.iter().any(|text| text.starts_with("the load was missed in two trials")), "{texts:?}");
+    }
 
     #[test]
     fn a_load_names_the_conditions_of_every_run() {

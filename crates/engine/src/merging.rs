@@ -35,7 +35,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
     let mut counters = crate::outcome::Counters::default();
     let mut content = vec![];
     let mut transform = vec![];
-    let mut series = Series::new(plan.timeline.start_ns());
+    let mut series = Series::new(plan.timeline.start_ns(), plan.timeline.duration_ns);
     let mut received_on_nodes = vec![None; usize::from(plan.nodes)];
     let mut traffic = vec![];
     let mut followed = FollowedDeliveries::default();

@@ -412,7 +412,6 @@ pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
 
 /// The time series.
 pub fn series(series: &Series, clock_error_ns: Option<u64>) -> Vec<SeriesRow> {
-    let width_s = series.width_ns() as f64 / SECOND_NS as f64;
     let row = |(index, bin): (usize, &pubmark_metrics::series::Bin)| {
         let start_ns = series.bin_start_ns(index);
         // A percentile of the measured window includes no sample of the warm-up.
@@ -431,7 +430,7 @@ pub fn series(series: &Series, clock_error_ns: Option<u64>) -> Vec<SeriesRow> {
         let below = |ns: u64| ns.saturating_sub(clock_error_ns.unwrap_or(u64::MAX));
         SeriesRow {
             t_s: start_ns as f64 / SECOND_NS as f64,
-            width_s,
+            width_s: series.bin_width_ns(index) as f64 / SECOND_NS as f64,
             offered: bin.offered,
             sent: bin.sent,
             delivered: bin.delivered,
@@ -453,7 +452,7 @@ pub fn latency_bins(series: &Series, clock_error_ns: Option<u64>) -> Vec<Latency
     let bins = series.bins().iter().enumerate().filter(|(_, bin)| bin.latency.count() > 0);
     bins.map(|(index, bin)| {
         let values = bin.latency.values().map(|(value_ns, messages)| (above(value_ns), u64::from(messages)));
-        LatencyBin::of(seconds(series.bin_start_ns(index) as f64), seconds(series.width_ns() as f64), values)
+        LatencyBin::of(seconds(series.bin_start_ns(index) as f64), seconds(series.bin_width_ns(index) as f64), values)
     })
     .collect()
 }

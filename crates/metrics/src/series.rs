@@ -1,4 +1,8 @@
 //! Time series: counts and latencies in bins of one second. The bins double in width when their number reaches a limit.
+//!
+//! Bins are counted from the start of the measured window in both directions, and after it from its end. So each bin lies in
+//! the warm-up, in the window or in the drain, whatever their lengths are. The first bin of the warm-up and the last one of
+//! the window are shorter if the width does not divide their phase.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +46,9 @@ impl TryFrom<CarriedBuckets> for SparseHistogram {
 /// Reads a width, which must be one that [`Series::widen`] produces.
 fn width<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let width_ns = u64::deserialize(deserializer)?;
-    let fits = width_ns % FIRST_WIDTH_NS == 0 && (width_ns / FIRST_WIDTH_NS).is_power_of_two();
+    let fits = i64::try_from(width_ns).is_ok()
+        && width_ns % FIRST_WIDTH_NS == 0
+        && (width_ns / FIRST_WIDTH_NS).is_power_of_two();
     fits.then_some(width_ns).ok_or_else(|| serde::de::Error::custom("a bin of another width"))
 }
 
@@ -178,43 +184,85 @@ pub struct Widened {
     pub width_ns: u64,
 }
 
-/// Bins from a start time on.
+/// Bins from a start time on. None of them spans the start of the measured window, which is time 0, or its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Series {
     start_ns: i64,
+    /// Length of the measured window, ns.
+    window_ns: u64,
     #[serde(deserialize_with = "width")]
     width_ns: u64,
     bins: Vec<Bin>,
     #[serde(skip)]
-    /// The bin used last: its start relative to `start_ns`, and its index.
-    latest: Option<(u64, usize)>,
+    /// The bin used last: its start, its end and its index.
+    latest: Option<(i64, i64, usize)>,
     /// Deliveries per second since time 0, never widened: 4 B per second.
     deliveries: Vec<u32>,
 }
 
 impl Series {
-    /// Bins from `start_ns` on (relative to the measured window's start; negative in the warm-up).
-    pub fn new(start_ns: i64) -> Series {
-        Series { start_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new(), latest: None, deliveries: Vec::new() }
+    /// Bins from `start_ns` on (relative to the measured window's start; negative in the warm-up), for a window of
+    /// `window_ns`.
+    pub fn new(start_ns: i64, window_ns: u64) -> Series {
+        Series { start_ns, window_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new(), latest: None, deliveries: Vec::new() }
+    }
+
+    /// End of the measured window, ns.
+    fn window_end_ns(&self) -> i64 {
+        i64::try_from(self.window_ns).unwrap_or(i64::MAX)
+    }
+
+    /// Number of bins in the measured window.
+    fn window_bins(&self) -> i64 {
+        self.window_end_ns() / self.width() + i64::from(self.window_end_ns() % self.width() > 0)
+    }
+
+    fn width(&self) -> i64 {
+        self.width_ns as i64
+    }
+
+    /// Number of the bin of a time: 0 for the first one of the measured window, negative in the warm-up.
+    fn number_of(&self, at_ns: i64) -> i64 {
+        if at_ns < self.window_end_ns() {
+            at_ns.div_euclid(self.width())
+        } else {
+            self.window_bins() + (at_ns - self.window_end_ns()) / self.width()
+        }
+    }
+
+    /// Start of the bin with this number, ns; that of the first bin is the start of the series.
+    fn start_of(&self, number: i64) -> i64 {
+        let after_window = number - self.window_bins();
+        let start_ns = if after_window < 0 {
+            number.saturating_mul(self.width())
+        } else {
+            self.window_end_ns().saturating_add(after_window.saturating_mul(self.width()))
+        };
+        start_ns.max(self.start_ns)
+    }
+
+    /// Index of the bin of a time, which is not before the start.
+    fn index_of(&self, at_ns: i64) -> usize {
+        (self.number_of(at_ns) - self.number_of(self.start_ns)) as usize
     }
 
     /// The bin of a time; times before the start belong to the first bin.
     pub fn bin(&mut self, at_ns: i64) -> &mut Bin {
-        let offset = u64::try_from(at_ns.saturating_sub(self.start_ns)).unwrap_or(0);
+        let at_ns = at_ns.max(self.start_ns);
         // Most times are in the same bin as the time before; a division costs more than this comparison.
-        if let Some((start, index)) = self.latest
-            && (start..start + self.width_ns).contains(&offset)
+        if let Some((start_ns, end_ns, index)) = self.latest
+            && (start_ns..end_ns).contains(&at_ns)
         {
             return &mut self.bins[index];
         }
-        while offset / self.width_ns >= BIN_LIMIT as u64 {
+        while self.index_of(at_ns) >= BIN_LIMIT {
             self.widen();
         }
-        let index = (offset / self.width_ns) as usize;
+        let index = self.index_of(at_ns);
         if index >= self.bins.len() {
             self.bins.resize_with(index + 1, Bin::default);
         }
-        self.latest = Some((index as u64 * self.width_ns, index));
+        self.latest = Some((self.bin_start_ns(index), self.bin_start_ns(index + 1), index));
         &mut self.bins[index]
     }
 
@@ -260,21 +308,18 @@ impl Series {
     }
 
     fn widen(&mut self) {
-        let merged = self.bins.chunks(2).map(|pair| {
-            let mut bin = pair[0].clone();
-            if let Some(second) = pair.get(1) {
-                bin.merge(second);
-            }
-            bin
-        });
-        self.bins = merged.collect();
+        let starts_ns: Vec<i64> = (0..self.bins.len()).map(|index| self.bin_start_ns(index)).collect();
+        let narrow = std::mem::take(&mut self.bins);
         self.width_ns *= 2;
         self.latest = None;
+        for (start_ns, bin) in starts_ns.into_iter().zip(narrow) {
+            self.bin(start_ns).merge(&bin);
+        }
     }
 
-    /// Adds all bins of `other`; both start at the same time.
+    /// Adds all bins of `other`; both have the same start and the same window.
     pub fn merge(&mut self, mut other: Series) {
-        debug_assert_eq!(self.start_ns, other.start_ns);
+        debug_assert_eq!((self.start_ns, self.window_ns), (other.start_ns, other.window_ns));
         while self.width_ns < other.width_ns {
             self.widen();
         }
@@ -293,14 +338,19 @@ impl Series {
         }
     }
 
-    /// Width of every bin, ns.
+    /// Width of the bins, ns; the first one of the warm-up and the last one of the window may be shorter.
     pub fn width_ns(&self) -> u64 {
         self.width_ns
     }
 
     /// Start of a bin relative to the measured window's start, ns.
     pub fn bin_start_ns(&self, index: usize) -> i64 {
-        self.start_ns + (index as u64 * self.width_ns) as i64
+        self.start_of(self.number_of(self.start_ns) + index as i64)
+    }
+
+    /// Width of a bin, ns.
+    pub fn bin_width_ns(&self, index: usize) -> u64 {
+        self.bin_start_ns(index + 1).abs_diff(self.bin_start_ns(index))
     }
 
     /// The bins, in order of time.
@@ -332,7 +382,7 @@ impl Series {
             upper.merge(&self.bins[first].latency);
             lower.merge(&self.bins[first].lower);
         }
-        let width_ns = (index - first + 1) as u64 * self.width_ns;
+        let width_ns = self.bin_start_ns(index + 1).abs_diff(self.bin_start_ns(first));
         Some(Widened { value_ns: upper.quantile_ns(fraction), lower_ns: lower.quantile_ns(fraction), width_ns })
     }
 }
@@ -343,10 +393,11 @@ mod tests {
     use proptest::prelude::*;
 
     const SECOND: i64 = 1_000_000_000;
+    const HOUR: u64 = 3_600_000_000_000;
 
     #[test]
     fn the_median_of_the_warm_up_has_no_later_latency_in_it() {
-        let mut series = Series::new(-2 * SECOND);
+        let mut series = Series::new(-2 * SECOND, HOUR);
         (0..20).for_each(|_| series.record_latency(-SECOND, 3_000_000, 1_000_000));
         (0..80).for_each(|_| series.record_latency(SECOND, 9_000_000, 0));
         let median_ns = series.median_before(0, 20).expect("enough samples");
@@ -356,7 +407,7 @@ mod tests {
 
     #[test]
     fn lower_bounds_are_lowered_and_the_measured_times_stay() {
-        let mut series = Series::new(0);
+        let mut series = Series::new(0, HOUR);
         (1..=100).for_each(|ms| series.record_latency(0, ms * 1_000_000, 0));
         series.lower_by(10_000_000);
         let bin = &series.bins()[0];
@@ -374,7 +425,7 @@ mod tests {
 
     #[test]
     fn bins_double_instead_of_growing_in_number() {
-        let mut series = Series::new(-2 * SECOND);
+        let mut series = Series::new(-2 * SECOND, HOUR);
         (-2..3_600).for_each(|second| series.record_offer(second * SECOND, Some(second.unsigned_abs())));
         assert!(series.bins().len() <= BIN_LIMIT);
         assert_eq!(series.width_ns(), 8_000_000_000);
@@ -382,9 +433,32 @@ mod tests {
         assert_eq!(series.bins().iter().filter_map(|bin| bin.max_lag_ns).max(), Some(3_599));
     }
 
+    /// Bins that started at the beginning of the warm-up were [−1, 1) and [599, 601) here.
+    #[test]
+    fn a_window_of_ten_minutes_begins_and_ends_with_a_bin() {
+        let mut series = Series::new(-5 * SECOND, 600 * FIRST_WIDTH_NS);
+        (-5..602).for_each(|second| series.record_offer(second * SECOND, None));
+        assert_eq!(series.width_ns(), 2_000_000_000);
+        let bins: Vec<(i64, u64, u64)> = (0..series.bins().len())
+            .map(|index| {
+                (series.bin_start_ns(index) / SECOND, series.bin_width_ns(index), series.bins()[index].offered)
+            })
+            .collect();
+        assert_eq!(
+            bins[..4],
+            [
+                (-5, FIRST_WIDTH_NS, 1),
+                (-4, 2 * FIRST_WIDTH_NS, 2),
+                (-2, 2 * FIRST_WIDTH_NS, 2),
+                (0, 2 * FIRST_WIDTH_NS, 2)
+            ]
+        );
+        assert_eq!(bins[bins.len() - 2..], [(598, 2 * FIRST_WIDTH_NS, 2), (600, 2 * FIRST_WIDTH_NS, 2)]);
+    }
+
     #[test]
     fn a_percentile_takes_earlier_bins_until_ten_samples_lie_beyond() {
-        let mut series = Series::new(0);
+        let mut series = Series::new(0, HOUR);
         for second in 0..20 {
             (0..100).for_each(|sample| series.record_latency(second * SECOND, 1_000 + sample, 0));
         }
@@ -403,16 +477,47 @@ mod tests {
         }
 
         #[test]
+        fn each_bin_lies_in_one_phase_and_the_window_has_its_counts(
+            warmup_ns in 0i64..700_000_000_000,
+            window_ns in 1u64..3_000_000_000_000,
+            times_ns in proptest::collection::vec(-700_000_000_000i64..4_000_000_000_000, 1..200),
+        ) {
+            let mut series = Series::new(-warmup_ns, window_ns);
+            times_ns.iter().for_each(|at_ns| series.record_offer(*at_ns, None));
+            let end_ns = window_ns as i64;
+            let (mut in_window, mut next_ns) = (0, -warmup_ns);
+            prop_assert!(series.bins().len() <= BIN_LIMIT);
+            for (index, bin) in series.bins().iter().enumerate() {
+                let from_ns = series.bin_start_ns(index);
+                let to_ns = from_ns + series.bin_width_ns(index) as i64;
+                prop_assert_eq!(from_ns, next_ns, "no gap");
+                prop_assert!(to_ns > from_ns && series.bin_width_ns(index) <= series.width_ns());
+                for edge_ns in [0, end_ns] {
+                    prop_assert!(to_ns <= edge_ns || edge_ns <= from_ns, "[{}, {}) spans {}", from_ns, to_ns, edge_ns);
+                }
+                // Times before the series are in its first bin.
+                let is_in = |at_ns: &&i64| (from_ns..to_ns).contains(&(**at_ns).max(-warmup_ns));
+                prop_assert_eq!(bin.offered, times_ns.iter().filter(is_in).count() as u64);
+                in_window += if (0..end_ns).contains(&from_ns) { bin.offered } else { 0 };
+                next_ns = to_ns;
+            }
+            let due = times_ns.iter().filter(|at_ns| (0..end_ns).contains(&(**at_ns).max(-warmup_ns)));
+            prop_assert_eq!(in_window, due.count() as u64);
+        }
+
+        #[test]
         fn any_split_over_shards_gives_the_same_bins(
+            warmup_s in 0i64..900, window_s in 1u64..3_000,
             times in proptest::collection::vec((0i64..2_000, 0i64..1_000_000), 1..300), shards in 1usize..4
         ) {
-            let mut whole = Series::new(0);
-            let mut parts = vec![Series::new(0); shards];
+            let new = || Series::new(-warmup_s * SECOND, window_s * FIRST_WIDTH_NS);
+            let mut whole = new();
+            let mut parts = vec![new(); shards];
             for (index, (second, latency)) in times.iter().enumerate() {
                 whole.record_latency(second * SECOND, *latency, 300);
                 parts[index % shards].record_latency(second * SECOND, *latency, 300);
             }
-            let mut merged = Series::new(0);
+            let mut merged = new();
             parts.into_iter().for_each(|part| merged.merge(part));
             prop_assert_eq!(merged.width_ns(), whole.width_ns());
             prop_assert_eq!(merged.bins(), whole.bins());

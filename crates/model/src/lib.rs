@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod fault;
 pub mod file_name;
 pub mod fleet;
+pub mod group_settings;
 pub mod identity;
 pub mod jsonschema;
 pub mod link;

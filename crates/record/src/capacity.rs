@@ -112,8 +112,9 @@ pub struct CapacityResult {
 pub enum CapacityLimit {
     /// The system: at higher loads it misses the objectives.
     System,
-    /// The generator, the machine, or what else made the runs at higher loads invalid (the code of their trials says which): they
-    /// do not show whether the system could, so it carries at least this load.
+    /// The generator, the machine, or what else made the runs at higher loads invalid (the code of their trials says which), or an
+    /// objective that they did not measure (`not_measured` of their trials): they do not show whether the system could, so it carries
+    /// at least this load.
     Generator,
     /// The upper end of the search (`--most`, or the workload's), at which the system still held.
     Range,
@@ -144,6 +145,10 @@ pub struct Trial {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// Objective, as written, that the trial did not measure, because of which it shows nothing; absent for another cause, and in
+    /// records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_measured: Option<String>,
     /// Messages delivered per second of the window.
     pub delivered_per_s: Option<f64>,
     /// Share of the wanted deliveries that did not arrive: 1 less the share `delivered` by which runs are compared.
@@ -165,10 +170,11 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// What prevented a generator-limited trial from showing whether the system could. [`Blame::Run`] if the record does not tell:
-    /// the trial lost a node and has no verdict, or an older version wrote no code.
+    /// What prevented a generator-limited trial from showing whether the system could. [`Blame::Run`] if it did not measure an
+    /// objective, or if the record does not tell: the trial lost a node and has no verdict, or an older version wrote no code.
     pub fn blame(&self) -> Blame {
         match (self.verdict, &self.code) {
+            _ if self.not_measured.is_some() => Blame::Run,
             // The run counts, and the objective lies between both bounds of its latency: pubmark's own delays are between them.
             (Some(VerdictStatus::Valid | VerdictStatus::Suspect), _) => Blame::Generator,
             (Some(VerdictStatus::Invalid), Some(code)) => rules::blame(code),
@@ -220,8 +226,8 @@ pub enum TrialOutcome {
     Held,
     /// An objective was missed.
     Missed,
-    /// The generator could not keep up, or the run was invalid for a reason that is not the system's: the trial does not show whether
-    /// the system could.
+    /// The generator could not keep up, the run was invalid for a reason that is not the system's, or an objective was not measured:
+    /// the trial does not show whether the system could.
     GeneratorLimited,
     /// The system failed: it ended, refused clients, or did not start.
     Failed,
@@ -278,6 +284,9 @@ mod tests {
         assert_eq!(blame(invalid, None), Blame::Run, "the reason begins with V01, and is text");
         assert_eq!(blame(None, None), Blame::Run, "it lost a node");
         assert_eq!(blame(Some(VerdictStatus::Suspect), None), Blame::Generator, "the objective was undecided");
+        trial.not_measured = Some("backpressure_p99<1ms".to_owned());
+        trial.verdict = Some(VerdictStatus::Valid);
+        assert_eq!(trial.blame(), Blame::Run, "nobody was late");
     }
 
     #[test]

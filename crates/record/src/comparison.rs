@@ -5,15 +5,14 @@
 //! each system shows what was observed, not what a repetition would show; [`Comparison::caution`] states this.
 
 mod load;
+mod settings;
 
-use pubmark_model::units;
-
-use crate::faults::FaultRow;
 use crate::figures::custom_figures;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
-use crate::links::{LinkBackEnd, LinkDirection, LinkGroup};
 use crate::record::{Record, VerdictStatus};
 pub(crate) use load::{Load, SAME_PAYLOAD, SAME_PAYLOAD_AS_BASELINE};
+pub use settings::{MACHINE, machine};
+pub(crate) use settings::{differences, settings_of};
 
 /// Most runs in a comparison: more curves in one chart cannot be distinguished.
 pub const MOST_RUNS: usize = 8;
@@ -235,124 +234,6 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>], lower: &[
     (!others.is_empty() && others.iter().all(is_behind)).then_some(*first)
 }
 
-/// Name of a setting, and the function that reads it.
-type Setting = (&'static str, fn(&Record) -> String);
-
-/// The settings, versions and machine of a run, besides its schedule and its system.
-static SETTINGS: [Setting; 27] = [
-    ("protocol", |record| record.protocol.to_string()),
-    ("delivery level", |record| record.workload.levels().join(", ")),
-    // Reacting devices and subscribers are no part of the schedule.
-    ("devices", |record| record.workload.devices.to_string()),
-    ("subscribers", |record| record.workload.subscribers.to_string()),
-    ("topics", |record| record.workload.topics.to_string()),
-    ("links", links),
-    ("faults", faults),
-    ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
-    ("back end", |record| record.system.back_end.to_string()),
-    ("brokers", |record| match &record.system.topology {
-        Some(topology) => format!("{}:{}", topology.brokers, topology.mode),
-        None => "1".to_string(),
-    }),
-    ("limits", limits),
-    ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
-    ("TLS", |record| yes_no(record.settings.tls)),
-    ("TLS sessions", |record| match &record.connections.tls {
-        Some(tls) if tls.resumption => "resumed".to_string(),
-        Some(_) => "never resumed".to_string(),
-        None => "—".to_string(),
-    }),
-    ("congestion control", |record| {
-        let machine = || record.environment.congestion_control.clone().unwrap_or_else(|| "—".to_string());
-        record.settings.congestion_control.clone().unwrap_or_else(machine)
-    }),
-    ("clients", |record| {
-        let programs = record.connections.client_programs.as_ref();
-        programs.map_or_else(|| "in pubmark".to_string(), |programs| programs.library.clone())
-    }),
-    ("longest drain", |record| format!("{} s", record.settings.drain_limit_s)),
-    ("real-time", |record| yes_no(record.settings.realtime)),
-    ("pace", |record| record.settings.pace.clone()),
-    ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),
-    ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
-    ("`sent` means", |record| record.protocol.sent_means.to_string()),
-    ("pubmark", |record| record.run.pubmark_version.clone()),
-    ("processor", |record| record.environment.cpu.clone()),
-    ("cores", |record| record.environment.cores.to_string()),
-    ("CPU quota", |record| {
-        let quota = record.environment.cpu_quota_cores;
-        quota.map_or_else(|| "none".to_string(), |quota| format!("{quota} cores"))
-    }),
-    ("kernel", |record| record.environment.kernel.clone()),
-];
-
-/// All settings of a run, by name.
-pub(crate) fn settings_of(record: &Record) -> impl Iterator<Item = (&'static str, String)> {
-    SETTINGS.iter().map(|(name, get)| (*name, get(record)))
-}
-
-fn differences(records: &[Record]) -> Vec<Difference> {
-    SETTINGS
-        .iter()
-        .map(|(name, get)| Difference { name, values: records.iter().map(get).collect() })
-        .filter(|difference| difference.values.iter().any(|value| *value != difference.values[0]))
-        .collect()
-}
-
-/// The limits that held, whatever they were called: a set and a list can be the same, and one list can be held with several periods.
-fn limits(record: &Record) -> String {
-    let Some(limits) = &record.system.limits else { return "none".to_string() };
-    let period =
-        limits.cpu_period_ms.map_or_else(|| "the engine's period".to_string(), |ms| format!("in every {ms} ms"));
-    let parts = [
-        limits.cpu.map(|cpu| format!("cpu={cpu} ({period})")),
-        limits.memory_bytes.map(|bytes| format!("memory={}", units::written_size(bytes))),
-        limits.cores.map(|cores| format!("cores={cores}")),
-    ];
-    let held: Vec<String> = parts.into_iter().flatten().collect();
-    if held.is_empty() { limits.requested.clone() } else { held.join(",") }
-}
-
-/// The links that were requested, each with its groups.
-fn links(record: &Record) -> String {
-    let Some(links) = &record.conditions.links else { return "none".to_string() };
-    let mut alike: Vec<(String, Vec<&str>)> = Vec::new();
-    for group in &links.groups {
-        let link = link(group);
-        match alike.iter_mut().find(|(known, _)| *known == link) {
-            Some((_, groups)) => groups.push(&group.group),
-            None => alike.push((link, vec![&group.group])),
-        }
-    }
-    let words: Vec<String> =
-        alike.into_iter().map(|(link, groups)| format!("{link} for {}", groups.join(", "))).collect();
-    match links.back_end {
-        LinkBackEnd::UserSpace => words.join("; "),
-        LinkBackEnd::KernelNetem => format!("{}, emulated by {}", words.join("; "), links.back_end),
-    }
-}
-
-/// Name and conditions of a link: `lte (up 40 ms, down 30 ms)`.
-fn link(group: &LinkGroup) -> String {
-    let way = |way: &LinkDirection| way.requested.join(", then ");
-    let (up, down) = (way(&group.up), way(&group.down));
-    if up == down { format!("{} ({up})", group.link) } else { format!("{} (up {up}, down {down})", group.link) }
-}
-
-/// The faults that were requested, in order of time.
-fn faults(record: &Record) -> String {
-    let Some(faults) = &record.conditions.faults else { return "none".to_string() };
-    let one = |fault: &FaultRow| {
-        let length = fault.requested_for_s.map_or_else(String::new, |length_s| format!(" for {length_s} s"));
-        format!("{} of {} at {} s{length}", fault.kind, fault.target, fault.requested_at_s)
-    };
-    faults.faults.iter().map(one).collect::<Vec<String>>().join("; ")
-}
-
-fn yes_no(value: bool) -> String {
-    if value { "yes" } else { "no" }.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -530,7 +411,7 @@ mod tests {
         );
         assert_eq!(comparison.differences[2].values[0], "none");
         records[0].conditions.links = records[1].conditions.links.clone();
-        records[0].conditions.links.as_mut().unwrap().back_end = LinkBackEnd::KernelNetem;
+        records[0].conditions.links.as_mut().unwrap().back_end = crate::links::LinkBackEnd::KernelNetem;
         let comparison = compare(&records).unwrap();
         let links = comparison.differences.iter().find(|found| found.name == "links").unwrap();
         assert!(links.values[0].ends_with("for c, emulated by kernel netem"), "{links:?}");

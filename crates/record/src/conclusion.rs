@@ -13,7 +13,7 @@ pub enum Conclusion {
     /// The command did what was requested.
     Done,
     /// What was measured does not decide: a threshold between both bounds of its figure, a change that the measurement may have
-    /// made, a choice, or a search whose time was over.
+    /// made, a choice, or a search whose time was over or whose trials did not measure an objective.
     Undecided,
     /// A threshold was missed, or its figure was not measured.
     ThresholdMissed,
@@ -95,14 +95,18 @@ impl Conclusion {
         }
     }
 
-    /// Result of a capacity search. If its time was over before a load held, nothing is known of the system; if the generator limited
-    /// every trial until then, the reason is known.
+    /// Result of a capacity search. If its time was over before a load held, or its trials did not measure an objective, nothing is
+    /// known of the system; if the generator limited every trial until then, the reason is known.
     pub fn of_search(record: &CapacityRecord) -> Conclusion {
-        let is_ours = |trial: &Trial| trial.outcome == TrialOutcome::GeneratorLimited;
+        let is_unmeasured = |trial: &Trial| trial.not_measured.is_some();
+        let is_ours = |trial: &Trial| trial.outcome == TrialOutcome::GeneratorLimited && !is_unmeasured(trial);
         let was_always_ours = !record.trials.is_empty() && record.trials.iter().all(is_ours);
         match (record.status, record.result.holds_per_s, record.result.limit) {
             (Status::Interrupted, ..) => Conclusion::Interrupted,
             (_, Some(_), _) => Conclusion::Done,
+            (_, None, CapacityLimit::Generator) if record.limiting_trial().is_some_and(is_unmeasured) => {
+                Conclusion::Undecided
+            }
             (_, None, CapacityLimit::Generator) => Conclusion::Invalid,
             (_, None, CapacityLimit::Time) if was_always_ours => Conclusion::Invalid,
             (_, None, CapacityLimit::Time) => Conclusion::Undecided,
@@ -167,6 +171,19 @@ mod tests {
         assert_eq!(of(Some(1_000.0), CapacityLimit::Time, &[ours]), Conclusion::Done);
         assert_eq!(of(None, CapacityLimit::Generator, &[missed, ours]), Conclusion::Invalid);
         assert_eq!(of(None, CapacityLimit::NothingHeld, &[missed, missed]), Conclusion::ThresholdMissed);
+    }
+
+    #[test]
+    fn a_search_that_did_not_measure_an_objective_is_undecided() {
+        let mut record = sample_experiment::generator_limited();
+        (record.result.holds_per_s, record.result.holds_factor) = (None, None);
+        assert_eq!(Conclusion::of_search(&record), Conclusion::Invalid);
+        let limiting = record.trials.iter_mut().find(|trial| trial.factor == 8.0).unwrap();
+        (limiting.not_measured, limiting.code) = (Some("backpressure_p99<1ms".to_owned()), None);
+        assert_eq!(Conclusion::of_search(&record), Conclusion::Undecided);
+        record.trials.retain(|trial| trial.factor == 8.0);
+        record.result.limit = CapacityLimit::Time;
+        assert_eq!(Conclusion::of_search(&record), Conclusion::Undecided);
     }
 
     #[test]

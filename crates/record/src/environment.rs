@@ -46,6 +46,11 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// The machine in a few words: number of cores, processor, kernel. Figures of two runs are comparable only where they are equal.
+    pub fn machine(&self) -> String {
+        format!("{} × {}, kernel {}", self.cores, self.cpu, self.kernel)
+    }
+
     /// Processors of the machine; in older records those that pubmark could use.
     pub fn machine_cores(&self) -> u32 {
         self.processors.unwrap_or(self.cores)

@@ -315,6 +315,7 @@ fn workload() -> WorkloadInfo {
         topics: 19,
         source: Some("made up for tests".to_string()),
         qos: vec![Qos::AtLeastOnce],
+        group_settings: BTreeMap::new(),
     }
 }
 

@@ -102,7 +102,9 @@ pub struct LabelRow {
     pub clock_bound_us: Option<f64>,
 }
 
-/// One bin of the time series. Bins are wider in longer runs (1 s, 2 s, 4 s, …), so that there are fewer than 600 rows.
+/// One bin of the time series. Bins are wider in longer runs (1 s, 2 s, 4 s, …), so that there are fewer than 600 rows. A bin
+/// lies in the warm-up, in the measured window or in the drain; the first one of the warm-up and the last one of the window may
+/// be shorter. In records of older versions all bins are as wide, from the start of the warm-up on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRow {
     /// Start of the bin, seconds since the start of the measured window (negative in the warm-up).

@@ -1,5 +1,7 @@
 //! The workload of a run: what was sent, and by which clients.
 
+use std::collections::BTreeMap;
+
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Variant;
 use schemars::JsonSchema;
@@ -35,6 +37,10 @@ pub struct WorkloadInfo {
     pub source: Option<String>,
     /// QoS levels of the devices.
     pub qos: Vec<Qos>,
+    /// Settings of the groups that `schedule_hash` does not include, by name: one value if all groups have the same, otherwise
+    /// each with its groups. Empty in records of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub group_settings: BTreeMap<String, String>,
 }
 
 impl WorkloadInfo {

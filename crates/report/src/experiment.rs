@@ -60,6 +60,18 @@ impl Member<'_> {
         self.cell.figures.iter().find(|figure| figure.figure == name)
     }
 
+    /// Values of a figure by run, without those that the verdict of their run excludes, unless it excludes all: the values
+    /// that the median and the mean are computed from.
+    pub fn usable_values(&self, name: &str) -> Vec<Option<f64>> {
+        let Some(found) = self.figure(name) else { return vec![] };
+        let is_of_times = figure(name).is_some_and(|figure| figure.is_of_times());
+        let is_excluded = |run: usize| {
+            let run = self.cell.runs.get(run);
+            is_of_times && !found.shown_only && run.is_some_and(|run| run.verdict == VerdictStatus::Invalid)
+        };
+        found.values.iter().enumerate().map(|(run, value)| value.filter(|_| !is_excluded(run))).collect()
+    }
+
     /// The mean of a figure, where it was measured.
     pub fn mean(&self, name: &str) -> Option<f64> {
         self.figure(name).and_then(|figure| figure.mean)

@@ -23,7 +23,7 @@ use pubmark_record::latency::{LatencyBounds, upper};
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 use pubmark_record::wanted::prevented;
 
-use crate::numbers::{TimeUnit, count, counted, significant};
+use crate::numbers::{TimeUnit, count, counted, percentage, significant};
 
 pub use client::*;
 pub use connecting::*;
@@ -331,13 +331,26 @@ pub const STATISTICS: [Statistic; 11] = [
     Statistic { name: "stddev", get: |summary| Some(summary.stddev) },
 ];
 
-/// The main finding about latency, in one sentence.
-pub fn latency_finding(summary: Option<&Summary>) -> String {
+/// ` (70 % arrived)` where messages are missing, which have no latency; otherwise empty. `share` of the wanted deliveries
+/// arrived.
+pub fn share_arrived(share: Option<f64>) -> String {
+    let of_some = share.filter(|share| *share < 1.0);
+    of_some.map_or_else(String::new, |share| format!(" ({} arrived)", percentage(Some(share))))
+}
+
+/// The main finding about latency, in one sentence. `share` of the wanted deliveries arrived.
+pub fn latency_finding(summary: Option<&Summary>, share: Option<f64>) -> String {
     let Some(summary) = summary else { return "No latency was measured.".to_string() };
     let time = |value| crate::numbers::time(Some(value));
     let mut parts: Vec<String> = Vec::new();
     if let Some(p50) = summary.p50 {
-        parts.push(format!("half of the messages arrive within {}", time(p50)));
+        let half = match share {
+            Some(share) if share < 1.0 => {
+                format!("{} of the messages arrived: half of these within", percentage(Some(share)))
+            }
+            _ => "half of the messages arrive within".to_string(),
+        };
+        parts.push(format!("{half} {}", time(p50)));
     }
     if let Some(p99) = summary.p99 {
         parts.push(format!("99 % within {}", time(p99)));

@@ -7,6 +7,7 @@ use pubmark_engine::by_label;
 use pubmark_engine::outcome::{Counters, Outcome};
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
+use pubmark_model::group_settings::group_settings;
 use pubmark_model::placement;
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Summary;
@@ -290,6 +291,7 @@ fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
         topics: plan.fleet.topic_count(workload) as u64,
         source: workload.source.clone(),
         qos: levels.into_iter().collect(),
+        group_settings: group_settings(workload),
     }
 }
 

@@ -63,11 +63,28 @@ fn the_queries_on_records_find_their_runs() {
     for found in ["worst_delivered_share", "builtin", "reason", "smart-home/"] {
         assert!(sql.contains(found), "no {found} in\n{sql}");
     }
+    done(Command::new(python).args(["-c", MORE_RUNS]).current_dir(place.path())).unwrap();
     let frames = run("with_pandas.py");
-    for found in ["system_memory_bytes", "builtin", "schedule_hash", "latency.upper.max_us"] {
+    for found in ["system_memory_bytes", "builtin", "schedule_hash", "latency.upper.max_us", "unversioned"] {
         assert!(frames.contains(found), "no {found} in\n{frames}");
     }
+    // The names of the systems stand above the line with the name of the index.
+    let lines: Vec<&str> = frames.lines().collect();
+    let index = lines.iter().position(|line| line.starts_with("schedule_hash")).unwrap();
+    let systems = lines[index - 1];
+    assert!(systems.contains("builtin") && !systems.contains("flood") && !systems.contains("spoiled"), "{frames}");
 }
+
+/// Adds runs of a system of unknown version, of a flood and of an invalid run to the table.
+const MORE_RUNS: &str = r#"
+import pandas
+
+runs = pandas.read_csv("runs.csv", dtype={"schedule_hash": str}).assign(verdict="valid")
+one = runs[runs["schedule_hash"] != "none"].head(1)
+more = [{"system": "unversioned", "version": None}, {"system": "flood", "schedule_hash": "none"}]
+more.append({"system": "spoiled", "verdict": "invalid"})
+pandas.concat([runs, *(one.assign(**change) for change in more)]).to_csv("runs.csv", index=False)
+"#;
 
 #[test]
 fn a_record_is_recomputed_from_its_message_log_by_a_program_that_shares_no_code_with_it() {

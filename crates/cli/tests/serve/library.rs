@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
 
-use pubmark_record::record::VerdictStatus;
+use pubmark_record::record::{BackEndKind, VerdictStatus};
 use serde_json::{Value, json};
 
 use crate::call;
@@ -226,6 +226,29 @@ fn a_history_marks_the_run_that_is_slower() {
     ] {
         assert_eq!(server.get(&format!("/history?{query}")).status, status, "{query}");
     }
+}
+
+#[test]
+fn a_history_names_another_machine_and_has_no_run_of_another_endpoint() {
+    let place = folder();
+    let runs = place.path().join("runs");
+    let external = |name: &str, endpoint: &str, cores: u32| {
+        save(&runs, name, |record| {
+            record.system.back_end = BackEndKind::External;
+            record.system.endpoint = endpoint.to_owned();
+            record.environment.cores = cores;
+        });
+    };
+    external("20260301-090507-staging", "mqtt://staging:1883", 4);
+    external("20260302-090507-production", "mqtt://production:1883", 4);
+    external("20260303-090507-larger", "mqtt://staging:1883", 8);
+    let server = Server::start(place.path(), &[]);
+    let history = server.get("/history?run=20260303-090507-larger").of(200);
+    let found = history["runs"].as_array().unwrap();
+    assert_eq!(found.len(), 2, "{history}");
+    assert!(found[1]["machine"].as_str().unwrap().starts_with("8 × "), "{history}");
+    let notes = found[1]["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().contains("cores: 4, here 8")), "{history}");
 }
 
 #[test]

@@ -37,8 +37,9 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Empty figures for this number of groups. Time series begin at `series_start_ns`.
-    pub fn new(groups: usize, series_start_ns: i64) -> Figures {
+    /// Empty figures for this number of groups and a measured window of this length. Time series begin at
+    /// `series_start_ns`.
+    pub fn new(groups: usize, series_start_ns: i64, window_ns: u64) -> Figures {
         let types = groups.min(TYPE_LIMIT) + usize::from(groups > TYPE_LIMIT);
         Figures {
             times: Times::new(),
@@ -46,7 +47,7 @@ impl Figures {
             counters: Counters::default(),
             content: vec![],
             transform: vec![],
-            series: Series::new(series_start_ns),
+            series: Series::new(series_start_ns, window_ns),
             from_nodes: vec![],
             live: None,
             log: None,

@@ -83,7 +83,8 @@ impl Shard {
         let progress = setup.progress;
         let live = Some((Arc::clone(&progress), setup.index));
         let log = setup.log.map(Box::new);
-        let figures = Figures { live, log, ..Figures::new(setup.rules.len(), setup.series_start_ns) };
+        let figures =
+            Figures { live, log, ..Figures::new(setup.rules.len(), setup.series_start_ns, setup.duration_ns) };
         let tally = Tally::new(setup.sessions.iter().map(|session| session.connection_group).collect());
         let networks = setup.sessions.iter().map(|session| session.config.network);
         let receiving = Receiving::new(setup.receiver, setup.follows, networks);

@@ -434,7 +434,7 @@ mod tests {
 
     /// Counts messages of publisher 0 and returns the counters.
     fn counted(receiver: &mut Receiver, sequences: &[u32]) -> Counters {
-        let mut figures = Figures::new(1, 0);
+        let mut figures = Figures::new(1, 0, 1_000_000_000);
         for sequence in sequences {
             let mut payload = Vec::new();
             header::write(&mut payload, 16, RUN, 0, *sequence, 1_000);
@@ -511,7 +511,7 @@ mod tests {
     #[test]
     fn a_message_waited_for_its_read_no_longer_than_since_its_write() {
         let mut receiver = receiver(false);
-        let mut figures = Figures::new(1, 0);
+        let mut figures = Figures::new(1, 0, 1_000_000_000);
         let mut payload = Vec::new();
         header::write(&mut payload, 30, RUN, 0, 1, 1_000);
         payload.resize(30, 0);
@@ -529,7 +529,7 @@ mod tests {
     #[test]
     fn a_service_latency_allows_for_the_rounding_of_its_write_start() {
         let mut receiver = receiver(false);
-        let mut figures = Figures::new(1, 0);
+        let mut figures = Figures::new(1, 0, 1_000_000_000);
         let mut payload = Vec::new();
         header::write(&mut payload, 30, RUN, 0, 1, 1_000);
         payload.resize(30, 0);
@@ -547,7 +547,7 @@ mod tests {
     #[test]
     fn a_message_before_the_window_is_known_is_foreign() {
         let mut receiver = receiver(false);
-        let mut figures = Figures::new(1, 0);
+        let mut figures = Figures::new(1, 0, 1_000_000_000);
         let mut payload = Vec::new();
         header::write(&mut payload, 16, RUN, 0, 1, 1_000);
         let delivery = delivery(&payload);
@@ -559,7 +559,7 @@ mod tests {
     #[test]
     fn a_will_is_counted_separately() {
         let mut receiver = receiver(false);
-        let mut figures = Figures::new(1, 0);
+        let mut figures = Figures::new(1, 0, 1_000_000_000);
         for (run, retained) in [(RUN, false), (RUN, false), (RUN, true), (RUN + 1, false)] {
             let mut payload = Vec::new();
             header::write_will(&mut payload, run, 0);

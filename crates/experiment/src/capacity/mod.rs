@@ -191,6 +191,7 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
     let last = fails.and_then(|trial| limiting_trial(trials, trial.factor, found.limit));
     let why = last.and_then(|trial| trial.reason.as_deref()).unwrap_or_default();
     let blame = last.map_or(Blame::Run, Trial::blame);
+    let is_unmeasured = last.is_some_and(|trial| trial.not_measured.is_some());
     let text = match (holds, found.limit) {
         (Some(holds), CapacityLimit::System) => {
             let above = fails.map(rate).unwrap_or_default();
@@ -201,6 +202,9 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
             let limit = match blame {
                 Blame::Generator => format!("at {above} pubmark itself was the limit ({why})"),
                 Blame::Machine => format!("at {above} the machine was the limit ({why})"),
+                Blame::Clients | Blame::System(_) | Blame::Run if is_unmeasured => {
+                    format!("trials at {above} do not decide it ({why})")
+                }
                 Blame::Clients | Blame::System(_) | Blame::Run => format!("runs at {above} were invalid ({why})"),
             };
             format!("{objectives} holds up to {} at least: {limit}", rate(holds))
@@ -213,6 +217,7 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
             let limit = match blame {
                 Blame::Generator => "pubmark itself was the limit at every load",
                 Blame::Machine => "the machine was the limit at every load",
+                Blame::Clients | Blame::System(_) | Blame::Run if is_unmeasured => "no trial decides it",
                 Blame::Clients | Blame::System(_) | Blame::Run => "runs at every load were invalid",
             };
             format!("nothing is known of the system: {limit} ({why})")
@@ -268,6 +273,23 @@ mod tests {
     use pubmark_record::sample_experiment;
 
     use super::*;
+
+    #[test]
+    fn an_objective_that_was_not_measured_is_named_and_nobody_is_blamed() {
+        let mut record = sample_experiment::generator_limited();
+        let limiting = record.trials.iter_mut().find(|trial| trial.factor == 8.0).expect("the load that did not hold");
+        (limiting.verdict, limiting.code) = (Some(VerdictStatus::Valid), None);
+        limiting.not_measured = Some("backpressure_p99<1ms".to_owned());
+        limiting.reason = Some("backpressure_p99 was not measured: longer trials".to_owned());
+        let text = |holds: Option<f64>| {
+            let found = SearchResult { holds, fails: Some(8.0), limit: CapacityLimit::Generator };
+            result(&found, &record.trials, "backpressure_p99<1ms").text
+        };
+        let why = "(backpressure_p99 was not measured: longer trials)";
+        let told = text(Some(4.0));
+        assert!(told.ends_with(&format!("at least: trials at 8,000 msg/s do not decide it {why}")), "{told}");
+        assert_eq!(text(None), format!("nothing is known of the system: no trial decides it {why}"));
+    }
 
     #[test]
     fn a_load_whose_runs_are_invalid_is_not_said_to_be_the_limit_of_pubmark() {

@@ -47,7 +47,7 @@ struct Load {
     held: u32,
     /// Outcomes other than held that the system caused.
     missed: u32,
-    /// Outcomes that the generator caused.
+    /// Outcomes that show nothing of the system: the generator caused them, or an objective was not measured.
     limited: u32,
     /// The generator kept up in one of its tries.
     was_driven: bool,

@@ -6,8 +6,9 @@ use std::time::Duration;
 use pubmark_model::workload::Workload;
 use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome};
 use pubmark_record::experiment::FailureKind;
-use pubmark_record::figures::delivered_share;
+use pubmark_record::figures::{Unit, delivered_share};
 use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_record::requests::RequestFigures;
 use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
 use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
 
@@ -139,35 +140,84 @@ impl Trials<'_> {
             return Ok(None);
         }
         fill(&mut trial, &measured.record);
-        let (outcome, reason) = self.judge(&measured.record, &end);
-        conclude(&mut trial, end, outcome, reason);
+        let judgement = self.judge(&measured.record, &end);
+        let outcome = judgement.outcome;
+        conclude(&mut trial, end, judgement);
         let is_clear = outcome == TrialOutcome::Missed && falls_behind(&measured.record);
         Ok(Some(TrialResult { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
     }
 
     /// Objectives are met if their upper bounds meet them, whatever the generator's state. Objectives that even the
     /// lower bound breaks are missed by the system, if the load was the scheduled one. In between, the generator is the
-    /// limit.
-    fn judge(&self, record: &Record, end: &End) -> (TrialOutcome, Option<String>) {
+    /// limit. Objectives that were not measured are neither met nor missed.
+    fn judge(&self, record: &Record, end: &End) -> Judgement {
         let judged = self.objectives.judge(record);
-        let complaint = judged.iter().max_by_key(|judged| severity(judged.outcome)).and_then(Judged::complaint);
-        let is_missed =
-            judged.iter().any(|judged| matches!(judged.outcome, ClauseOutcome::False | ClauseOutcome::NotMeasured));
-        match (end, complaint) {
+        let worst = judged.iter().max_by_key(|judged| severity(judged.outcome));
+        let worst = worst.filter(|judged| judged.outcome != ClauseOutcome::True);
+        let because = |outcome: TrialOutcome, text: &str| Judgement::of(outcome, Some(text.to_owned()));
+        match (end, worst) {
             // The messages of a lost worker or node are missing from the load.
-            (End::Fails { text, .. }, _) if record.has_lost() => (TrialOutcome::GeneratorLimited, Some(text.clone())),
+            (End::Fails { text, .. }, _) if record.has_lost() => because(TrialOutcome::GeneratorLimited, text),
             (End::Fails { kind: FailureKind::GeneratorLimited, text, .. }, Some(_)) => {
-                (TrialOutcome::GeneratorLimited, Some(text.clone()))
+                because(TrialOutcome::GeneratorLimited, text)
             }
-            (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None) => (TrialOutcome::Held, None),
-            (End::Fails { kind, text, .. }, _) if kind.is_systems() => (TrialOutcome::Failed, Some(text.clone())),
+            (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None) => Judgement::of(TrialOutcome::Held, None),
+            (End::Fails { kind, text, .. }, _) if kind.is_systems() => because(TrialOutcome::Failed, text),
             // Of clocks, accounting or clients without a broker that never met: it says nothing of the system.
-            (End::Fails { text, .. }, _) => (TrialOutcome::GeneratorLimited, Some(text.clone())),
-            (_, Some(complaint)) if is_missed => (TrialOutcome::Missed, Some(complaint)),
-            (_, Some(complaint)) => (TrialOutcome::GeneratorLimited, Some(complaint)),
-            (_, None) => (TrialOutcome::Held, None),
+            (End::Fails { text, .. }, _) => because(TrialOutcome::GeneratorLimited, text),
+            (End::Counts(_) | End::Stopped, Some(worst)) => Judgement::of_objective(worst, record),
+            (End::Counts(_) | End::Stopped, None) => Judgement::of(TrialOutcome::Held, None),
         }
     }
+}
+
+/// What a trial says of the objectives.
+struct Judgement {
+    outcome: TrialOutcome,
+    /// Why they were not met, in one sentence.
+    reason: Option<String>,
+    /// The objective, as written, that was not measured, if that is why.
+    not_measured: Option<String>,
+}
+
+impl Judgement {
+    fn of(outcome: TrialOutcome, reason: Option<String>) -> Judgement {
+        Judgement { outcome, reason, not_measured: None }
+    }
+
+    /// Of a run that counts, by the objective that decides.
+    fn of_objective(decides: &Judged<'_>, record: &Record) -> Judgement {
+        let name = decides.clause.metric.name();
+        match decides.outcome {
+            ClauseOutcome::True => Judgement::of(TrialOutcome::Held, None),
+            ClauseOutcome::False => Judgement::of(TrialOutcome::Missed, decides.complaint()),
+            ClauseOutcome::Undecided => Judgement::of(TrialOutcome::GeneratorLimited, decides.complaint()),
+            ClauseOutcome::NotMeasured if nothing_arrived(record) => {
+                let reason = format!("nothing arrived, so {name} was not measured");
+                Judgement::of(TrialOutcome::Missed, Some(reason))
+            }
+            ClauseOutcome::NotMeasured => {
+                let remedy = match decides.clause.metric.unit() {
+                    Unit::Microseconds => {
+                        "longer trials (`pubmark capacity --duration`) or more messages may measure it"
+                    }
+                    _ => "such trials do not measure it; leave it out of the objectives",
+                };
+                Judgement {
+                    outcome: TrialOutcome::GeneratorLimited,
+                    reason: Some(format!("{name} was not measured: {remedy}")),
+                    not_measured: Some(decides.clause.text.trim().to_owned()),
+                }
+            }
+        }
+    }
+}
+
+/// Whether messages, or replies, were expected and none arrived. Then their times are missing because of the system.
+fn nothing_arrived(record: &Record) -> bool {
+    let messages = &record.delivery.messages;
+    let is_unanswered = |requests: &RequestFigures| requests.outcomes.sent > 0 && requests.outcomes.answered == 0;
+    messages.expected > 0 && messages.delivered == 0 || record.requests.as_ref().is_some_and(is_unanswered)
 }
 
 /// Ranks outcomes: the highest one decides.
@@ -205,6 +255,7 @@ fn begun(factor: f64, attempt: u32) -> Trial {
         outcome: TrialOutcome::Failed,
         reason: None,
         code: None,
+        not_measured: None,
         delivered_per_s: None,
         loss: None,
         latency: TrialLatency::default(),
@@ -218,13 +269,13 @@ fn begun(factor: f64, attempt: u32) -> Trial {
 }
 
 /// Enters the outcome. Without a reason the objectives were met, and a rule that the run violated did not decide.
-fn conclude(trial: &mut Trial, end: End, outcome: TrialOutcome, reason: Option<String>) {
-    trial.outcome = outcome;
+fn conclude(trial: &mut Trial, end: End, judgement: Judgement) {
+    trial.outcome = judgement.outcome;
     trial.code = match end {
-        End::Fails { code, .. } if reason.is_some() => code,
+        End::Fails { code, .. } if judgement.reason.is_some() => code,
         _ => None,
     };
-    trial.reason = reason;
+    (trial.reason, trial.not_measured) = (judgement.reason, judgement.not_measured);
 }
 
 fn fill(trial: &mut Trial, record: &Record) {
@@ -307,12 +358,13 @@ mod tests {
             code: Some(code.to_owned()),
             text: format!("{code}: slow"),
         };
-        conclude(&mut trial, limited("V28"), TrialOutcome::GeneratorLimited, Some("V28: slow".to_owned()));
+        let slow = Judgement::of(TrialOutcome::GeneratorLimited, Some("V28: slow".to_owned()));
+        conclude(&mut trial, limited("V28"), slow);
         assert_eq!((trial.code.as_deref(), trial.outcome), (Some("V28"), TrialOutcome::GeneratorLimited));
-        conclude(&mut trial, limited("V01"), TrialOutcome::Held, None);
+        conclude(&mut trial, limited("V01"), Judgement::of(TrialOutcome::Held, None));
         assert_eq!((trial.code.as_deref(), trial.outcome), (None, TrialOutcome::Held), "the objectives were met");
         let counts = End::Counts(VerdictStatus::Valid);
-        conclude(&mut trial, counts, TrialOutcome::Missed, Some("p99 is 2 s".to_owned()));
+        conclude(&mut trial, counts, Judgement::of(TrialOutcome::Missed, Some("p99 is 2 s".to_owned())));
         assert_eq!((trial.code.as_deref(), trial.reason.as_deref()), (None, Some("p99 is 2 s")));
     }
 
@@ -334,6 +386,33 @@ mod tests {
     }
 
     #[test]
+    fn an_objective_that_was_not_measured_is_missed_only_where_nothing_arrived() {
+        let host = Host::this();
+        let judge = |limits: &str, record: &Record| {
+            let objectives = Objectives::parse(limits).unwrap();
+            let spec = RunSpec::new("hello");
+            let trials = Trials { spec, knob: Knob::Rate, objectives: &objectives, duration: None, host: &host };
+            trials.judge(record, &End::Counts(VerdictStatus::Valid))
+        };
+        let mut record = sample::record();
+        record.latency.backpressure = None;
+        let found = judge("p99<1s,backpressure_p99<1ms", &record);
+        assert_eq!(found.outcome, TrialOutcome::GeneratorLimited);
+        assert_eq!(found.not_measured.as_deref(), Some("backpressure_p99<1ms"));
+        let reason = found.reason.unwrap();
+        assert!(reason.starts_with("backpressure_p99 was not measured: longer trials"), "{reason}");
+        let found = judge("memory_per_connection<1MB", &record);
+        assert!(found.reason.unwrap().ends_with("leave it out of the objectives"));
+        let found = judge("p50<1us,backpressure_p99<1ms", &record);
+        assert_eq!((found.outcome, found.not_measured), (TrialOutcome::Missed, None), "the other one is missed");
+        record.latency.total = None;
+        (record.delivery.messages.lost, record.delivery.messages.delivered) = (record.delivery.messages.expected, 0);
+        let found = judge("p99<1s", &record);
+        assert_eq!((found.outcome, found.not_measured), (TrialOutcome::Missed, None));
+        assert_eq!(found.reason.as_deref(), Some("nothing arrived, so p99 was not measured"));
+    }
+
+    #[test]
     fn objectives_that_are_met_are_met_whatever_the_generators_state() {
         let objectives = Objectives::parse("p99<1s,loss=0").unwrap();
         let host = Host::this();
@@ -345,38 +424,42 @@ mod tests {
             code: Some("V01".to_owned()),
             text: "V01: slow".to_owned(),
         };
-        assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::Held);
+        assert_eq!(trials.judge(&record, &limited).outcome, TrialOutcome::Held);
         let mut behind = record.clone();
         (behind.delivery.messages.unsent, behind.delivery.messages.prevented) = (1, 1);
         assert_eq!(
-            trials.judge(&behind, &limited).0,
+            trials.judge(&behind, &limited).outcome,
             TrialOutcome::GeneratorLimited,
             "not all of the load was carried"
         );
         (behind.delivery.messages.unsent, behind.delivery.messages.refused) = (0, 1);
-        assert_eq!(trials.judge(&behind, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
+        assert_eq!(trials.judge(&behind, &End::Counts(VerdictStatus::Valid)).outcome, TrialOutcome::Missed);
         let total = record.latency.total.as_mut().unwrap();
         let mut lower = total.upper.clone();
         (total.upper.p99, total.upper.max, lower.p99) = (Some(2e6), 3e6, Some(1_500_000.0));
         total.lower = Some(lower);
-        assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::GeneratorLimited);
+        assert_eq!(trials.judge(&record, &limited).outcome, TrialOutcome::GeneratorLimited);
         let counts = End::Counts(VerdictStatus::Valid);
-        assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::Missed, "the lower bound breaks it, too");
+        assert_eq!(trials.judge(&record, &counts).outcome, TrialOutcome::Missed, "the lower bound breaks it, too");
         record.latency.total.as_mut().unwrap().lower.as_mut().unwrap().p99 = Some(500_000.0);
-        assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::GeneratorLimited, "nobody knows");
+        assert_eq!(trials.judge(&record, &counts).outcome, TrialOutcome::GeneratorLimited, "nobody knows");
         // Too few messages for a p99: the largest latency is used where it gives an answer.
         let total = record.latency.total.as_mut().unwrap();
         (total.upper.p99, total.upper.max, total.lower) = (None, 900_000.0, None);
-        assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::Held);
+        assert_eq!(trials.judge(&record, &counts).outcome, TrialOutcome::Held);
         let lost = End::Fails {
             kind: FailureKind::Invalid,
             code: Some("V21".to_owned()),
             text: "V21: a node was lost".to_owned(),
         };
-        assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::GeneratorLimited, "it says nothing of the system");
+        assert_eq!(
+            trials.judge(&record, &lost).outcome,
+            TrialOutcome::GeneratorLimited,
+            "it says nothing of the system"
+        );
         let refused = End::Fails { kind: FailureKind::Refused, code: Some("V31".to_owned()), text: "V31".to_owned() };
-        assert_eq!(trials.judge(&record, &refused).0, TrialOutcome::Failed);
+        assert_eq!(trials.judge(&record, &refused).outcome, TrialOutcome::Failed);
         record.tables.lost_workers = vec![Default::default()];
-        assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::GeneratorLimited, "not the system's");
+        assert_eq!(trials.judge(&record, &lost).outcome, TrialOutcome::GeneratorLimited, "not the system's");
     }
 }

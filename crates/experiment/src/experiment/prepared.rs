@@ -84,7 +84,8 @@ impl PreparedExperiment {
     }
 
     /// Resumes the experiment in a folder, on as many machines as before and with the same version of pubmark. That these
-    /// are the same machines is not checked; the record has a caution where they are not.
+    /// are the same machines is not checked; the record has a caution where this machine, or those of nodes with clients, are not.
+    /// Of a node that starts the systems only the name is compared.
     ///
     /// # Errors
     /// The folder has no experiment, another process executes it, its definition, its workload, the number of its machines or

@@ -38,7 +38,7 @@ pub(super) fn other_settings(subject: &Subject, baseline: &Subject) -> Option<St
         if cell.id.is_empty() != other.id.is_empty() {
             continue;
         }
-        for difference in differing(&cell.settings, &other.settings) {
+        for difference in differing(cell, other) {
             if !found.contains(&difference) {
                 found.push(difference);
             }
@@ -48,14 +48,19 @@ pub(super) fn other_settings(subject: &Subject, baseline: &Subject) -> Option<St
         .then(|| format!("the baseline had other settings, which may have made a change: {}", found.join("; ")))
 }
 
-/// Settings with other values, those that one side lacks included: an axis that it does not have is as the workload says.
-fn differing(here: &[(String, String)], before: &[(String, String)]) -> Vec<String> {
+/// Settings with other values. Those that one side lacks are included for cells: an axis that it does not have is as the
+/// workload says. The record of a run that lacks one is of an older version.
+fn differing(cell: &CellFacts, other: &CellFacts) -> Vec<String> {
+    let (here, before) = (cell.settings.as_slice(), other.settings.as_slice());
+    let is_of_runs = cell.id.is_empty();
+    let has = |of: &[(String, String)], name: &str| of.iter().any(|(known, _)| known == name);
     let value = |of: &[(String, String)], name: &str| -> String {
         let found = of.iter().find(|(known, _)| known == name);
         found.map_or_else(|| "not set".to_owned(), |(_, value)| value.clone())
     };
     let only_before = before.iter().filter(|(name, _)| here.iter().all(|(known, _)| known != name));
     let names = here.iter().chain(only_before).map(|(name, _)| name);
+    let names = names.filter(|name| !is_of_runs || (has(here, name) && has(before, name)));
     let pairs = names.map(|name| (name, value(before, name), value(here, name)));
     let differ = pairs.filter(|(_, before, here)| before != here);
     differ.map(|(name, before, here)| format!("{name}: {before}, here {here}")).collect()
@@ -528,5 +533,18 @@ mod tests {
         let note = other_settings(&after, &before).unwrap();
         assert!(note.ends_with("links: none, here lte (40 ms) for sensors"), "{note}");
         assert_eq!(other_settings(&after, &after), None);
+    }
+
+    #[test]
+    fn settings_of_groups_are_named_unless_the_baseline_is_too_old_to_have_them() {
+        let with = |window: Option<&str>| {
+            let mut record = sample::record();
+            let settings = window.map(|window| ("in-flight window".to_owned(), window.to_owned()));
+            record.workload.group_settings = settings.into_iter().collect();
+            of_run(&record)
+        };
+        let note = other_settings(&with(Some("1")), &with(Some("20"))).unwrap();
+        assert!(note.ends_with("in-flight window: 20, here 1"), "{note}");
+        assert_eq!(other_settings(&with(Some("1")), &with(None)), None);
     }
 }

@@ -1,12 +1,13 @@
 //! Cautions: what a reader of an experiment should know before quoting from it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::contests::are_apart_in_time;
 use super::{CellInput, RunInput, usable_runs, why_left_out};
 use crate::by_reason::{by_reason, named};
 use crate::experiment::{Contest, Duel, FailureKind};
 use crate::figures::FIGURES;
+use crate::nodes::NodeMachine;
 use crate::record::{Record, VerdictStatus};
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::steadiness::unsteady;
@@ -17,6 +18,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(left_out(cells));
     found.extend(other_pubmark(cells));
     found.extend(other_machine(cells));
+    found.extend(other_nodes(cells));
     found.extend(few_repetitions(cells));
     found.extend(lost_to_the_generator(cells));
     found.extend(without_times(cells));
@@ -210,11 +212,33 @@ fn other_pubmark(cells: &[CellInput]) -> Option<String> {
 
 /// Machines on which the runs were executed, if there are several. A change of the kernel counts as another machine.
 fn other_machine(cells: &[CellInput]) -> Option<String> {
-    let machines = in_order(cells, |record| {
-        let machine = &record.environment;
-        format!("{} × {}, kernel {}", machine.cores, machine.cpu, machine.kernel)
-    });
+    let machines = in_order(cells, |record| record.environment.machine());
     (machines.len() > 1).then(|| format!("the machine changed between runs: {}", machines.join("; ")))
+}
+
+/// Machines that were nodes of some runs and not of others with as many nodes: a resumed experiment got other ones, or a lost node was
+/// replaced. Cells may differ in their number of nodes.
+fn other_nodes(cells: &[CellInput]) -> Option<String> {
+    let mut by_count: BTreeMap<usize, Vec<BTreeSet<String>>> = BTreeMap::new();
+    for run in cells.iter().flat_map(|cell| &cell.runs) {
+        let nodes = &run.record.tables.nodes;
+        let machines: BTreeSet<String> =
+            nodes.iter().filter_map(|node| node.machine.as_ref()).map(node_machine).collect();
+        by_count.entry(nodes.len()).or_default().push(machines);
+    }
+    let of_some = |runs: &Vec<BTreeSet<String>>| -> BTreeSet<String> {
+        let is_in_all = |machine: &&String| runs.iter().all(|run| run.contains(*machine));
+        runs.iter().flatten().filter(|machine| !is_in_all(machine)).cloned().collect()
+    };
+    let changed: BTreeSet<String> = by_count.values().flat_map(of_some).collect();
+    let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
+    (!changed.is_empty())
+        .then(|| format!("the machines of the nodes changed between runs: only some had {}", named(&changed)))
+}
+
+/// The machine of a node: host name, number of cores, kernel.
+fn node_machine(machine: &NodeMachine) -> String {
+    format!("{} ({}, kernel {})", machine.host, counted(machine.cores as usize, "core", "cores"), machine.kernel)
 }
 
 /// Values of all runs without repetitions, in order of execution.

@@ -4,6 +4,7 @@ use pubmark_metrics::distribution::{Distribution, Precision};
 
 use super::*;
 use crate::experiment::FailureKind;
+use crate::nodes::{NodeMachine, NodeRow};
 use crate::record::{Status, VerdictStatus};
 use crate::sample;
 
@@ -247,6 +248,40 @@ fn runs_of_several_versions_of_pubmark_or_machines_have_a_caution() {
             format!("the machine changed between runs: {machines}"),
         ]
     );
+}
+
+#[test]
+fn runs_on_several_sets_of_nodes_have_a_caution() {
+    let node = |host: &str, kernel: &str| NodeRow {
+        machine: Some(NodeMachine {
+            host: host.to_owned(),
+            kernel: kernel.to_owned(),
+            cores: 4,
+            ..NodeMachine::default()
+        }),
+        ..NodeRow::default()
+    };
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    let cautions = |cells: &[CellInput]| evaluate(&systems(), 1, cells).unwrap().cautions;
+    for run in cells.iter_mut().flat_map(|cell| &mut cell.runs) {
+        run.record.tables.nodes = vec![node("a", "6.12.0"), node("b", "6.12.0")];
+    }
+    cells[0].runs[1].record.tables.nodes.reverse();
+    assert_eq!(cautions(&cells), Vec::<String>::new(), "they joined in another order");
+    for cell in &mut cells {
+        cell.runs[2].record.tables.nodes[1] = node("c", "6.12.0");
+    }
+    let changed = "the machines of the nodes changed between runs: only some had";
+    assert_eq!(cautions(&cells), [format!("{changed} b (4 cores, kernel 6.12.0); c (4 cores, kernel 6.12.0)")]);
+    for cell in &mut cells {
+        cell.runs[2].record.tables.nodes[1] = node("b", "7.1");
+    }
+    assert_eq!(cautions(&cells), [format!("{changed} b (4 cores, kernel 6.12.0); b (4 cores, kernel 7.1)")]);
+    for run in &mut cells[0].runs {
+        run.record.tables.nodes = vec![node("a", "6.12.0")];
+    }
+    cells[1].runs[2].record.tables.nodes[1] = node("b", "6.12.0");
+    assert_eq!(cautions(&cells), Vec::<String>::new(), "a cell with fewer nodes");
 }
 
 #[test]

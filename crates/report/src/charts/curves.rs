@@ -1,6 +1,7 @@
 //! Percentile curves on a scale of nines, of one run or of several: shows the tail.
 
 use pubmark_record::comparison::Comparison;
+use pubmark_record::figures::delivered_share;
 use pubmark_record::latency::upper;
 use pubmark_record::record::{Curve, Record};
 
@@ -8,7 +9,7 @@ use super::{Chart, Picture};
 use crate::numbers::{count, time};
 use crate::plot::axis::nines;
 use crate::plot::{Axis, Join, Line, Plot};
-use crate::words::{latency_finding, sentence};
+use crate::words::{latency_finding, sentence, share_arrived};
 
 const TITLE: &str = "How late do messages arrive?";
 const CSV: &str = "csv/curve.csv";
@@ -44,7 +45,7 @@ pub(super) fn draw(record: &Record) -> Chart {
     }
     Chart {
         title: TITLE,
-        finding: latency_finding(upper(&record.latency.total)),
+        finding: latency_finding(upper(&record.latency.total), delivered_share(record)),
         notes,
         csv: CSV,
         picture: Picture::Plot(Box::new(plot)),
@@ -71,13 +72,13 @@ pub fn compared(comparison: &Comparison) -> Chart {
         .iter()
         .filter_map(|run| {
             let p99 = upper(&run.record.latency.total)?.p99?;
-            Some(format!("{} {}", run.label, time(Some(p99))))
+            Some(format!("{} {}{}", run.label, time(Some(p99)), share_arrived(delivered_share(run.record))))
         })
         .collect();
     let finding = if p99s.is_empty() {
         "No run has enough samples for a p99.".to_string()
     } else {
-        sentence(&format!("99 % of the messages arrived within: {}", p99s.join(", ")))
+        sentence(&format!("99 % of the delivered messages arrived within: {}", p99s.join(", ")))
     };
     let fewest = curves.iter().map(|shown| shown.curve.count).min().unwrap_or(0);
     let notes = vec![format!("n ≥ {} a run", count(fewest)), "lower is better".to_string()];
@@ -102,7 +103,7 @@ pub(super) fn overlaid(curves: &[NamedCurve], most_readings: usize) -> Option<Pl
     let most = curves.iter().map(|shown| shown.curve.count).max()?;
     let readings = reading_fractions(curves, most_readings);
     let lines = curves.iter().map(|shown| line(shown, &readings)).collect();
-    let x = Axis::log_nines(most, "share of messages within (below: samples beyond)");
+    let x = Axis::log_nines(most, "share of delivered messages within (below: samples beyond)");
     let y = time_axis(curves);
     let readings = readings.iter().map(|fraction| (nines(*fraction, most), percent(*fraction))).collect();
     Some(Plot::of_lines(x, y, lines, readings, HEIGHT))
@@ -150,4 +151,32 @@ fn percent(fraction: f64) -> String {
     }
     let decimals = (-(1.0 - fraction).log10()).ceil().clamp(1.0, 9.0) as usize;
     format!("{:.*} %", decimals.saturating_sub(1), fraction * 100.0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_record::comparison::compare;
+    use pubmark_record::sample;
+
+    use super::*;
+
+    /// The sample, of which 30 % of the messages were lost.
+    fn lossy() -> Record {
+        let mut record = sample::record();
+        let messages = &mut record.delivery.messages;
+        (messages.delivered, messages.lost) = (messages.expected * 7 / 10, messages.expected * 3 / 10);
+        record
+    }
+
+    #[test]
+    fn percentiles_are_said_of_the_messages_that_arrived() {
+        assert!(draw(&sample::record()).finding.starts_with("Half of the messages arrive within 0.31"));
+        let finding = draw(&lossy()).finding;
+        assert!(finding.starts_with("70 % of the messages arrived: half of these within 0.31"), "{finding}");
+        let records = [sample::record(), lossy()];
+        let finding = compared(&compare(&records).unwrap()).finding;
+        assert!(finding.starts_with("99 % of the delivered messages arrived within: "), "{finding}");
+        assert_eq!(finding.matches("(70 % arrived)").count(), 1, "{finding}");
+    }
 }

@@ -80,10 +80,10 @@ fn panels(
     (!panels.is_empty()).then(|| Picture::Rows(Rows { groups: rows(view, contents, panels.len()), panels }))
 }
 
-/// All values of a figure over all cells, in the unit of its column.
+/// All usable values of a figure over all cells, in the unit of its column.
 fn all_values(view: &View, name: &str, unit: ColumnUnit) -> Vec<f64> {
-    let figures = view.members().filter_map(|member| member.figure(name));
-    figures.flat_map(|figure| figure.values.iter().flatten()).map(|value| unit.scaled(*value)).collect()
+    let values = view.members().flat_map(|member| member.usable_values(name));
+    values.flatten().map(|value| unit.scaled(value)).collect()
 }
 
 /// Mean of a figure as a bar with its interval, that of both bounds together.

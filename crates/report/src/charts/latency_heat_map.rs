@@ -31,7 +31,7 @@ pub(super) fn draw(record: &Record) -> Chart {
     let y = Axis::log_time(
         bucket_edges_us(*lowest).0,
         bucket_edges_us(*highest).1,
-        "latency of messages due then, log scale",
+        "latency of delivered messages due then, log scale",
     );
     let readings = columns.iter().map(|bin| (bin.t_s + bin.width_s / 2.0, label(bin))).collect();
     let texts = columns.iter().map(most).collect();
@@ -45,7 +45,7 @@ pub(super) fn draw(record: &Record) -> Chart {
         finding: finding(&record.tables.latency_bins),
         notes: vec![
             "as measured: upper bounds".to_string(),
-            "a shade is the share of the messages that were due then".to_string(),
+            "a shade is the share of the delivered messages that were due then".to_string(),
         ],
         csv: CSV,
         picture: Picture::Plot(Box::new(crate::plot::Plot { cells, height: HEIGHT, ..plot })),
@@ -55,22 +55,26 @@ pub(super) fn draw(record: &Record) -> Chart {
 /// The bins; adjacent bins are added if there are too many to distinguish.
 fn columns(bins: &[LatencyBin]) -> Vec<LatencyBin> {
     let every = bins.len().div_ceil(MOST_COLUMNS).max(1);
+    if every == 1 {
+        return bins.to_vec();
+    }
     let width_s = bins.iter().map(|bin| bin.width_s).fold(0.0, f64::max) * every as f64;
+    // Counted from 0, so that no column spans the start of the measured window.
+    let column_of = |t_s: f64| (t_s / width_s + 1e-9).floor();
     let mut columns: Vec<LatencyBin> = Vec::new();
     for bin in bins {
-        let start_s = if every == 1 { bin.t_s } else { (bin.t_s / width_s).floor() * width_s };
-        let is_same = |last: &&mut LatencyBin| (last.t_s - start_s).abs() < 1e-6;
-        match columns.last_mut().filter(is_same) {
+        match columns.last_mut().filter(|last| (column_of(last.t_s) - column_of(bin.t_s)).abs() < 0.5) {
             Some(last) => *last = sum(last, bin),
-            None => columns.push(LatencyBin { t_s: start_s, width_s, ..bin.clone() }),
+            None => columns.push(bin.clone()),
         }
     }
     columns
 }
 
+/// A bin and a later one, as one bin.
 fn sum(one: &LatencyBin, other: &LatencyBin) -> LatencyBin {
     let values = one.buckets().chain(other.buckets()).map(|(bucket, messages)| (middle_us(bucket), messages));
-    LatencyBin::of(one.t_s, one.width_s, values)
+    LatencyBin::of(one.t_s, other.t_s + other.width_s - one.t_s, values)
 }
 
 /// A latency inside a bucket.
@@ -136,7 +140,10 @@ fn finding(bins: &[LatencyBin]) -> String {
     };
     let bulk = range(within(true), within(false));
     let most = time(Some(bucket_edges_us(slowest).1));
-    sentence(&format!("at least 90 % of {} messages took {bulk}, the slowest less than {most}", count(messages)))
+    sentence(&format!(
+        "at least 90 % of {} delivered messages took {bulk}, the slowest less than {most}",
+        count(messages)
+    ))
 }
 
 #[cfg(test)]
@@ -157,11 +164,21 @@ mod tests {
     }
 
     #[test]
+    fn a_column_is_as_wide_as_its_bins_and_none_spans_the_start_of_the_window() {
+        let bin = |t_s: f64, width_s: f64| LatencyBin::of(t_s, width_s, [(300.0, 1)].into_iter());
+        let mut bins = vec![bin(-5.0, 1.0), bin(-4.0, 2.0), bin(-2.0, 2.0)];
+        let spans = |bins: &[LatencyBin]| columns(bins).iter().map(|it| (it.t_s, it.width_s)).collect::<Vec<_>>();
+        assert_eq!(spans(&bins), [(-5.0, 1.0), (-4.0, 2.0), (-2.0, 2.0)]);
+        bins.extend((0..300).map(|place| bin(2.0 * f64::from(place), 2.0)));
+        assert_eq!(spans(&bins)[..3], [(-5.0, 1.0), (-4.0, 4.0), (0.0, 4.0)]);
+    }
+
+    #[test]
     fn the_bulk_is_shown_with_the_edges_of_its_buckets() {
         let bins = [LatencyBin::of(0.0, 1.0, [(120.0, 96), (5_000.0, 4)].into_iter())];
         assert_eq!(
             finding(&bins),
-            "At least 90 % of 100 messages took 100 µs to 133 µs, the slowest less than 5.62 ms."
+            "At least 90 % of 100 delivered messages took 100 µs to 133 µs, the slowest less than 5.62 ms."
         );
     }
 

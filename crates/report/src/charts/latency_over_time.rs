@@ -28,7 +28,7 @@ pub(super) fn draw(record: &Record) -> Chart {
     let values = || lines.iter().flat_map(|line| line.points.iter().filter_map(|(_, value)| *value));
     let smallest = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
     let largest = values().fold(1.0, f64::max);
-    let y = Axis::log_time(smallest.min(largest), largest, "latency of messages due then, log scale");
+    let y = Axis::log_time(smallest.min(largest), largest, "latency of delivered messages due then, log scale");
     let is_empty = lines.is_empty();
     match panel(record, y, lines, bin_readings(rows)) {
         Some(plot) if !is_empty => Chart {

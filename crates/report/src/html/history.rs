@@ -12,7 +12,7 @@ use crate::words::verdict_word;
 
 /// Height of the chart, pixels.
 const HEIGHT: f64 = 300.0;
-/// Most version changes that are labelled in the chart: more labels would cover each other.
+/// Most changes of version or machine that are labelled in the chart: more labels would cover each other.
 const MOST_POSTS: usize = 6;
 
 /// The runs of one configuration.
@@ -35,6 +35,8 @@ pub struct HistoryRun {
     pub system_version: Option<String>,
     /// Version of pubmark.
     pub pubmark_version: String,
+    /// The machine, in words.
+    pub machine: String,
     /// Verdict of the run.
     pub verdict: VerdictStatus,
     /// Share of the wanted deliveries that arrived, as printed.
@@ -49,11 +51,15 @@ pub struct HistoryRun {
     pub regressions: Vec<String>,
     /// Remark on the judgement, such as why there is none.
     pub remark: Option<String>,
+    /// What else may have made a change.
+    pub notes: Vec<String>,
 }
 
 impl HistoryRun {
-    fn version(&self) -> String {
-        format!("{}, pubmark {}", self.system_version.as_deref().unwrap_or("version unknown"), self.pubmark_version)
+    /// Versions and machine.
+    fn conditions(&self) -> String {
+        let version = self.system_version.as_deref().unwrap_or("version unknown");
+        format!("{version}, pubmark {}, {}", self.pubmark_version, self.machine)
     }
 
     /// Day and minute.
@@ -70,27 +76,41 @@ impl HistoryRun {
 
 /// The chart and the table.
 pub fn history_view(view: &HistoryView) -> String {
+    let common = common_notes(&view.runs);
     html! {
         (figure::figure("history", &chart(view)))
         div.scroll { table.history {
             caption { "The oldest first. Latencies are intervals; a change counts from the run that is named." }
             thead { tr {
                 th scope="col" { "Run" } th scope="col" { "System" } th scope="col" { "pubmark" }
+                th scope="col" { "Machine" }
                 th.number scope="col" { "Delivered" } th.number scope="col" { "p50" } th.number scope="col" { "p99" }
                 th scope="col" { "Verdict" } th scope="col" { "Against" } th scope="col" { "Judgement" }
             } }
-            tbody { @for run in &view.runs { (row(run)) } }
+            tbody { @for run in &view.runs { (row(run, &common)) } }
         } }
+        @for note in &common { p.hint { (note) } }
     }
     .into_string()
 }
 
-fn row(run: &HistoryRun) -> Markup {
+/// Notes of all runs that are compared, if there are several; they are shown once.
+fn common_notes(runs: &[HistoryRun]) -> Vec<&String> {
+    let mut compared = runs.iter().filter(|run| run.baseline.is_some());
+    let Some(first) = compared.next() else { return vec![] };
+    if compared.clone().next().is_none() {
+        return vec![];
+    }
+    first.notes.iter().filter(|note| compared.clone().all(|run| run.notes.contains(note))).collect()
+}
+
+fn row(run: &HistoryRun, common: &[&String]) -> Markup {
     html! {
         tr.(verdict_word(run.verdict)).regressed[!run.regressions.is_empty()] {
             th scope="row" { a href={ "/runs/" (run.folder) } { (run.moment()) } }
             td { (run.system_version.as_deref().unwrap_or(MISSING)) }
             td { (run.pubmark_version) }
+            td { (run.machine) }
             td.number { (run.delivered) }
             td.number { (interval(run.p50_us)) }
             td.number { (interval(run.p99_us)) }
@@ -100,6 +120,7 @@ fn row(run: &HistoryRun) -> Markup {
                 @for text in &run.regressions { div { strong { "regression" } " " (text) } }
                 @if let Some(remark) = &run.remark { span.hint { (remark) } }
                 @else if run.regressions.is_empty() { "no regression" }
+                @for note in run.notes.iter().filter(|note| !common.contains(note)) { div.hint { (note) } }
             }
         }
     }
@@ -117,7 +138,8 @@ fn chart(view: &HistoryView) -> Chart {
     let largest = uppers().fold(1.0, f64::max);
     let lines = vec![line("p99", 1, runs, |run| run.p99_us), line("p50", 3, runs, |run| run.p50_us)];
     let names: Vec<String> = runs.iter().map(HistoryRun::short_moment).collect();
-    let reading = |(place, run): (usize, &HistoryRun)| (place as f64, format!("{}, {}", run.moment(), run.version()));
+    let reading =
+        |(place, run): (usize, &HistoryRun)| (place as f64, format!("{}, {}", run.moment(), run.conditions()));
     let readings = runs.iter().enumerate().map(reading).collect();
     let y = Axis::log_time(smallest, largest, "latency, log scale");
     let plot = Plot::of_lines(Axis::named(&names, "start of the run (UTC)"), y, lines, readings, HEIGHT);
@@ -156,18 +178,20 @@ fn marks(runs: &[HistoryRun]) -> Vec<Mark> {
     runs.iter().enumerate().filter_map(mark).collect()
 }
 
-/// Versions at the runs where they begin; the newest changes if there are too many.
+/// Versions and machines at the runs where they begin; the newest changes if there are too many.
 fn posts(runs: &[HistoryRun]) -> Vec<Post> {
     let changed = |(place, pair): (usize, &[HistoryRun])| {
-        let label = match (pair[0].system_version != pair[1].system_version, &pair[1].system_version) {
-            (true, Some(version)) => version.clone(),
-            (true, None) => "version unknown".to_owned(),
+        let version = match (pair[0].system_version != pair[1].system_version, &pair[1].system_version) {
+            (true, Some(version)) => Some(version.clone()),
+            (true, None) => Some("version unknown".to_owned()),
             (false, _) if pair[0].pubmark_version != pair[1].pubmark_version => {
-                format!("pubmark {}", pair[1].pubmark_version)
+                Some(format!("pubmark {}", pair[1].pubmark_version))
             }
-            (false, _) => return None,
+            (false, _) => None,
         };
-        Some(Post { at: place as f64 + 0.5, label, class: "written" })
+        let machine = (pair[0].machine != pair[1].machine).then(|| "machine changed".to_owned());
+        let labels: Vec<String> = [version, machine].into_iter().flatten().collect();
+        (!labels.is_empty()).then(|| Post { at: place as f64 + 0.5, label: labels.join(", "), class: "written" })
     };
     let mut posts: Vec<Post> = runs.windows(2).enumerate().filter_map(changed).collect();
     posts.drain(..posts.len().saturating_sub(MOST_POSTS));
@@ -184,6 +208,7 @@ mod tests {
             started_at: format!("2026-03-{day:02}T09:05:07Z"),
             system_version: Some(version.to_owned()),
             pubmark_version: "0.1.0".to_owned(),
+            machine: "Example CPU, 4 cores, kernel 6.12.0".to_owned(),
             verdict: VerdictStatus::Valid,
             delivered: "100 %".to_owned(),
             p50_us: [Some(100.0), Some(120.0)],
@@ -191,6 +216,7 @@ mod tests {
             baseline: None,
             regressions: vec![],
             remark: None,
+            notes: vec![],
         }
     }
 
@@ -204,6 +230,25 @@ mod tests {
         assert!(html.contains("post-label") && html.contains(">2.1<"), "{html}");
         assert_eq!(posts(&view.runs).len(), 1);
         assert_eq!(marks(&view.runs).len(), 1);
+    }
+
+    #[test]
+    fn another_machine_is_marked_and_named() {
+        let few = "one run on a side cannot tell a change from noise".to_owned();
+        let other = "the baseline had other settings: cores: 4, here 8".to_owned();
+        let noted = |day, notes: &[&String]| HistoryRun {
+            baseline: Some("before".to_owned()),
+            notes: notes.iter().map(|note| (*note).clone()).collect(),
+            ..run(day, "2.0", 400.0)
+        };
+        let machine = "Example CPU, 8 cores, kernel 6.12.0".to_owned();
+        let moved = HistoryRun { machine: machine.clone(), ..noted(3, &[&few, &other]) };
+        let view = HistoryView { fail_on: String::new(), runs: vec![run(1, "2.0", 400.0), noted(2, &[&few]), moved] };
+        let posts = posts(&view.runs);
+        assert_eq!(posts.iter().map(|post| (post.at, &*post.label)).collect::<Vec<_>>(), [(1.5, "machine changed")]);
+        let html = history_view(&view);
+        assert_eq!(html.matches(&few).count(), 1, "a note of all runs stands below the table: {html}");
+        assert!(html.contains(&other) && html.contains(&format!("<td>{machine}</td>")), "{html}");
     }
 
     #[test]

@@ -107,13 +107,13 @@ const P50: Percentile = Percentile {
     id: "p50",
     name: "Latency p50",
     get: |summary| summary.p50,
-    meaning: "half of all messages take no longer",
+    meaning: "half of the delivered messages take no longer",
 };
 const P99: Percentile = Percentile {
     id: "p99",
     name: "Latency p99",
     get: |summary| summary.p99,
-    meaning: "99 % of all messages take no longer",
+    meaning: "99 % of the delivered messages take no longer",
 };
 
 fn latency(record: &Record, percentile: &Percentile) -> Tile {

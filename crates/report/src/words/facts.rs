@@ -181,9 +181,10 @@ pub fn capacity_limit(record: &CapacityRecord) -> String {
             let limit = match limiting.map_or(Blame::Run, Trial::blame) {
                 Blame::Generator => "the generator".to_string(),
                 Blame::Machine => format!("the machine{}", code(limiting)),
-                Blame::Clients | Blame::System(_) | Blame::Run => {
-                    format!("the runs above were invalid{}", code(limiting))
-                }
+                Blame::Clients | Blame::System(_) | Blame::Run => match limiting.and_then(not_measured) {
+                    Some(objective) => format!("an objective that was not measured ({objective})"),
+                    None => format!("the runs above were invalid{}", code(limiting)),
+                },
             };
             match record.result.holds_per_s {
                 Some(_) => format!("{limit}; the system carries at least this much, and may carry more"),
@@ -194,6 +195,11 @@ pub fn capacity_limit(record: &CapacityRecord) -> String {
         CapacityLimit::NothingHeld => "below the smallest load; not even that held".to_string(),
         CapacityLimit::Time => "the time for the search; it was over before an end was found".to_string(),
     }
+}
+
+/// The objective because of which a trial shows nothing, if it did not measure one.
+fn not_measured(trial: &Trial) -> Option<&str> {
+    trial.not_measured.as_deref()
 }
 
 /// Code of the rule that decided a trial, in parentheses; empty without one.
@@ -212,7 +218,12 @@ pub fn capacity_headline(record: &CapacityRecord) -> String {
             (_, CapacityLimit::Generator) => match record.limiting_trial().map_or(Blame::Run, Trial::blame) {
                 Blame::Generator => "Nothing is known: pubmark was the limit",
                 Blame::Machine => "Nothing is known: the machine was the limit",
-                Blame::Clients | Blame::System(_) | Blame::Run => "Nothing is known: the runs were invalid",
+                Blame::Clients | Blame::System(_) | Blame::Run => {
+                    match record.limiting_trial().and_then(not_measured) {
+                        Some(_) => "Nothing is known: an objective was not measured",
+                        None => "Nothing is known: the runs were invalid",
+                    }
+                }
             },
             _ => "No load that was tried held",
         };
@@ -323,6 +334,19 @@ mod tests {
             assert_eq!(shown, format!("{limit}; nothing is known of the system"));
             assert_eq!(headline, format!("Nothing is known: {nothing}"));
         }
+    }
+
+    #[test]
+    fn an_objective_that_was_not_measured_is_nobodys_limit() {
+        let mut record = sample_experiment::generator_limited();
+        let trial = record.trials.last_mut().unwrap();
+        (trial.verdict, trial.code) = (Some(VerdictStatus::Valid), None);
+        trial.not_measured = Some("backpressure_p99<1ms".to_owned());
+        let limit = "an objective that was not measured (backpressure_p99<1ms)";
+        let rest = "the system carries at least this much, and may carry more";
+        assert_eq!(capacity_limit(&record), format!("{limit}; {rest}"));
+        record.result.holds_per_s = None;
+        assert_eq!(capacity_headline(&record), "Nothing is known: an objective was not measured");
     }
 
     #[test]

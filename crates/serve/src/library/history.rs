@@ -4,7 +4,7 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use pubmark_record::check::{Demands, Kind as CheckKind, Outcome, Subject, judge};
-use pubmark_record::comparison::compare;
+use pubmark_record::comparison::{MACHINE, compare, machine};
 use pubmark_record::figures::delivered_share;
 use pubmark_record::headline::Kind;
 use pubmark_record::record::{LatencyBounds, Record, Status, Summary, VerdictStatus};
@@ -23,8 +23,8 @@ use crate::shared::Shared;
 pub const FAIL_ON: &str = "p99>+10%,rate<-5%,loss>0.1%";
 /// Maximum number of runs in a history; the newest are shown.
 pub const MOST_RUNS: usize = 200;
-/// Differences that are allowed between the runs of one configuration: a history shows their effects.
-const CONTEXT: [&str; 5] = ["pubmark", "clients", "processor", "cores", "kernel"];
+/// Differences that are allowed between the runs of one configuration, besides [`MACHINE`]: a history shows their effects.
+const CONTEXT: [&str; 3] = ["pubmark", "clients", "image"];
 
 /// Selects a configuration and the conditions for a regression.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -64,6 +64,8 @@ pub struct HistoryRun {
     pub system_version: Option<String>,
     /// Version of pubmark that executed the run.
     pub pubmark_version: String,
+    /// Processor, cores and kernel of the machine, and the machines of the nodes.
+    pub machine: String,
     /// Verdict of the run.
     pub verdict: VerdictStatus,
     /// Messages expected.
@@ -82,6 +84,8 @@ pub struct HistoryRun {
     pub regressions: Vec<String>,
     /// Reason why the run is not compared, or what is undecided; `null` otherwise.
     pub remark: Option<String>,
+    /// What else may have made a change, such as another machine or version of the baseline.
+    pub notes: Vec<String>,
 }
 
 impl HistoryRun {
@@ -93,6 +97,7 @@ impl HistoryRun {
             started_at: record.run.started_at.clone(),
             system_version: record.system.version.clone(),
             pubmark_version: record.run.pubmark_version.clone(),
+            machine: machine(record),
             verdict: record.verdict.status,
             expected: messages.expected,
             delivered: messages.delivered,
@@ -102,6 +107,7 @@ impl HistoryRun {
             baseline: None,
             regressions: vec![],
             remark: not_judged(record).map(str::to_owned),
+            notes: vec![],
         }
     }
 }
@@ -175,9 +181,9 @@ fn may_be_alike(one: &Listed, record: &Record) -> bool {
 
 /// Whether both have the same load, system and settings.
 fn is_alike(pair: &[Record; 2]) -> bool {
+    let is_context = |name: &str| CONTEXT.contains(&name) || MACHINE.contains(&name);
     pair[0].system.name == pair[1].system.name
-        && compare(pair)
-            .is_ok_and(|compared| compared.differences.iter().all(|difference| CONTEXT.contains(&difference.name)))
+        && compare(pair).is_ok_and(|compared| compared.differences.iter().all(|found| is_context(found.name)))
 }
 
 fn judge_all(runs: &mut [HistoryRun], demands: &Demands, root: &Path, chosen: Option<&str>) -> Result<(), Problem> {
@@ -231,5 +237,6 @@ fn judge_one(
             Outcome::Passed | Outcome::Warned => {}
         }
     }
+    run.notes = judged.notes;
     Ok(())
 }

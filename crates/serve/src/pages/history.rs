@@ -50,6 +50,7 @@ fn shown(run: &HistoryRun) -> ShownRun {
         started_at: run.started_at.clone(),
         system_version: run.system_version.clone(),
         pubmark_version: run.pubmark_version.clone(),
+        machine: run.machine.clone(),
         verdict: run.verdict,
         delivered: numbers::percentage(run.delivered_share),
         p50_us: run.p50_us,
@@ -57,5 +58,6 @@ fn shown(run: &HistoryRun) -> ShownRun {
         baseline: run.baseline.clone(),
         regressions: run.regressions.clone(),
         remark: run.remark.clone(),
+        notes: run.notes.clone(),
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
         title: "Where do the messages lie?",
         finding: finding(view),
         notes: vec![
-            "a box from the first to the third quartile of all messages, a stroke at the median, whiskers from the fastest to 99 %"
+            "a box from the first to the third quartile of all delivered messages, a stroke at the median, whiskers from the fastest to 99 %"
                 .to_string(),
             "lower is better".to_string(),
         ],
@@ -60,7 +60,7 @@ fn finding(view: &View) -> String {
     };
     match view.members().filter_map(spread).max_by(|a, b| a.0.total_cmp(&b.0)) {
         Some((_, low, high, label)) => sentence(&format!(
-            "the middle half of the messages is spread most with {label}: from {} to {}",
+            "the middle half of the delivered messages is spread most with {label}: from {} to {}",
             time(Some(low)),
             time(Some(high))
         )),

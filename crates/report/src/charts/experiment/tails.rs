@@ -6,7 +6,7 @@ use crate::charts::{Chart, Picture};
 use crate::experiment::Group;
 use crate::numbers::{count, time};
 use crate::plot::Plot;
-use crate::words::sentence;
+use crate::words::{sentence, share_arrived};
 use pubmark_record::latency::upper;
 
 /// Most points at which values can be read: with one panel, with several panels.
@@ -65,17 +65,18 @@ fn curves<'a>(group: &'a Group, with_bands: bool) -> Vec<NamedCurve<'a>> {
 /// The smallest and the largest p99.9, or p99, over all messages of a cell.
 fn finding(view: &View) -> String {
     for (name, get) in [("99.9 %", true), ("99 %", false)] {
-        let mut values: Vec<(f64, &str)> = view
+        let mut values: Vec<(f64, String)> = view
             .members()
             .filter_map(|member| {
                 let latency = upper(&member.cell.latency)?;
-                Some((if get { latency.p999? } else { latency.p99? }, member.cell.label.as_str()))
+                let label = format!("{}{}", member.cell.label, share_arrived(member.mean("delivered")));
+                Some((if get { latency.p999? } else { latency.p99? }, label))
             })
             .collect();
         values.sort_by(|a, b| a.0.total_cmp(&b.0));
-        if let [first, .., last] = values[..] {
+        if let [first, .., last] = &values[..] {
             return sentence(&format!(
-                "{name} of the messages arrive within {} with {}, within {} with {}",
+                "{name} of the delivered messages arrive within {} with {}, within {} with {}",
                 time(Some(first.0)),
                 first.1,
                 time(Some(last.0)),
@@ -84,4 +85,24 @@ fn finding(view: &View) -> String {
         }
     }
     "There are too few samples to compare tails.".to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::sample_experiment::experiment;
+
+    use super::*;
+
+    #[test]
+    fn a_cell_that_lost_messages_is_named_with_the_share_that_arrived() {
+        let found = |delivered: f64| {
+            let mut record = experiment();
+            let figures = record.cells.iter_mut().flat_map(|cell| &mut cell.figures);
+            figures.filter(|figure| figure.figure == "delivered").for_each(|figure| figure.mean = Some(delivered));
+            finding(&View::of(&record))
+        };
+        assert!(!found(1.0).contains("arrived)"), "{}", found(1.0));
+        let found = found(0.7);
+        assert!(found.contains("of the delivered messages") && found.contains("(70 % arrived)"), "{found}");
+    }
 }

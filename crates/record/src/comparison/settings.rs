@@ -1,0 +1,458 @@
+//! The settings of a run that its schedule does not include, and in which compared runs may differ.
+
+use pubmark_model::{group_settings, secret, units};
+
+use super::Difference;
+use crate::faults::FaultRow;
+use crate::links::{LinkBackEnd, LinkDirection, LinkGroup};
+use crate::nodes::NodeRow;
+use crate::quantity;
+use crate::record::{BackEndKind, Record};
+
+/// Name of a setting, and the function that reads it.
+type Setting = (&'static str, fn(&Record) -> String);
+
+/// The settings, versions and machine of a run, besides its schedule and its system.
+static SETTINGS: [Setting; 42] = [
+    ("protocol", |record| record.protocol.to_string()),
+    ("delivery level", |record| record.workload.levels().join(", ")),
+    // Reacting devices and subscribers are no part of the schedule.
+    ("devices", |record| record.workload.devices.to_string()),
+    ("subscribers", |record| record.workload.subscribers.to_string()),
+    ("topics", |record| record.workload.topics.to_string()),
+    ("links", links),
+    ("faults", faults),
+    ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
+    ("back end", |record| record.system.back_end.to_string()),
+    ("image", |record| or_none(record.system.image.clone())),
+    ("endpoint", endpoint),
+    ("node of the system", |record| or_none(record.system.node.clone())),
+    ("brokers", |record| match &record.system.topology {
+        Some(topology) => format!("{}:{}", topology.brokers, topology.mode),
+        None => "1".to_string(),
+    }),
+    ("limits", limits),
+    ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
+    ("nodes", |record| record.tables.nodes.len().to_string()),
+    ("machines of the nodes", machines_of_nodes),
+    ("TLS", |record| yes_no(record.settings.tls)),
+    ("client certificate", |record| yes_no(record.settings.client_certificate)),
+    ("TLS sessions", |record| match &record.connections.tls {
+        Some(tls) if tls.resumption => "resumed".to_string(),
+        Some(_) => "never resumed".to_string(),
+        None => "—".to_string(),
+    }),
+    ("congestion control", |record| {
+        let machine = || record.environment.congestion_control.clone().unwrap_or_else(|| "—".to_string());
+        record.settings.congestion_control.clone().unwrap_or_else(machine)
+    }),
+    ("clients", |record| {
+        let programs = record.connections.client_programs.as_ref();
+        programs.map_or_else(|| "in pubmark".to_string(), |programs| programs.library.clone())
+    }),
+    ("source addresses", |record| match record.settings.source_addresses {
+        0 => "chosen by the kernel".to_string(),
+        given => given.to_string(),
+    }),
+    ("connects per second", |record| record.settings.connects_per_s.to_string()),
+    // The schedule of a flood does not include it.
+    ("warm-up", |record| format!("{} s", record.settings.warmup_s)),
+    ("message log", |record| or_none(record.message_log.as_ref().map(|log| log.file.clone()))),
+    ("longest drain", |record| format!("{} s", record.settings.drain_limit_s)),
+    ("real-time", |record| yes_no(record.settings.realtime)),
+    ("pace", |record| record.settings.pace.clone()),
+    ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),
+    ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
+    ("`sent` means", |record| record.protocol.sent_means.to_string()),
+    ("pubmark", |record| record.run.pubmark_version.clone()),
+    ("processor", |record| record.environment.cpu.clone()),
+    ("cores", |record| record.environment.cores.to_string()),
+    ("CPU quota", |record| {
+        let quota = record.environment.cpu_quota_cores;
+        quota.map_or_else(|| "none".to_string(), |quota| format!("{quota} cores"))
+    }),
+    ("operating system", |record| record.environment.os.clone()),
+    ("kernel", |record| record.environment.kernel.clone()),
+    ("processors of the machine", |record| record.environment.machine_cores().to_string()),
+    ("memory of the machine", |record| quantity::bytes(record.environment.memory_bytes as f64)),
+    ("CPU frequency governor", |record| or_none(record.environment.governor.clone())),
+    ("virtualization", |record| or_none(record.environment.virtualization.clone())),
+];
+
+/// Settings that describe the machines of a run and not what was run on them.
+pub const MACHINE: [&str; 9] = [
+    "processor",
+    "cores",
+    "operating system",
+    "kernel",
+    "processors of the machine",
+    "memory of the machine",
+    "CPU frequency governor",
+    "virtualization",
+    "machines of the nodes",
+];
+
+/// The machines of a run in words: this machine, and those of the nodes.
+pub fn machine(record: &Record) -> String {
+    let here = record.environment.machine();
+    if record.tables.nodes.is_empty() { here } else { format!("{here}; nodes: {}", machines_of_nodes(record)) }
+}
+
+/// All settings of a run, by name. Those of groups are missing in records of older versions.
+pub(crate) fn settings_of(record: &Record) -> impl Iterator<Item = (&'static str, String)> {
+    let of_groups = group_settings::NAMES
+        .iter()
+        .filter_map(|&name| Some((name, record.workload.group_settings.get(name)?.clone())));
+    SETTINGS.iter().map(|(name, get)| (*name, get(record))).chain(of_groups)
+}
+
+/// The settings in which these runs differ.
+pub(crate) fn differences(records: &[Record]) -> Vec<Difference> {
+    let of_runs = SETTINGS
+        .iter()
+        .map(|(name, get)| Difference { name, values: records.iter().map(get).collect() })
+        .filter(|difference| difference.values.iter().any(|value| *value != difference.values[0]));
+    of_runs.chain(group_settings::NAMES.iter().filter_map(|&name| of_groups(name, records))).collect()
+}
+
+/// A setting of groups in which runs differ; a run whose record does not have it is not compared.
+fn of_groups(name: &'static str, records: &[Record]) -> Option<Difference> {
+    let values: Vec<Option<&String>> = records.iter().map(|record| record.workload.group_settings.get(name)).collect();
+    let mut known = values.iter().flatten();
+    let first = known.next()?;
+    known.any(|value| value != first).then(|| Difference {
+        name,
+        values: values
+            .into_iter()
+            .map(|value| value.map_or_else(|| quantity::MISSING.to_string(), String::clone))
+            .collect(),
+    })
+}
+
+/// Addresses of a system that ran before the run. The port of one that pubmark starts is a free one, which changes.
+fn endpoint(record: &Record) -> String {
+    let system = &record.system;
+    if system.back_end != BackEndKind::External {
+        return "chosen by pubmark".to_string();
+    }
+    let all = match &system.topology {
+        Some(topology) if !topology.endpoints.is_empty() => topology.endpoints.as_slice(),
+        _ => std::slice::from_ref(&system.endpoint),
+    };
+    all.iter().map(|endpoint| secret::without_password(endpoint)).collect::<Vec<String>>().join(", ")
+}
+
+fn machines_of_nodes(record: &Record) -> String {
+    let of_node = |node: &NodeRow| match &node.machine {
+        Some(machine) => {
+            let cores = cores_in_words(machine.cores);
+            format!("{} ({cores}, kernel {})", machine.host, machine.kernel)
+        }
+        None => "this machine".to_string(),
+    };
+    let mut machines: Vec<String> = record.tables.nodes.iter().map(of_node).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    if machines.is_empty() { "none".to_string() } else { machines.join("; ") }
+}
+
+/// The limits that held, whatever they were called: a set and a list can be the same, and one list can be held with several periods.
+fn limits(record: &Record) -> String {
+    let Some(limits) = &record.system.limits else { return "none".to_string() };
+    let period =
+        limits.cpu_period_ms.map_or_else(|| "the engine's period".to_string(), |ms| format!("in every {ms} ms"));
+    let parts = [
+        limits.cpu.map(|cpu| format!("cpu={cpu} ({period})")),
+        limits.memory_bytes.map(|bytes| format!("memory={}", units::written_size(bytes))),
+        limits.cores.map(|cores| format!("cores={cores}")),
+    ];
+    let held: Vec<String> = parts.into_iter().flatten().collect();
+    if held.is_empty() { limits.requested.clone() } else { held.join(",") }
+}
+
+/// The links that were requested, each with its groups.
+fn links(record: &Record) -> String {
+    let Some(links) = &record.conditions.links else { return "none".to_string() };
+    let mut alike: Vec<(String, Vec<&str>)> = Vec::new();
+    for group in &links.groups {
+        let link = link(group);
+        match alike.iter_mut().find(|(known, _)| *known == link) {
+            Some((_, groups)) => groups.push(&group.group),
+            None => alike.push((link, vec![&group.group])),
+        }
+    }
+    let words: Vec<String> =
+        alike.into_iter().map(|(link, groups)| format!("{link} for {}", groups.join(", "))).collect();
+    match links.back_end {
+        LinkBackEnd::UserSpace => words.join("; "),
+        LinkBackEnd::KernelNetem => format!("{}, emulated by {}", words.join("; "), links.back_end),
+    }
+}
+
+/// Name and conditions of a link: `lte (up 40 ms, down 30 ms)`.
+fn link(group: &LinkGroup) -> String {
+    let way = |way: &LinkDirection| way.requested.join(", then ");
+    let (up, down) = (way(&group.up), way(&group.down));
+    if up == down { format!("{} ({up})", group.link) } else { format!("{} (up {up}, down {down})", group.link) }
+}
+
+/// The faults that were requested, in order of time.
+fn faults(record: &Record) -> String {
+    let Some(faults) = &record.conditions.faults else { return "none".to_string() };
+    let one = |fault: &FaultRow| {
+        let length = fault.requested_for_s.map_or_else(String::new, |length_s| format!(" for {length_s} s"));
+        format!("{} of {} at {} s{length}", fault.kind, fault.target, fault.requested_at_s)
+    };
+    faults.faults.iter().map(one).collect::<Vec<String>>().join("; ")
+}
+
+fn yes_no(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_string()
+}
+
+fn cores_in_words(cores: u32) -> String {
+    if cores == 1 { "1 core".to_string() } else { format!("{cores} cores") }
+}
+
+fn or_none(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "none".to_string())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::comparison::compare;
+    use crate::faults::FaultFigures;
+    use crate::links::LinkFigures;
+    use crate::message_log::MessageLogInfo;
+    use crate::nodes::NodeMachine;
+    use crate::record::{LimitInfo, Qos, TopologyInfo, TopologyMode};
+    use crate::sample;
+
+    /// Why a field of a record is no setting that is compared.
+    const NO_SETTINGS: [(&str, &[&str]); 8] = [
+        (
+            "it was measured or judged",
+            &[
+                "connections",
+                "cost",
+                "custom",
+                "delivery",
+                "latency",
+                "objectives",
+                "requests",
+                "throughput",
+                "verdict",
+                "settings.drain_s",
+                "environment.busy_cores",
+                "environment.load_after",
+                "environment.load_before",
+                "environment.steal",
+                "system.ended",
+                "tables.by_label",
+                "tables.by_pair",
+                "tables.by_type",
+                "tables.curves",
+                "tables.latency_bins",
+                "tables.lost_workers",
+                "tables.resource_series",
+                "tables.series",
+            ],
+        ),
+        (
+            "it identifies the run",
+            &[
+                "schema_version",
+                "run.command",
+                "run.files",
+                "run.id",
+                "run.name",
+                "run.repetition",
+                "run.repetitions",
+                "run.started_at",
+                "run.status",
+                "settings.window_end_ns",
+                "settings.window_start_ns",
+            ],
+        ),
+        (
+            "the schedule has it, or the load of a flood",
+            &[
+                "workload.name",
+                "workload.scale",
+                "workload.schedule_hash",
+                "workload.scheduled",
+                "workload.seed",
+                "workload.variant",
+                "settings.duration_s",
+                "settings.flood",
+            ],
+        ),
+        ("it is a text about the workload", &["workload.has_readings", "workload.source"]),
+        (
+            "it is the system, which is what is compared",
+            &["system.name", "system.papers", "system.ranked", "system.version"],
+        ),
+        ("it contains the free ports and folders of the run", &["system.configuration"]),
+        ("some of them count what happened; a report lists them", &["settings.deviations"]),
+        (
+            "pubmark's own: it follows from the version, or a run without it fails",
+            &["environment.clock", "environment.descriptor_limit"],
+        ),
+    ];
+
+    fn value(of: impl serde::Serialize) -> Value {
+        serde_json::to_value(of).unwrap()
+    }
+
+    /// Another value of each field that is compared.
+    fn other_values() -> Vec<(&'static str, Value)> {
+        let topology = TopologyInfo { brokers: 3, mode: TopologyMode::Bridge, endpoints: vec![] };
+        let limits = LimitInfo { requested: "cpu=0.5".to_string(), ..LimitInfo::default() };
+        let log = MessageLogInfo { file: "messages.csv".to_string(), ..MessageLogInfo::default() };
+        vec![
+            ("run.pubmark_version", json!("9.9.9")),
+            ("workload.devices", json!(7)),
+            ("workload.subscribers", json!(7)),
+            ("workload.topics", json!(7)),
+            ("workload.qos", value(vec![Qos::ExactlyOnce])),
+            ("workload.group_settings", json!({"in-flight window": "1"})),
+            ("system.back_end", json!("process")),
+            ("system.endpoint", json!("mqtt://prod:1883")),
+            ("system.image", json!("broker:2")),
+            ("system.limits", value(limits)),
+            ("system.node", json!("edge-2")),
+            ("system.pinned_cores", json!("0")),
+            ("system.profile", json!("tuned")),
+            ("system.topology", value(topology)),
+            ("protocol.publish", json!("nats")),
+            ("protocol.subscribe", json!("nats")),
+            ("protocol.sent_means", json!("handed-over")),
+            ("settings.client_certificate", json!(true)),
+            ("settings.congestion_control", json!("bbr")),
+            ("settings.connects_per_s", json!(7.0)),
+            ("settings.cpu_idle_disabled", json!(true)),
+            ("settings.drain_limit_s", json!(99.0)),
+            ("settings.pace", json!("auto")),
+            ("settings.publisher_shards", json!(7)),
+            ("settings.realtime", json!(true)),
+            ("settings.source_addresses", json!(7)),
+            ("settings.subscriber_shards", json!(7)),
+            ("settings.tls", json!(true)),
+            ("settings.warmup_s", json!(99.0)),
+            ("conditions.faults", value(FaultFigures::default())),
+            ("conditions.links", value(LinkFigures::default())),
+            ("message_log", value(log)),
+            ("tables.nodes", json!([value(node("edge-1"))])),
+            ("environment.congestion_control", json!("bbr")),
+            ("environment.cores", json!(7)),
+            ("environment.cpu", json!("another")),
+            ("environment.cpu_quota_cores", json!(1.5)),
+            ("environment.governor", json!("powersave")),
+            ("environment.kernel", json!("7.0")),
+            ("environment.memory_bytes", json!(1_000_000_000)),
+            ("environment.os", json!("another")),
+            ("environment.processors", json!(7)),
+            ("environment.virtualization", json!("xen")),
+        ]
+    }
+
+    fn node(host: &str) -> NodeRow {
+        let machine = NodeMachine { host: host.to_string(), cores: 2, ..NodeMachine::default() };
+        NodeRow { name: host.to_string(), machine: Some(machine), ..NodeRow::default() }
+    }
+
+    /// A run against a system that ran before it.
+    fn external() -> Record {
+        let mut record = sample::record();
+        record.system.back_end = BackEndKind::External;
+        record.system.endpoint = "mqtt://staging:1883".to_string();
+        record.workload.group_settings.insert("in-flight window".to_string(), "20".to_string());
+        record
+    }
+
+    fn differing(records: &[Record; 2]) -> Vec<(&'static str, Vec<String>)> {
+        let differences = compare(records).unwrap().differences;
+        differences.into_iter().map(|difference| (difference.name, difference.values)).collect()
+    }
+
+    /// Fields of the record: of these groups each one, otherwise the whole group.
+    fn fields() -> Vec<String> {
+        const GROUPS: [&str; 8] =
+            ["conditions", "environment", "protocol", "run", "settings", "system", "tables", "workload"];
+        let schema: Value = serde_json::from_str(&crate::schema::record_schema()).unwrap();
+        let keys = |of: &Value| of["properties"].as_object().unwrap().keys().cloned().collect::<Vec<String>>();
+        let fields = |group: String| {
+            if !GROUPS.contains(&group.as_str()) {
+                return vec![group];
+            }
+            let reference = schema["properties"][&group]["$ref"].as_str().unwrap().trim_start_matches('#');
+            let names = keys(schema.pointer(reference).unwrap());
+            names.into_iter().map(|name| format!("{group}.{name}")).collect()
+        };
+        let mut all: Vec<String> = keys(&schema).into_iter().flat_map(fields).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// A new field of a record has to be compared, or to be listed with the reason why not.
+    #[test]
+    fn each_field_of_a_record_is_compared_or_no_setting() {
+        let others = NO_SETTINGS.iter().flat_map(|(_, fields)| fields.iter().copied());
+        let mut known: Vec<&str> = other_values().iter().map(|(field, _)| *field).chain(others).collect();
+        known.sort_unstable();
+        assert_eq!(fields(), known);
+    }
+
+    #[test]
+    fn another_value_of_each_setting_is_a_difference() {
+        for (field, other) in other_values() {
+            let mut changed = value(external());
+            let (group, name) = field.split_once('.').unwrap_or(("", field));
+            let group = if group.is_empty() { &mut changed } else { &mut changed[group] };
+            group[name] = other;
+            let records = [external(), serde_json::from_value(changed).unwrap()];
+            assert!(!differing(&records).is_empty(), "{field}");
+        }
+    }
+
+    #[test]
+    fn the_endpoint_counts_where_the_system_ran_before_and_shows_no_password() {
+        let mut records = [external(), external()];
+        records[1].system.endpoint = "mqtt://ann:hunter2@prod:1883".to_string();
+        let values = vec!["mqtt://staging:1883".to_string(), "mqtt://ann:…@prod:1883".to_string()];
+        assert_eq!(differing(&records), [("endpoint", values)]);
+        for record in &mut records {
+            record.system.back_end = BackEndKind::Process;
+        }
+        assert!(differing(&records).is_empty(), "each of them has a free port");
+    }
+
+    #[test]
+    fn a_setting_of_groups_is_compared_where_both_records_have_it() {
+        let mut records = [external(), external()];
+        records[1].workload.group_settings.insert("in-flight window".to_string(), "1".to_string());
+        let values = vec!["20".to_string(), "1".to_string()];
+        assert_eq!(differing(&records), [("in-flight window", values)]);
+        records[1].workload.group_settings.clear();
+        assert!(differing(&records).is_empty(), "a record of an older version");
+    }
+
+    #[test]
+    fn nodes_are_part_of_the_machine() {
+        let mut record = sample::record();
+        assert_eq!(machine(&record), "4 × Example CPU at 2.60 GHz, kernel 6.12.0");
+        record.tables.nodes = vec![node("b"), node("a")];
+        assert!(machine(&record).ends_with("; nodes: a (2 cores, kernel ); b (2 cores, kernel )"), "{record:?}");
+    }
+
+    #[test]
+    fn machine_settings_are_settings() {
+        for name in MACHINE {
+            assert!(SETTINGS.iter().any(|(known, _)| *known == name), "{name}");
+        }
+    }
+}
