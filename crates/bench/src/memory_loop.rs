@@ -53,7 +53,7 @@ impl Books {
             // Published for other threads, as in a run.
             figures: Figures {
                 live: Progress::new(1).ok().map(|progress| (Arc::new(progress), 0)),
-                ..Figures::new(usize::from(types), 0)
+                ..Figures::new(usize::from(types), 0, 3_600_000_000_000)
             },
         }
     }
