@@ -198,9 +198,7 @@ impl Judgement {
             }
             ClauseOutcome::NotMeasured => {
                 let remedy = match decides.clause.metric.unit() {
-                    Unit::Microseconds => {
-                        "longer trials (`pubmark capacity --duration`) or more messages may measure it"
-                    }
+                    Unit::Microseconds => "longer trials (`--duration`) or more messages may measure it",
                     _ => "such trials do not measure it; leave it out of the objectives",
                 };
                 Judgement {
