@@ -13,7 +13,8 @@ pub struct Statistics {
     pub refused: u64,
     /// Connections ended because the client violated the protocol.
     pub protocol_errors: u64,
-    /// Connections ended because nothing was received for one and a half keep-alive intervals.
+    /// Connections ended because for one and a half keep-alive intervals nothing was received, or nothing was read by a client
+    /// from which reading was paused.
     pub silent: u64,
     /// New tokens accepted on open connections.
     pub tokens_renewed: u64,

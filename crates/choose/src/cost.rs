@@ -90,7 +90,7 @@ pub struct RunCost {
     pub memory_bytes: Option<f64>,
     /// Growth of the resident set per connection, bytes.
     pub bytes_per_connection: Option<f64>,
-    /// Clients that were connected: the number that the growth was divided by.
+    /// Connections that were open at once: the number that the growth was divided by.
     pub connections: u64,
 }
 
@@ -102,14 +102,17 @@ impl RunCost {
             cores: usage.map(|usage| usage.cores),
             memory_bytes: usage.map(|usage| usage.peak_rss_bytes as f64),
             bytes_per_connection: record.cost.system_bytes_per_connection,
-            connections: connected(record),
+            connections: connections(record),
         }
     }
 }
 
-/// Clients that were connected. Connects are more: their number grows with each reconnect. Records without sessions of threads have
-/// only the connects.
-fn connected(record: &Record) -> u64 {
+/// Connections that were open at once. Records without them divide by the clients that were connected; connects are more, because their
+/// number grows with each reconnect, and records without sessions of threads have only those.
+fn connections(record: &Record) -> u64 {
+    if let Some(at_once) = record.cost.connections_at_once {
+        return at_once;
+    }
     let sessions: u64 = record.cost.threads.iter().map(|thread| thread.sessions).sum();
     match sessions {
         0 => record.connections.established,
@@ -306,6 +309,8 @@ mod tests {
         assert_eq!(RunCost::of(&record).connections, 200);
         record.cost.threads.clear();
         assert_eq!(RunCost::of(&record).connections, record.connections.established, "nothing else is known");
+        record.cost.connections_at_once = Some(150);
+        assert_eq!(RunCost::of(&record).connections, 150, "of 200 clients some had disconnected");
     }
 
     #[test]

@@ -340,6 +340,10 @@ pub struct MachineUsage {
     /// Bytes sent by that interface.
     #[prost(uint64, optional, tag = "4")]
     pub sent_bytes: Option<u64>,
+    /// Share of the machine's CPU time that the hypervisor took for other guests, 0 to 1; none if the kernel does not
+    /// report it.
+    #[prost(double, optional, tag = "5")]
+    pub steal: Option<f64>,
 }
 
 /// A node's clock over a run.

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pubmark_metrics::holes::Range;
 use pubmark_metrics::ledger::Ledger;
+use pubmark_record::delivery::BrokenPromises;
 use pubmark_record::record::Delivery;
 
 use crate::absences::{self, Absences, holds, intersection};
@@ -51,6 +52,8 @@ pub struct Books {
     pub silent_by_nodes: BTreeMap<(u16, u16), u64>,
     /// Did every writer–reader pair have a delivery?
     pub pairs: Pairs,
+    /// Messages whose QoS level promises another outcome; set by the caller.
+    pub broken_promises: BrokenPromises,
 }
 
 /// The part of the accounting between two nodes, by (senders' node, receivers' node).

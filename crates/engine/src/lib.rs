@@ -29,6 +29,7 @@ pub mod plan;
 pub mod precision;
 pub mod probes;
 pub mod progress;
+mod promises;
 mod ramp;
 pub mod realtime;
 pub mod remote;

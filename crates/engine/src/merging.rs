@@ -18,6 +18,7 @@ use crate::followed::FollowedDeliveries;
 use crate::message_log::{IncompletePart, Log};
 use crate::outcome::{NodePair, Outcome, Reactions, ThreadHealth};
 use crate::plan::RunPlan;
+use crate::promises;
 use crate::ramp::Ramp;
 use crate::request_outcome;
 use crate::setup;
@@ -111,6 +112,8 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
     books.delivery.foreign = counters.foreign + books.never_sent;
     books.delivery.truncated = counters.truncated;
     books.delivery.corrupt = counters.corrupt;
+    let broken = [books.delivery.lost, books.delivery.duplicated];
+    books.broken_promises = promises::broken(plan, &publishers, &sides, broken);
     let has_predicates = plan.workload.subscribers.iter().any(|group| group.predicate.is_some());
     let content = match has_predicates {
         true => content::closing::close(plan, &Judged::new(&publishers, &sides), content),
@@ -123,7 +126,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
         log.filtered_for = rows.filter_map(|row| Some((row.subscriber, row.filtered_for?))).collect();
     }
     let faults = faults.map(|mut notes| FaultOutcome {
-        books: faults::by_segment(plan, &publishers, &sides, std::mem::take(&mut notes.tallies)),
+        books: faults::by_segment(plan, &publishers, &sides, &mut notes),
         planned: Arc::clone(&plan.faults),
         chosen: notes.chosen.clone(),
         notes,
@@ -158,6 +161,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
         started_at_ns: 0,
         drain_ns: 0,
         probed: None,
+        most_online: None,
         interrupted: false,
         realtime: false,
         unreachable: false,

@@ -130,6 +130,8 @@ pub struct Outcome {
     pub started_at_ns: u64,
     /// Pairs that exchanged a probe before the schedule began, in a run with probes.
     pub probed: Option<ProbedPairs>,
+    /// Most sessions that were connected at once, read some hundred times a second; `None` in a run on several nodes.
+    pub most_online: Option<u64>,
     /// Length of the drain, ns.
     pub drain_ns: u64,
     /// The run was stopped before its end.
@@ -152,6 +154,8 @@ impl Outcome {
         self.times.latency.lower_by(one_way_ns);
         self.times.service_latency.lower_by(one_way_ns);
         self.times.chain.lower_by(u64::MAX);
+        // What a client waits for is a message to the system and a response.
+        self.times.backpressure.lower_by(one_way_ns.saturating_mul(2));
         for times in self.types.iter_mut().flatten() {
             times.latency.lower_by(one_way_ns);
             times.service_latency.lower_by(one_way_ns);

@@ -20,6 +20,8 @@ pub struct RequestOutcome {
     pub figures: RequestFigures,
     /// Merged times.
     pub times: RequestTimes,
+    /// First replies that arrived in the measured window, in time or late.
+    pub replies_in_window: u64,
     /// Round trips of each group, in the order of the figures; `None` for one without replies.
     round_trips: Vec<Option<Bounds>>,
 }
@@ -61,6 +63,7 @@ impl Part {
         let books = &mut self.books;
         books.answered += book.answered;
         books.late += book.late;
+        books.late_by_generator += book.late_by_generator;
         books.timed_out += (book.expired + book.late_unsent).saturating_sub(book.late + unresolved);
         books.unknown += unresolved + book.open;
         books.duplicated += book.duplicated;
@@ -96,7 +99,7 @@ pub fn close(
     let mut times = RequestTimes::default();
     let Parties { requesters, responders } = parties;
     let mut figures = RequestFigures { requesters, responders, ..RequestFigures::default() };
-    let mut answered_in_window = 0;
+    let (mut answered_in_window, mut replies_in_window) = (0, 0);
     for shard in shards {
         for book in &shard.books {
             parts.entry(book.group).or_default().enter(book, &shard.ledger);
@@ -107,6 +110,7 @@ pub fn close(
         times.merge(&shard.times);
         figures.responses.add(&shard.responses);
         answered_in_window += shard.answered_in_window;
+        replies_in_window += shard.replies_in_window;
         figures.without_write_start += shard.without_write_start;
         figures.peak_in_flight += shard.peak_open;
     }
@@ -117,11 +121,13 @@ pub fn close(
         figures.by_group.push(RequestGroup { name: group.name.clone(), outcomes: books, round_trip: None });
         round_trips.push(of_groups.remove(&index));
     }
-    figures.answered_per_s = if window_s > 0.0 { answered_in_window as f64 / window_s } else { 0.0 };
+    let per_s = |count: u64| if window_s > 0.0 { count as f64 / window_s } else { 0.0 };
+    figures.answered_per_s = per_s(answered_in_window);
+    figures.replies_per_s = Some(per_s(replies_in_window));
     figures.waiting = summary(&times.waiting);
     figures.responder_lag = summary(&times.responder_lag);
     figures.receive_lateness = summary(&times.receive_lateness);
-    let mut outcome = RequestOutcome { figures, times, round_trips };
+    let mut outcome = RequestOutcome { figures, times, replies_in_window, round_trips };
     outcome.sum_up();
     Some(outcome)
 }
@@ -161,6 +167,7 @@ mod tests {
         let mut outcome = RequestOutcome {
             figures: RequestFigures { by_group: vec![group], ..RequestFigures::default() },
             times: RequestTimes { round_trip: all, ..RequestTimes::default() },
+            replies_in_window: 0,
             round_trips: vec![Some(one)],
         };
         outcome.lower_by(400_000);
@@ -175,9 +182,10 @@ mod tests {
 
     #[test]
     fn a_reply_after_the_time_out_makes_its_request_late() {
-        let book = RequesterBook { answered: 6, expired: 4, late: 1, ..RequesterBook::default() };
+        let book = RequesterBook { answered: 6, expired: 4, late: 1, late_by_generator: 1, ..RequesterBook::default() };
         let books = part(book, &[1, 2, 3, 4, 5, 6, 8], sent(10, 0));
         assert_eq!((books.answered, books.late, books.timed_out, books.unknown), (6, 1, 3, 0));
+        assert_eq!(books.late_by_generator, 1);
     }
 
     #[test]

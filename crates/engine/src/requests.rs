@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pubmark_metrics::bounded;
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
@@ -9,7 +10,6 @@ use pubmark_record::requests::ResponseBooks;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::TYPE_LIMIT;
-use crate::remote::bounded;
 
 /// One requester's side of the accounting. Counts are of measured requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct RequesterBook {
     pub late: u64,
     /// Of these, requests that were abandoned before they were written, according to the requester.
     pub late_unsent: u64,
+    /// Of the late, requests whose reply would have been in time without the generator's delays: the lower bound of the
+    /// round trip is within the time-out.
+    pub late_by_generator: u64,
     /// Requests that timed out after their connection had ended while they were open.
     pub orphans: Vec<u32>,
     /// Requests that were open when the run ended.
@@ -105,6 +108,8 @@ pub struct ShardRequests {
     pub responses: ResponseBooks,
     /// Replies in time that arrived in the measured window.
     pub answered_in_window: u64,
+    /// First replies that arrived in the measured window, in time or late.
+    pub replies_in_window: u64,
     /// Replies in time that arrived before the write start of their request was known.
     pub without_write_start: u64,
     /// Largest number of requests open at once.
@@ -121,6 +126,7 @@ impl ShardRequests {
             groups: HashMap::new(),
             responses: ResponseBooks::default(),
             answered_in_window: 0,
+            replies_in_window: 0,
             without_write_start: 0,
             peak_open: 0,
         }

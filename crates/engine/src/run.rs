@@ -104,6 +104,8 @@ struct RunDriver<'a> {
     window: Option<WindowWatch>,
     /// Result of the probes.
     probed: Option<ProbedPairs>,
+    /// Most sessions that were connected at one poll.
+    most_online: u64,
 }
 
 /// Executes a run. If the plan requires separate processes, `launcher` starts them. `stop` ends the run early at any
@@ -137,7 +139,7 @@ pub fn run(
     let files = files.map(LogFiles::open).transpose().map_err(EngineError::MessageLog)?;
     let mut outcome = {
         let window = (!plan.on_nodes).then(WindowWatch::default);
-        RunDriver { plan, publisher_shards, worker, stop, observer, window, probed: None }.run()?
+        RunDriver { plan, publisher_shards, worker, stop, observer, window, probed: None, most_online: 0 }.run()?
     };
     if let (Some(log), Some(files)) = (&mut outcome.log, files) {
         log.files = files;
@@ -198,6 +200,13 @@ impl RunDriver<'_> {
         self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, cut_short, false)
     }
 
+    /// The counters of all shards now.
+    fn totals(&mut self) -> Totals {
+        let totals = self.worker.progress.totals();
+        self.most_online = self.most_online.max(totals.online);
+        totals
+    }
+
     /// Makes devices send probes until every reader has received one from each device whose topic it reads, or until
     /// the time limit. Then waits for the probes still in transit, which would otherwise arrive in the measured window.
     /// Returns false if the run ends here.
@@ -211,7 +220,7 @@ impl RunDriver<'_> {
         let mut over_ns = None;
         loop {
             let now_ns = clock::monotonic_ns();
-            let totals = self.worker.progress.totals();
+            let totals = self.totals();
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
             self.observer.progress(Phase::Connect, elapsed, None, &totals);
             if over_ns.is_none() && (totals.reached >= wanted || elapsed > probes::LIMIT) {
@@ -275,7 +284,7 @@ impl RunDriver<'_> {
         let ramp = Duration::from_secs_f64(wanted as f64 / self.plan.connects_per_s);
         let limit = self.plan.connect_limit + ramp;
         loop {
-            let totals = self.worker.progress.totals();
+            let totals = self.totals();
             let up = match phase {
                 Phase::Subscribe => totals.subscribed,
                 _ => self.side_online(publishers),
@@ -334,7 +343,7 @@ impl RunDriver<'_> {
                 self.observer.latency(&live.sample(&progress, now_ns));
             }
             self.sample_window(&progress, now_ns);
-            let totals = progress.totals();
+            let totals = self.totals();
             self.observer.progress(phase, Duration::from_nanos(now_ns - began_ns), Some(length), &totals);
             std::thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(until_ns - now_ns)));
         }
@@ -353,7 +362,7 @@ impl RunDriver<'_> {
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(end_ns));
             let progress = Arc::clone(&self.worker.progress);
             self.sample_window(&progress, now_ns);
-            let totals = progress.totals();
+            let totals = self.totals();
             self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
             let is_fresh = self.is_fresh(&before);
             // A shard that was paused may still have due messages to send.
@@ -432,6 +441,8 @@ impl RunDriver<'_> {
         outcome.started_at_ns = started_at_ns;
         outcome.drain_ns = drain_ns;
         outcome.probed = self.probed;
+        // Nodes send no counters while a run measures.
+        outcome.most_online = (!self.plan.on_nodes).then_some(self.most_online);
         outcome.interrupted = interrupted;
         outcome.unreachable = unreachable;
         outcome.realtime = realtime && self.plan.realtime;

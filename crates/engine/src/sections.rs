@@ -42,6 +42,8 @@ fn distributions(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<(&'stati
     enter("latency", "latency_lower", &times.latency, clock_error_ns);
     enter("service_latency", "service_latency_lower", &times.service_latency, clock_error_ns);
     enter("chain", "chain_lower", &times.chain, clock_error_ns);
+    // A wait begins and ends at the same client.
+    enter("backpressure", "backpressure_lower", &times.backpressure, Some(0));
     if let Some(requests) = &outcome.requests {
         // A round trip ends on the client where it began, so one clock stamps both ends.
         let times = &requests.times;
@@ -51,7 +53,6 @@ fn distributions(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<(&'stati
     }
     let ours = [
         ("scheduler_lag", &times.scheduler_lag),
-        ("backpressure", &times.backpressure),
         ("receive_lateness", &times.receive_lateness),
         ("tls_handshake_full", &times.full_handshake),
         ("tls_handshake_resumed", &times.resumed_handshake),
@@ -245,8 +246,9 @@ fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
         |resumed: bool| secured.iter().filter(|agreed| agreed.resumed == resumed).map(|agreed| agreed.count).sum();
     let mut agreed = secured.clone();
     agreed.sort_by_key(|agreed| std::cmp::Reverse(agreed.count));
+    let is_ours = plan.connections.program.is_none() && !plan.library_sockets;
     Some(TlsFigures {
-        resumption: plan.connections.resumes_tls,
+        resumption: is_ours.then_some(plan.connections.resumes_tls),
         full: count(false),
         resumed: count(true),
         full_handshake: summary(&times.full_handshake),

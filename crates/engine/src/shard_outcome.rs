@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pubmark_metrics::bounded;
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
@@ -19,7 +20,6 @@ use crate::followed::FollowedDeliveries;
 use crate::message_log::writer::Logged;
 use crate::plan::{PAIRED_NODES, TYPE_LIMIT};
 use crate::ramp::Ramp;
-use crate::remote::bounded;
 use crate::requests::ShardRequests;
 use crate::traffic::GroupTraffic;
 use crate::transform::GroupTransforms;
@@ -162,7 +162,7 @@ pub struct Times {
     /// Ready − due.
     pub scheduler_lag: Distribution,
     /// Written − ready.
-    pub backpressure: Distribution,
+    pub backpressure: Bounds,
     /// Our read − the latest time at which the message had certainly not arrived.
     pub receive_lateness: Distribution,
     /// Our read − the kernel's timestamp.
@@ -189,7 +189,7 @@ impl Times {
             latency: Bounds::new(Precision::Total),
             service_latency: Bounds::new(Precision::Total),
             scheduler_lag: empty(),
-            backpressure: empty(),
+            backpressure: Bounds::new(Precision::Total),
             receive_lateness: empty(),
             kernel_lateness: empty(),
             chain: Bounds::new(Precision::Total),

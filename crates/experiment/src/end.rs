@@ -50,12 +50,12 @@ pub fn measured(outcome: &RunOutcome) -> End {
     }
 }
 
-/// The failure of a run in which no client connected: the system's if it answered, or if nothing but the system can have caused the
+/// The failure of a run in which no client connected: the system's if it responded, or if nothing but the system can have caused the
 /// silence. Otherwise the network or this machine may have, and the system is not judged.
 fn unconnected(record: &Record) -> End {
-    let is_answered = record.connections.is_answered();
-    let kind = if is_answered || has_refused(record) { FailureKind::Refused } else { FailureKind::Invalid };
-    let tried = if is_answered { "failed to connect to" } else { "no answer from" };
+    let has_responded = record.connections.has_responded();
+    let kind = if has_responded || has_refused(record) { FailureKind::Refused } else { FailureKind::Invalid };
+    let tried = if has_responded { "failed to connect to" } else { "no response from" };
     let cause = record.connections.main_cause().unwrap_or("no cause was given");
     let text = one_line(&format!("{tried} `{}`: {cause}", record.system.endpoint));
     End::Fails { kind, code: None, text }
@@ -225,17 +225,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_any_client_is_the_system_s_failure_only_if_it_answered_or_nothing_else_can_be_silent() {
+    fn a_run_without_any_client_is_the_system_s_failure_only_if_it_responded_or_nothing_else_can_be_silent() {
         let no_response = "unreachable: no response within 10 s";
         let (refused, invalid) = (FailureKind::Refused, FailureKind::Invalid);
         for (cause, back_end, expected, tried) in [
             ("unreachable: Connection refused (os error 111)", BackEndKind::External, refused, "failed to connect to"),
             ("refused: server unavailable (0x88)", BackEndKind::External, refused, "failed to connect to"),
             ("protocol error of the server: no CONNACK", BackEndKind::External, refused, "failed to connect to"),
-            ("unreachable: No route to host (os error 113)", BackEndKind::External, invalid, "no answer from"),
-            ("unreachable: Too many open files (os error 24)", BackEndKind::Process, invalid, "no answer from"),
-            (no_response, BackEndKind::External, invalid, "no answer from"),
-            (no_response, BackEndKind::Process, refused, "no answer from"),
+            ("unreachable: No route to host (os error 113)", BackEndKind::External, invalid, "no response from"),
+            ("unreachable: Too many open files (os error 24)", BackEndKind::Process, invalid, "no response from"),
+            (no_response, BackEndKind::External, invalid, "no response from"),
+            (no_response, BackEndKind::Process, refused, "no response from"),
         ] {
             let unreachable = |run: &mut RunOutcome| {
                 run.unreachable = true;

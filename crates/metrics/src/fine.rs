@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
 use crate::series::SparseHistogram;
 
 /// Width of a bin, ns.
@@ -13,6 +14,7 @@ const BIN_LIMIT: usize = 36_000;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FineSeries {
     start_ns: i64,
+    #[serde(deserialize_with = "bounded::at_most::<{ BIN_LIMIT }, _, _>")]
     bins: Vec<SparseHistogram>,
 }
 

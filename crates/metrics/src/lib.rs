@@ -4,6 +4,7 @@
 //! [`distribution::Distribution`] has latencies, [`ledger::Ledger`] distinguishes first copies, duplicates and holes,
 //! [`series::Series`] has counts and latencies over time.
 
+pub mod bounded;
 pub mod bounds;
 pub mod carried;
 pub mod distribution;

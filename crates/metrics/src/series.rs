@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
 use crate::bounds::lower_ns;
 use crate::carried::{CarriedBuckets, Malformed, demand};
 
@@ -192,6 +193,7 @@ pub struct Series {
     window_ns: u64,
     #[serde(deserialize_with = "width")]
     width_ns: u64,
+    #[serde(deserialize_with = "bounded::at_most::<{ BIN_LIMIT }, _, _>")]
     bins: Vec<Bin>,
     #[serde(skip)]
     /// The bin used last: its start, its end and its index.
@@ -205,6 +207,11 @@ impl Series {
     /// `window_ns`.
     pub fn new(start_ns: i64, window_ns: u64) -> Series {
         Series { start_ns, window_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new(), latest: None, deliveries: Vec::new() }
+    }
+
+    /// Does the series have this start and this window? Only then can it be merged with another one that has them.
+    pub fn matches(&self, start_ns: i64, window_ns: u64) -> bool {
+        (self.start_ns, self.window_ns) == (start_ns, window_ns)
     }
 
     /// End of the measured window, ns.
@@ -319,7 +326,7 @@ impl Series {
 
     /// Adds all bins of `other`; both have the same start and the same window.
     pub fn merge(&mut self, mut other: Series) {
-        debug_assert_eq!((self.start_ns, self.window_ns), (other.start_ns, other.window_ns));
+        debug_assert!(other.matches(self.start_ns, self.window_ns), "another window");
         while self.width_ns < other.width_ns {
             self.widen();
         }
@@ -433,7 +440,7 @@ mod tests {
         assert_eq!(series.bins().iter().filter_map(|bin| bin.max_lag_ns).max(), Some(3_599));
     }
 
-    /// Bins that started at the beginning of the warm-up were [−1, 1) and [599, 601) here.
+    /// 600 s are no whole number of 2 s bins from −5 s on, so bins counted from there would span both edges.
     #[test]
     fn a_window_of_ten_minutes_begins_and_ends_with_a_bin() {
         let mut series = Series::new(-5 * SECOND, 600 * FIRST_WIDTH_NS);
@@ -454,6 +461,23 @@ mod tests {
             ]
         );
         assert_eq!(bins[bins.len() - 2..], [(598, 2 * FIRST_WIDTH_NS, 2), (600, 2 * FIRST_WIDTH_NS, 2)]);
+    }
+
+    #[test]
+    fn a_series_from_another_process_has_no_more_bins_than_one_from_here() {
+        let read = |bins: usize| {
+            let series = Series { bins: vec![Bin::default(); bins], ..Series::new(0, HOUR) };
+            let bytes = postcard::to_allocvec(&series).expect("it can be encoded");
+            postcard::from_bytes::<Series>(&bytes).is_ok_and(|read| read.bins().len() == bins)
+        };
+        assert!(read(BIN_LIMIT) && !read(BIN_LIMIT + 1));
+    }
+
+    #[test]
+    fn only_a_series_with_the_same_start_and_window_matches() {
+        let series = Series::new(-SECOND, HOUR);
+        assert!(series.matches(-SECOND, HOUR));
+        assert!(!series.matches(0, HOUR) && !series.matches(-SECOND, HOUR + 1));
     }
 
     #[test]

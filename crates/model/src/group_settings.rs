@@ -46,6 +46,10 @@ pub const NAMES: [&str; 28] = [
 /// A hash of all topics and topic filters, because they are too many to list.
 const TOPICS: &str = "hash of topics and filters";
 
+/// Most values, and most groups of a value, that a text lists. Of more it has their number and a hash, so that a record of a
+/// workload of 10,000 groups stays small and texts of different settings differ.
+const MOST_LISTED: usize = 8;
+
 /// The settings of one group.
 type OfGroup = Vec<(&'static str, String)>;
 
@@ -70,8 +74,18 @@ fn values_in_words(mut values: BTreeMap<String, Vec<&str>>) -> String {
         return values.into_keys().collect();
     }
     values.values_mut().for_each(|groups| groups.sort_unstable());
-    let words: Vec<String> =
-        values.into_iter().map(|(value, groups)| format!("{value} for {}", groups.join(", "))).collect();
+    let texts = values.iter().flat_map(|(value, groups)| [value.as_str()].into_iter().chain(groups.iter().copied()));
+    let hash = format!("hash {:016x}", hash_of(texts));
+    if values.len() > MOST_LISTED {
+        return format!("{} values, {hash}", values.len());
+    }
+    let is_short = values.values().all(|groups| groups.len() <= MOST_LISTED);
+    let who = |groups: &[&str]| match groups.len() {
+        ..=MOST_LISTED => groups.join(", "),
+        more => format!("{more} groups"),
+    };
+    let mut words: Vec<String> = values.iter().map(|(value, groups)| format!("{value} for {}", who(groups))).collect();
+    words.extend((!is_short).then_some(hash));
     words.join("; ")
 }
 
@@ -104,13 +118,6 @@ fn of_devices(workload: &Workload, group: &DeviceGroup) -> OfGroup {
         isolate,
         requests,
     } = group;
-    let reaction = match arrival {
-        Arrival::Reaction(reaction) => {
-            let bytes = group.mean_payload_bytes();
-            format!("to {} after {}, {bytes} B on average", reaction.to.0, random_time(&reaction.think))
-        }
-        _ => none(),
-    };
     vec![
         ("QoS of devices", qos.level().to_string()),
         ("retained messages", yes_no(*retain)),
@@ -122,7 +129,7 @@ fn of_devices(workload: &Workload, group: &DeviceGroup) -> OfGroup {
         ("payload content", content(body)),
         ("header", header_place(*header)),
         ("user properties", of_properties(properties)),
-        ("reactions", reaction),
+        ("reactions", of_reaction(arrival, group.mean_payload_bytes())),
         ("requests", requests.as_ref().map_or_else(none, of_requests)),
         ("authentication of devices", authentication(identity)),
         ("connections of devices", connections(client.as_deref())),
@@ -174,16 +181,30 @@ fn hash_of_topics(workload: &Workload) -> u64 {
     });
     let mut texts: Vec<Vec<&str>> = devices.chain(subscribers).collect();
     texts.sort_unstable();
-    texts.into_iter().flatten().fold(0, |key, text| random::fold(key, text.as_bytes()))
+    hash_of(texts.into_iter().flatten())
+}
+
+fn hash_of<'a>(texts: impl Iterator<Item = &'a str>) -> u64 {
+    texts.fold(0, |key, text| random::fold(key, text.as_bytes()))
+}
+
+fn of_reaction(arrival: &Arrival, payload_bytes: f64) -> String {
+    match arrival {
+        Arrival::Reaction(reaction) => {
+            let think = random_time(&reaction.think);
+            format!("to {} after {think}, {payload_bytes} B on average", reaction.to.0)
+        }
+        _ => none(),
+    }
 }
 
 fn content(body: &Body) -> String {
-    let hashed = |document: &[u8]| format!("JSON with hash {:016x}", random::fold(0, document));
+    let hashed = |document: &str| format!("JSON with hash {:016x}", random::fold(0, document.as_bytes()));
     match body {
         Body::Random => "random".to_owned(),
         Body::Text => "text".to_owned(),
-        Body::Json(document) => hashed(document.as_bytes()),
-        Body::Template(template) => hashed(&template.examples(3).concat()),
+        Body::Json(document) => hashed(document),
+        Body::Template(template) => hashed(template.text()),
     }
 }
 
@@ -275,6 +296,7 @@ fn yes_no(value: bool) -> String {
 mod tests {
     use super::*;
     use crate::load::{LoadOptions, load, parse};
+    use crate::template::Template;
 
     const TEXT: &str = "
 name: two
@@ -329,6 +351,41 @@ subscribers:
         }
         let topics = of(&TEXT.replace("'a/{device}'", "'c/{device}'"));
         assert_ne!(topics[TOPICS], before[TOPICS]);
+    }
+
+    /// A workload of so many groups, each with its in-flight window.
+    fn many(groups: usize, window: impl Fn(usize) -> usize) -> String {
+        let group = |index| {
+            let window = window(index);
+            format!(
+                "  - {{name: g{index}, count: 1, arrival: periodic, every: 1s, payload: 100B, topic: 'g{index}/{{device}}', \
+                 in_flight_window: {window}}}\n"
+            )
+        };
+        let groups: String = (0..groups).map(group).collect();
+        of(&format!("name: many\ndevices:\n{groups}subscribers:\n  - {{name: s, filters: ['#']}}\n"))
+            .remove("in-flight window")
+            .unwrap()
+    }
+
+    #[test]
+    fn a_text_lists_few_groups_and_values_and_hashes_the_rest() {
+        assert_eq!(many(20, |_| 5), "5");
+        let found = many(20, |index| if index == 3 { 1 } else { 5 });
+        assert!(found.starts_with("1 for g3; 5 for 19 groups; hash "), "{found}");
+        assert_ne!(found, many(20, |index| if index == 4 { 1 } else { 5 }));
+        let found = many(20, |index| index + 1);
+        assert!(found.starts_with("20 values, hash ") && found.len() < 40, "{found}");
+        assert_ne!(found, many(20, |index| index + 2));
+    }
+
+    #[test]
+    fn templates_are_compared_by_their_text() {
+        let of = |body: &str| content(&Body::Template(Template::parse(body).unwrap().into()));
+        let body = r#"{"alarm": {{bool 0.000001}}}"#;
+        assert_eq!(of(body), of(body));
+        // The first messages of both are the same.
+        assert_ne!(of(body), of(r#"{"alarm": {{bool 0.000002}}}"#));
     }
 
     #[test]

@@ -47,6 +47,10 @@ pub struct Table {
     pub rows: Vec<String>,
     /// Axes whose values form the columns.
     pub columns: Vec<String>,
+    /// Axis by whose number measured values are divided: `nodes` where every node receives every message and the publication counts
+    /// it once.
+    #[serde(default)]
+    pub divided_by: Option<String>,
     /// Whether the publication prints the figure in the unit of our measurement.
     #[serde(default = "yes")]
     pub comparable: bool,
@@ -260,7 +264,48 @@ mod tests {
                 for axis in varied {
                     assert!(laid_out.contains(&&axis.name), "{name}: {}: {}", table.title, axis.name);
                 }
+                for cell in cells(&experiment) {
+                    let divisor = table.divided_by.as_ref().map(|axis| cell.values[axis].parse::<u32>());
+                    assert!(
+                        divisor.is_none_or(|number| number.is_ok_and(|number| number > 0)),
+                        "{name}: {}",
+                        table.title
+                    );
+                }
             }
+        }
+    }
+
+    #[test]
+    fn every_printed_value_of_an_experiment_is_in_a_table() {
+        let papers: Vec<Paper> = names().into_iter().map(|name| find(name).unwrap()).collect();
+        let mut values = 0;
+        for name in pubmark_model::experiment::names() {
+            let planned = cells(&experiment(name));
+            for printed in &experiment(name).papers {
+                let source = &printed.source;
+                let mut tables = papers.iter().flat_map(|paper| &paper.tables);
+                let is_there = tables.any(|table| table.experiment == name && table.figure == printed.figure);
+                assert!(is_there, "no publication has a table of `{}` of {name}: {source}", printed.figure);
+                for row in &printed.rows {
+                    let here = planned.iter().filter(|cell| {
+                        let mut at = printed.columns.iter().zip(&row.at);
+                        at.all(|(axis, value)| cell.values.get(axis) == Some(value))
+                    });
+                    assert!(here.count() > 0, "{name}: {source}: no cell at {:?}", row.at);
+                    values += 1;
+                }
+            }
+        }
+        assert!(values > 500, "{values} are all of them");
+    }
+
+    #[test]
+    fn rates_of_psmark_are_those_of_one_node() {
+        let rates = find("psmark").unwrap().tables.into_iter().filter(|table| table.figure == "delivered rate");
+        for table in rates {
+            let nodes = cells(&experiment(&table.experiment))[0].values["nodes"].clone();
+            assert!(nodes == "1" || table.divided_by.as_deref() == Some("nodes"), "{}", table.title);
         }
     }
 

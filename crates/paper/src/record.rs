@@ -100,6 +100,10 @@ pub struct TableResult {
     pub printed_of: String,
     /// Why our results differ, if the reason is known.
     pub differs: String,
+    /// Axis by whose number measured values are divided, because the publication counts once what is received once for each;
+    /// absent where they are as measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divided_by: Option<String>,
     /// Whether measured values may be divided by printed ones.
     pub comparable: bool,
     /// All cells.
@@ -143,6 +147,17 @@ pub struct MeanFigure {
 }
 
 impl MeanFigure {
+    /// The figure, divided by a number.
+    #[must_use]
+    pub(crate) fn over(self, number: f64) -> MeanFigure {
+        MeanFigure {
+            mean: self.mean / number,
+            lower: self.lower.map(|lower| lower / number),
+            interval: self.interval.map(|(least, most)| (least / number, most / number)),
+            ..self
+        }
+    }
+
     /// A count of one run.
     pub(crate) fn of_one_run(count: f64, shown_only: bool) -> MeanFigure {
         MeanFigure { mean: count, lower: None, interval: None, runs: 1, shown_only }

@@ -34,6 +34,7 @@ pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
         columns: vec![series.columns.clone()],
         printed_of: String::new(),
         differs: series.differs.clone(),
+        divided_by: None,
         // The counts are near 0, so that ratios mean nothing.
         comparable: false,
         cells: found,

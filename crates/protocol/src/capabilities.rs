@@ -51,6 +51,8 @@ pub struct Features {
     pub two_ports: bool,
     /// There is no broker: clients discover each other.
     pub brokerless: bool,
+    /// Its library or program chooses the addresses of this machine that it uses: those of `--source-addresses` have no effect.
+    pub chooses_addresses: bool,
     /// Each subscriber listens at an endpoint of its own, and each device connects to all of them,
     /// a requester to that of its responder ([`crate::clients::SessionOptions::targets`]).
     pub subscribers_listen: bool,
@@ -107,6 +109,7 @@ impl Features {
         filters_at_clients: false,
         two_ports: false,
         brokerless: false,
+        chooses_addresses: false,
         subscribers_listen: false,
         redelivers_behind: false,
         requests: None,

@@ -80,11 +80,12 @@ impl Connections {
         })
     }
 
-    /// Whether the most frequent cause shows that something answered: it refused or ended the connection, speaks another protocol, or
+    /// Whether the most frequent cause shows that something responded: it refused or ended the connection, speaks another protocol, or
     /// its TLS and ours did not agree.
-    pub fn is_answered(&self) -> bool {
-        let is_answer = |cause: &str| cause.starts_with("protocol error of the server: ") || cause.starts_with("TLS: ");
-        self.is_refused() || self.main_cause().is_some_and(is_answer)
+    pub fn has_responded(&self) -> bool {
+        let is_response =
+            |cause: &str| cause.starts_with("protocol error of the server: ") || cause.starts_with("TLS: ");
+        self.is_refused() || self.main_cause().is_some_and(is_response)
     }
 
     /// Whether the most frequent cause is a connect without a response: the system's failure where no network may have lost it.
@@ -181,8 +182,9 @@ impl RampUp {
 /// docs/explanation/tls-and-websocket.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TlsFigures {
-    /// Each client stored its last TLS session to resume it on the next connect.
-    pub resumption: bool,
+    /// Each client stored its last TLS session to resume it on the next connect; `null` where a client program or a client
+    /// library decides about it.
+    pub resumption: Option<bool>,
     /// Handshakes with certificates and a key exchange.
     pub full: u64,
     /// Handshakes that resumed an earlier session of the same client.
@@ -267,12 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_another_protocol_has_answered_and_what_is_silent_has_not() {
+    fn what_speaks_another_protocol_has_responded_and_what_is_silent_has_not() {
         let of = |cause: &str| Connections {
             causes: vec![CauseCount { cause: cause.to_owned(), count: 1 }],
             ..Connections::default()
         };
-        for (cause, is_refused, is_answered) in [
+        for (cause, is_refused, has_responded) in [
             ("unreachable: Connection refused (os error 111)", true, true),
             ("refused: server unavailable (0x88)", true, true),
             ("protocol error of the server: not CONNACK; it answered `HTTP/1.1 400`", false, true),
@@ -282,9 +284,9 @@ mod tests {
             ("unreachable: Cannot assign requested address (os error 99)", false, false),
         ] {
             let connections = of(cause);
-            assert_eq!((connections.is_refused(), connections.is_answered()), (is_refused, is_answered), "{cause}");
+            assert_eq!((connections.is_refused(), connections.has_responded()), (is_refused, has_responded), "{cause}");
         }
-        assert!(!Connections::default().is_answered());
+        assert!(!Connections::default().has_responded());
     }
 
     #[test]

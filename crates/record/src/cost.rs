@@ -33,16 +33,25 @@ pub struct Cost {
     /// Effects of the system's resource limits; `null` without limits.
     #[serde(default)]
     pub limits: Option<LimitEffect>,
-    /// CPU seconds of the system in the window per million messages that arrived in the window.
+    /// CPU seconds of the system in the window per million messages that arrived in the window: first copies of messages and
+    /// first replies to requests, late replies included.
     pub system_cpu_s_per_million: Option<f64>,
-    /// CPU seconds of pubmark, without emulated links, in the window per million messages that arrived in the window.
+    /// CPU seconds of pubmark, without emulated links, in the window per million messages that arrived in the window, replies
+    /// included.
     pub generator_cpu_s_per_million: Option<f64>,
-    /// CPU seconds of the client programs in the window per million messages that arrived in it; absent where their CPU time is not known.
+    /// CPU seconds of the client programs in the window per million messages that arrived in it, replies included; absent where
+    /// their CPU time is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_programs_cpu_s_per_million: Option<f64>,
-    /// Growth of the system's resident set from idle to its peak, divided by the clients that were connected, bytes; `null`
-    /// below 100 connections, for which the quotient of a few memory pages is not meaningful.
+    /// Growth of the system's resident set from idle to its peak, divided by the connections that were open at once
+    /// (`connections_at_once`), bytes; `null` below 100 connections, for which the quotient of a few memory pages is not
+    /// meaningful. Records of versions before that field divide by all clients that were ever connected, which are more where
+    /// devices disconnect as planned.
     pub system_bytes_per_connection: Option<f64>,
+    /// Most connections that were open at once; `null` in a run on several nodes with planned disconnects, where it is not
+    /// known, and in older records.
+    #[serde(default)]
+    pub connections_at_once: Option<u64>,
     /// Threads of pubmark that drive connections, one row per thread.
     #[serde(default)]
     pub threads: Vec<ShardHealth>,
@@ -191,6 +200,10 @@ pub struct HostUsage {
     pub cores_total: Option<u32>,
     /// CPU time of everything on the machine over the window's length: 1.0 is one core.
     pub cores: Option<f64>,
+    /// Share of the CPU time that the hypervisor took for other guests, 0 to 1; the largest known one of several
+    /// machines. `null` where it is not reported, and in records of older versions.
+    #[serde(default)]
+    pub steal: Option<f64>,
     /// Memory of the machine, bytes.
     pub memory_bytes: Option<u64>,
     /// Largest memory use seen (total minus available), bytes.
@@ -206,13 +219,14 @@ pub struct HostUsage {
 }
 
 impl HostUsage {
-    /// Sum of two machines; figures that one of them does not have are `None`.
+    /// Sum of two machines, with the larger steal; other figures that one of them does not have are `None`.
     #[must_use]
     pub fn and(self, other: HostUsage) -> HostUsage {
         HostUsage {
             url: format!("{} and {}", self.url, other.url),
             cores_total: sum(self.cores_total, other.cores_total),
             cores: sum(self.cores, other.cores),
+            steal: self.steal.zip(other.steal).map(|(a, b)| a.max(b)),
             memory_bytes: sum(self.memory_bytes, other.memory_bytes),
             peak_used_bytes: sum(self.peak_used_bytes, other.peak_used_bytes),
             received_bytes: sum(self.received_bytes, other.received_bytes),

@@ -21,6 +21,9 @@ pub struct DeliveryFigures {
     /// What pubmark itself dropped on arrival.
     #[serde(default)]
     pub own_drops: OwnDrops,
+    /// Messages whose QoS level promises another outcome; `null` in records of older versions.
+    #[serde(default)]
+    pub broken_promises: Option<BrokenPromises>,
     /// Messages by what made them due; `null` if no device reacts.
     #[serde(default)]
     pub reactions: Option<ReactionCounts>,
@@ -136,6 +139,16 @@ pub struct LeftAtEnd {
     /// without links, and where it is not known.
     #[serde(default)]
     pub link_bytes: Option<u64>,
+}
+
+/// Messages whose QoS level promises another outcome. The level of a message is the lower one of its device's and its
+/// subscriber's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BrokenPromises {
+    /// Messages lost at QoS 1 or 2.
+    pub lost: u64,
+    /// Messages duplicated at QoS 2; 0 if some devices or subscribers ask for a lower level.
+    pub duplicated: u64,
 }
 
 /// What had arrived and was dropped because pubmark did not take it in time, during the whole run. If

@@ -31,7 +31,8 @@ pub struct Reconnect {
     pub keep_alive_s: u32,
 }
 
-/// Largest delay with which a fault may be injected (V20), s: its effects are counted from the time at which it was done.
+/// Largest delay with which a fault may be injected or ended (V20), s: its effects are counted from the time at which it was
+/// done.
 pub const LATEST_S: f64 = 0.5;
 
 /// A fault and its effects. Times are in seconds; those of effects are relative to the time at which the fault was
@@ -72,14 +73,15 @@ pub struct FaultRow {
 pub struct FaultConnections {
     /// Connections open when the fault was done.
     pub connected: u64,
-    /// Of these, the connections that the fault was to break; `null` if it was not aimed at connections.
+    /// Connections that the fault was to break, those without granted subscriptions included; `null` if it was not aimed at
+    /// connections.
     pub chosen: Option<u64>,
-    /// Connections lost until the next fault.
+    /// Connections lost until the next fault. All figures below are of these clients.
     pub lost: u64,
-    /// Of these, connections that were reconnected and subscribed by then.
+    /// Connections that were reconnected and subscribed by then.
     #[serde(alias = "back")]
     pub reconnected: u64,
-    /// Of these, connections of devices with a planned disconnect in this period.
+    /// Connections of devices with a planned disconnect in this period.
     #[serde(alias = "left")]
     pub planned: u64,
     /// Time until the first client detected the loss of its connection.
@@ -88,10 +90,10 @@ pub struct FaultConnections {
     /// Time until the last of the clients that lost their connection detected it.
     #[serde(alias = "last_noticed_s")]
     pub last_detected_s: Option<f64>,
-    /// Time until the first client was reconnected.
+    /// Time until the first of them was reconnected.
     #[serde(alias = "first_back_s")]
     pub first_reconnected_s: Option<f64>,
-    /// Time until all clients were reconnected; `null` if some were not.
+    /// Time until all of them were reconnected; `null` if some were not.
     #[serde(alias = "all_back_s")]
     pub all_reconnected_s: Option<f64>,
     /// Most reconnects within any one second; `null` without reconnects.
@@ -140,6 +142,10 @@ pub struct LevelBooks {
     pub delivered: u64,
     /// Messages not delivered.
     pub lost: u64,
+    /// Of `lost`, messages that may have been lost with a session: a connection of the subscription ended, or at QoS 2 one of
+    /// the device, and its session was not persistent.
+    #[serde(default)]
+    pub lost_with_session: u64,
     /// Messages not delivered whose connection ended before the acknowledgement.
     pub unknown: u64,
     /// Messages sent while a subscription held no session, which are not expected.
@@ -162,6 +168,7 @@ impl LevelBooks {
         self.expected += other.expected;
         self.delivered += other.delivered;
         self.lost += other.lost;
+        self.lost_with_session += other.lost_with_session;
         self.unknown += other.unknown;
         self.absent += other.absent;
         self.skipped_disconnected += other.skipped_disconnected;
@@ -194,7 +201,7 @@ pub enum PromiseVerdict {
     Broken,
     /// It cannot be determined: a connection ended before the acknowledgement of messages that did not arrive.
     Open,
-    /// Messages are missing for which there was no guarantee: their sessions ended with their connections.
+    /// All missing messages are ones for which there was no guarantee: their sessions ended with their connections.
     NotPromised,
 }
 
@@ -210,12 +217,12 @@ pub fn summed<'a>(parts: impl IntoIterator<Item = &'a [LevelBooks]>) -> Vec<Leve
     sums
 }
 
-/// Judges the levels of a run. `kept` is true if all sessions, of publishers and of subscribers, are persistent.
-pub fn promises(levels: &[LevelBooks], kept: bool) -> Vec<Promise> {
-    levels.iter().map(|level| promise(level, kept)).collect()
+/// Judges the levels of a run.
+pub fn promises(levels: &[LevelBooks]) -> Vec<Promise> {
+    levels.iter().map(promise).collect()
 }
 
-fn promise(level: &LevelBooks, kept: bool) -> Promise {
+fn promise(level: &LevelBooks) -> Promise {
     let words = match level.qos {
         0 => "at most once: messages may be lost, none comes twice",
         1 => "at least once: none is lost, some may come twice",
@@ -225,12 +232,15 @@ fn promise(level: &LevelBooks, kept: bool) -> Promise {
     let verdict = match level.qos {
         _ if copies_break => PromiseVerdict::Broken,
         0 => PromiseVerdict::Kept,
-        _ if level.lost > 0 && kept => PromiseVerdict::Broken,
+        _ if level.lost > level.lost_with_session => PromiseVerdict::Broken,
         _ if level.lost + level.absent > 0 => PromiseVerdict::NotPromised,
         _ if level.unknown > 0 => PromiseVerdict::Open,
         _ => PromiseVerdict::Kept,
     };
     let mut parts = vec![format!("{} of {} lost", level.lost, level.expected), format!("{} twice", level.duplicated)];
+    if level.qos > 0 && level.lost_with_session > 0 {
+        parts.insert(1, format!("{} of them with a session that ended", level.lost_with_session));
+    }
     if level.unknown > 0 {
         parts.push(format!("{} unknown", level.unknown));
     }
@@ -244,25 +254,37 @@ fn promise(level: &LevelBooks, kept: bool) -> Promise {
 mod tests {
     use super::*;
 
-    fn verdict(qos: u32, kept: bool, change: impl FnOnce(&mut LevelBooks)) -> PromiseVerdict {
+    fn verdict(qos: u32, change: impl FnOnce(&mut LevelBooks)) -> PromiseVerdict {
         let mut level = LevelBooks { qos, expected: 100, delivered: 100, ..LevelBooks::default() };
         change(&mut level);
-        promises(&[level], kept)[0].verdict
+        promises(&[level])[0].verdict
     }
 
     #[test]
     fn a_level_is_held_to_what_it_promises() {
         use PromiseVerdict::{Broken, Kept, NotPromised, Open};
         for qos in 0..=2 {
-            assert_eq!(verdict(qos, true, |_| {}), Kept, "{qos}");
+            assert_eq!(verdict(qos, |_| {}), Kept, "{qos}");
         }
         let lost = |level: &mut LevelBooks| level.lost = 3;
-        assert_eq!([0, 1, 2].map(|qos| verdict(qos, true, lost)), [Kept, Broken, Broken]);
-        assert_eq!([0, 1, 2].map(|qos| verdict(qos, false, lost)), [Kept, NotPromised, NotPromised]);
+        assert_eq!([0, 1, 2].map(|qos| verdict(qos, lost)), [Kept, Broken, Broken], "whatever sessions are like");
+        let with_sessions = |level: &mut LevelBooks| (level.lost, level.lost_with_session) = (3, 3);
+        assert_eq!([0, 1, 2].map(|qos| verdict(qos, with_sessions)), [Kept, NotPromised, NotPromised]);
+        let in_part = |level: &mut LevelBooks| (level.lost, level.lost_with_session) = (3, 2);
+        assert_eq!([0, 1, 2].map(|qos| verdict(qos, in_part)), [Kept, Broken, Broken]);
+        let absent = |level: &mut LevelBooks| level.absent = 3;
+        assert_eq!([0, 1, 2].map(|qos| verdict(qos, absent)), [Kept, NotPromised, NotPromised]);
         let twice = |level: &mut LevelBooks| level.duplicated = 1;
-        assert_eq!([0, 1, 2].map(|qos| verdict(qos, true, twice)), [Broken, Kept, Broken]);
+        assert_eq!([0, 1, 2].map(|qos| verdict(qos, twice)), [Broken, Kept, Broken]);
         let unknown = |level: &mut LevelBooks| level.unknown = 1;
-        assert_eq!([0, 1, 2].map(|qos| verdict(qos, true, unknown)), [Kept, Open, Open]);
+        assert_eq!([0, 1, 2].map(|qos| verdict(qos, unknown)), [Kept, Open, Open]);
+    }
+
+    #[test]
+    fn what_was_lost_with_a_session_is_named() {
+        let level =
+            LevelBooks { qos: 1, expected: 100, delivered: 95, lost: 5, lost_with_session: 2, ..LevelBooks::default() };
+        assert_eq!(promises(&[level])[0].observed, "5 of 100 lost, 2 of them with a session that ended, 0 twice");
     }
 
     #[test]

@@ -223,7 +223,11 @@ pub static FIGURES: [Figure<'static>; 30] = [
         Judged::Never,
         [|it| lower(&it.latency.service)?.p99, |it| upper(&it.latency.service)?.p99],
     ),
-    time("back-pressure p99", |record| record.latency.backpressure.as_ref()?.p99),
+    latency(
+        "back-pressure p99",
+        Judged::Never,
+        [|it| it.latency.backpressure_lower.as_ref()?.p99, |it| it.latency.backpressure.as_ref()?.p99],
+    ),
     Figure {
         shown_of: ShownOf::Requests,
         judged: Judged::Never,
@@ -441,10 +445,12 @@ fn client_cpu_per_million(record: &Record) -> Option<f64> {
     per_million(record, record.cost.client_programs?)
 }
 
-/// CPU time and deliveries of the same time: those that arrive after the window, for which the window's CPU time did not
-/// pay, would make a system that falls behind look cheap.
+/// CPU time and arrivals of the same time: those that arrive after the window, for which the window's CPU time did not
+/// pay, would make a system that falls behind look cheap. Replies are messages, too: without them, a system that loses some
+/// would look cheap. Records of older versions count only those in time.
 fn per_million(record: &Record, usage: Usage) -> Option<f64> {
-    let per_s = record.throughput.delivered_per_s;
+    let replies = record.requests.as_ref().map(|requests| requests.replies_per_s.unwrap_or(requests.answered_per_s));
+    let per_s = record.throughput.delivered_per_s + replies.unwrap_or(0.0);
     (per_s > 0.0).then(|| usage.cores * 1e6 / per_s)
 }
 
@@ -452,6 +458,7 @@ fn per_million(record: &Record, usage: Usage) -> Option<f64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::requests::RequestFigures;
 
     #[test]
     fn a_flood_is_judged_by_its_rate_and_an_open_loop_by_its_latency() {
@@ -503,6 +510,21 @@ mod tests {
         assert_eq!(of(&record, "client CPU a million"), Some(250.0), "and none after it");
         assert_eq!(of(&record, "client CPU"), Some(0.2));
         assert_eq!(of(&record, "client memory"), Some((40 << 20) as f64));
+    }
+
+    #[test]
+    fn a_system_that_loses_replies_is_not_cheaper() {
+        let cost = |delivered_per_s: f64, replies_per_s: Option<f64>, answered_per_s: f64| {
+            let mut record = crate::sample::record();
+            record.cost.system.as_mut().unwrap().cores = 0.2;
+            record.throughput.delivered_per_s = delivered_per_s;
+            record.requests = Some(RequestFigures { replies_per_s, answered_per_s, ..RequestFigures::default() });
+            super::figure("system CPU a million").unwrap().value(&record)
+        };
+        assert_eq!(cost(400.0, Some(400.0), 100.0), Some(250.0));
+        assert_eq!(cost(400.0, Some(0.0), 0.0), Some(500.0));
+        assert_eq!(cost(400.0, None, 400.0), Some(250.0), "a record of an older version");
+        assert_eq!(cost(0.0, Some(0.0), 0.0), None);
     }
 
     #[test]

@@ -16,8 +16,11 @@ pub struct LatencyFigures {
     pub without_write_start: u64,
     /// Ready − due; caused by pubmark.
     pub scheduler_lag: Option<Summary>,
-    /// Written − ready; caused by the system.
+    /// Written − ready; the system's wait, and pubmark's delay in noticing its end.
     pub backpressure: Option<Summary>,
+    /// The same without pubmark's delays; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backpressure_lower: Option<Summary>,
     /// Upper bound of the time between arrival at our socket and our read.
     pub receive_lateness: Option<Summary>,
     /// Our read − the kernel's receive timestamp, where there is one.

@@ -139,7 +139,7 @@ pub struct LinkDirection {
     /// Requested conditions in words; one entry for each step of a series.
     #[serde(alias = "asked")]
     pub requested: Vec<String>,
-    /// Results of the probes before the run.
+    /// Results of the probes before the run, for the first step of a series.
     pub checks: Vec<LinkCheck>,
     /// Traffic in the measured window.
     pub traffic: LinkTraffic,
@@ -186,7 +186,8 @@ pub struct LinkTraffic {
     pub left_packets: u64,
     /// Bytes of these packets.
     pub left_bytes: u64,
-    /// Most bytes that waited at the bottleneck, since the start.
+    /// Most bytes that waited at the bottleneck at once, in the measured window. Records of earlier versions include the
+    /// probes before the run.
     pub queue_peak_bytes: Option<u64>,
 }
 
@@ -203,6 +204,12 @@ impl LinkFigures {
     pub fn unexpected_drops(&self) -> u64 {
         let by_relay = self.relay.iter().flat_map(|relay| [relay.up.dropped, relay.down.dropped]);
         self.overflowed.into_iter().chain(by_relay).fold(self.queue_drops, u64::saturating_add)
+    }
+
+    /// Later steps of all series, whose conditions are not probed.
+    pub fn steps_not_probed(&self) -> u64 {
+        let sides = self.groups.iter().flat_map(|group| [&group.up, &group.down]);
+        sides.map(|side| side.requested.len().saturating_sub(1) as u64).sum()
     }
 
     /// All checks, with group and direction.

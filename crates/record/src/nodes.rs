@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Usage;
+use crate::quantity;
 
 /// One node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -90,6 +91,10 @@ pub struct MachineUsage {
     pub received_bytes: Option<u64>,
     /// Bytes sent by that interface; `null` as above.
     pub sent_bytes: Option<u64>,
+    /// Share of the CPU time that the hypervisor took for other guests, 0 to 1; `null` where the kernel does not report
+    /// it, and in records of older versions.
+    #[serde(default)]
+    pub steal: Option<f64>,
 }
 
 /// A worker process that ended early or froze: its measurements are missing from all other figures.
@@ -119,6 +124,14 @@ pub struct NodeMachine {
     pub cpu_idle_disabled: bool,
     /// Version of pubmark on the node.
     pub pubmark_version: String,
+}
+
+impl NodeMachine {
+    /// Number of cores and kernel, which a comparison of runs considers. Host names are not part of it: that of a container is
+    /// new in each run.
+    pub fn in_words(&self) -> String {
+        format!("{}, kernel {}", quantity::counted(u64::from(self.cores), "core", "cores"), self.kernel)
+    }
 }
 
 /// A node's clock (`CLOCK_MONOTONIC_RAW`) relative to the coordinator's.

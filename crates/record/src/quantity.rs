@@ -47,6 +47,11 @@ pub(crate) fn count(value: u64) -> String {
     text
 }
 
+/// A count with what is counted: `1 run`, `2 runs`.
+pub(crate) fn counted(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
 /// Bytes in decimal units.
 pub(crate) fn bytes(value: f64) -> String {
     if !value.is_finite() {
@@ -90,6 +95,7 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(123), "123");
+        assert_eq!([counted(1, "run", "runs"), counted(1_000, "run", "runs")], ["1 run", "1,000 runs"]);
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let texts = [micros(value), micros_interval(1.0, value), percent(value), bytes(value), digits(value)];
             assert_eq!(texts, [MISSING; 5]);

@@ -18,6 +18,10 @@ pub struct RequestFigures {
     pub responses: ResponseBooks,
     /// First replies that were in time and arrived in the measured window, per second of the window.
     pub answered_per_s: f64,
+    /// First replies that arrived in the measured window, in time or late, per second of the window; `null` in records of
+    /// older versions.
+    #[serde(default)]
+    pub replies_per_s: Option<f64>,
     /// Most requests that waited for replies at the same time; a sum over threads, whose maxima may be at different
     /// times.
     pub peak_in_flight: u64,
@@ -51,6 +55,10 @@ pub struct RequestBooks {
     pub answered: u64,
     /// Requests whose reply arrived after the timeout.
     pub late: u64,
+    /// Of the late, requests whose reply would have been in time without pubmark's delays: the lower bound of the round
+    /// trip is within the timeout.
+    #[serde(default)]
+    pub late_by_generator: u64,
     /// Requests whose timeout passed and that never got a reply.
     pub timed_out: u64,
     /// Requests without a reply whose outcome cannot be known: the requester's connection or the run ended before the
@@ -117,6 +125,7 @@ impl RequestBooks {
         self.sent += other.sent;
         self.answered += other.answered;
         self.late += other.late;
+        self.late_by_generator += other.late_by_generator;
         self.timed_out += other.timed_out;
         self.unknown += other.unknown;
         self.duplicated += other.duplicated;

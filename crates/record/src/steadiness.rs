@@ -3,6 +3,7 @@
 //! runs.
 
 use crate::record::Record;
+use crate::tables::wide_bins;
 
 /// Number of parts of the window that are compared.
 const PARTS: usize = 4;
@@ -65,13 +66,11 @@ fn was_to_change(record: &Record) -> bool {
     record.settings.flood || record.conditions.faults.is_some() || record.conditions.links.as_ref().is_some_and(stepped)
 }
 
-/// For each quarter of the window, the middle one of the medians of its bins; bins with too few samples are left out.
+/// For each quarter of the window, the middle one of the medians of its bins; bins with too few samples and those that are
+/// short are left out.
 fn quarters(record: &Record) -> Option<[f64; PARTS]> {
     let window = |start: f64, width: f64| start >= 0.0 && start + width <= record.settings.duration_s + 1e-9;
-    let medians: Vec<f64> = record
-        .tables
-        .series
-        .iter()
+    let medians: Vec<f64> = wide_bins(&record.tables.series, record.settings.duration_s)
         .filter(|bin| window(bin.t_s, bin.width_s))
         .filter(|bin| bin.latency.upper.p50_width_s.is_some_and(|width| width <= bin.width_s))
         .filter_map(|bin| bin.latency.upper.p50_us)
@@ -133,6 +132,16 @@ mod tests {
     #[test]
     fn one_bad_second_of_many_is_no_trend() {
         assert_eq!(trend(&[1.0e3, 1.0e3, 5.0e5, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3]), None);
+    }
+
+    #[test]
+    fn a_short_bin_at_the_end_is_not_counted() {
+        let mut record = with(&[1.0e3, 1.0e3, 1.0e3, 1.0e6]);
+        assert!(unsteady(&record).is_some());
+        let last = record.tables.series.last_mut().expect("four bins");
+        (last.width_s, last.latency.upper.p50_width_s) = (0.001, Some(0.001));
+        record.settings.duration_s = 3.001;
+        assert_eq!(unsteady(&record), None, "three bins are too few");
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub struct LabelRow {
 
 /// One bin of the time series. Bins are wider in longer runs (1 s, 2 s, 4 s, …), so that there are fewer than 600 rows. A bin
 /// lies in the warm-up, in the measured window or in the drain; the first one of the warm-up and the last one of the window may
-/// be shorter. In records of older versions all bins are as wide, from the start of the warm-up on.
+/// be shorter. In records of older versions all bins are equally wide, from the start of the warm-up on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRow {
     /// Start of the bin, seconds since the start of the measured window (negative in the warm-up).
@@ -123,6 +123,15 @@ pub struct SeriesRow {
     pub latency: SeriesLatency,
     /// Largest scheduler lag of messages due in the bin, µs.
     pub max_scheduler_lag_us: Option<f64>,
+}
+
+/// The bins of a series except those narrower than half of the widest one in their phase (warm-up, window of `window_s`,
+/// drain). Such a bin is what remains of a phase, and has too few messages for a rate or a percentile.
+pub fn wide_bins(series: &[SeriesRow], window_s: f64) -> impl Iterator<Item = &SeriesRow> {
+    let phase = move |row: &SeriesRow| usize::from(row.t_s >= 0.0) + usize::from(row.t_s >= window_s - 1e-9);
+    let mut widest_s = [0.0_f64; 3];
+    series.iter().for_each(|row| widest_s[phase(row)] = widest_s[phase(row)].max(row.width_s));
+    series.iter().filter(move |row| row.width_s >= widest_s[phase(row)] / 2.0)
 }
 
 /// Bounds of the latency in a bin.
@@ -160,4 +169,22 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
     /// Number of samples.
     pub count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_remains_of_a_phase_is_no_wide_bin() {
+        let row = crate::sample::record().tables.series[0];
+        let wide = |window_s: f64, bins: &[(f64, f64)]| -> Vec<f64> {
+            let rows: Vec<SeriesRow> = bins.iter().map(|&(t_s, width_s)| SeriesRow { t_s, width_s, ..row }).collect();
+            wide_bins(&rows, window_s).map(|row| row.t_s).collect()
+        };
+        let bins = [(-1.25, 0.25), (-1.0, 1.0), (0.0, 1.0), (1.0, 1.0), (2.0, 0.001), (2.001, 1.0)];
+        assert_eq!(wide(2.001, &bins), [-1.0, 0.0, 1.0, 2.001]);
+        assert_eq!(wide(1.5, &[(0.0, 1.0), (1.0, 0.5), (1.5, 1.0)]), [0.0, 1.0, 1.5]);
+        assert_eq!(wide(0.3, &[(0.0, 0.3), (0.3, 1.0)]), [0.0, 0.3], "a short window");
+    }
 }

@@ -258,12 +258,13 @@ pub fn distributions(record: &Record) -> Vec<Distribution<'_>> {
     let mut distributions = vec![
         interval("latency", "latency", "due → delivery", &record.latency.total),
         interval("service latency", "service_latency", "write start → delivery", &record.latency.service),
-        distribution(
-            "back-pressure wait",
-            "backpressure",
-            "ready → written: the system's",
-            record.latency.backpressure.as_ref(),
-        ),
+        Distribution {
+            name: "back-pressure wait",
+            key: "backpressure",
+            meaning: "ready → written: the system's, and our delay in noticing",
+            summary: record.latency.backpressure.as_ref(),
+            lower: record.latency.backpressure_lower.as_ref(),
+        },
         distribution("scheduler lag", "scheduler_lag", "due → ready: ours", record.latency.scheduler_lag.as_ref()),
         distribution(
             "receive lateness",

@@ -35,6 +35,8 @@ pub fn read_machine(address: Option<IpAddr>) -> Option<MachineReading> {
     });
     Some(MachineReading {
         cpu_ns: (snapshot.busy_seconds() * 1e9) as u64,
+        total_ns: (snapshot.total_seconds() * 1e9) as u64,
+        stolen_ns: snapshot.stolen_seconds().map(|seconds| (seconds * 1e9) as u64),
         used_bytes: snapshot.used_bytes(),
         interface,
     })
@@ -81,5 +83,6 @@ mod tests {
     fn the_loopback_has_no_figure_of_what_it_carried() {
         let reading = read_machine(Some(IpAddr::from([127, 0, 0, 1]))).unwrap();
         assert!(reading.cpu_ns > 0 && reading.interface.is_none(), "{reading:?}");
+        assert!(reading.stolen_ns.is_some() && reading.total_ns > reading.cpu_ns, "{reading:?}");
     }
 }

@@ -169,6 +169,7 @@ fn delivery(
             overflowed_datagrams: outcome.counters.overflowed,
             library_datagrams: plan.library_sockets.then_some(outcome.counters.library_overflowed),
         },
+        broken_promises: Some(outcome.books.broken_promises),
         reactions: outcome.reactions.map(|counted| ReactionCounts {
             scheduled: counted.scheduled,
             triggered: counted.triggered,
@@ -190,7 +191,8 @@ fn latency(outcome: &Outcome, clock_error_ns: Option<u64>) -> LatencyFigures {
         service: distribution::bounds(&times.service_latency.widened(clock_error_ns)),
         without_write_start: outcome.counters.without_write_start,
         scheduler_lag: distribution::summary(&times.scheduler_lag),
-        backpressure: distribution::summary(&times.backpressure),
+        backpressure: distribution::summary(&times.backpressure.upper),
+        backpressure_lower: distribution::summary(&times.backpressure.lower),
         receive_lateness: distribution::summary(&times.receive_lateness),
         kernel_receive_lateness: distribution::summary(&times.kernel_lateness),
         breakdown: None,
@@ -317,20 +319,30 @@ fn bytes_per_connection(system: &Usage, connections: u64) -> Option<f64> {
     meaningful.then(|| grown as f64 / connections as f64)
 }
 
+/// Most connections that were open at once, `most_online` where that was counted. Where it was not, all `connected` clients
+/// were connected at once unless some `leave` as planned. Not the number of connects, which grows with each reconnect.
+fn connections_at_once(most_online: Option<u64>, connected: u64, leave: bool) -> Option<u64> {
+    most_online.or((!leave).then_some(connected))
+}
+
 /// Resource usage with the cost per message and per connection, if both operands were measured, and with our threads
 /// and the efficiency.
 fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
-    // CPU time is that of the window, and so are the deliveries.
-    let delivered = outcome.counters.delivered_in_window;
-    let per_million = |cpu_seconds: f64| (delivered > 0).then(|| cpu_seconds * 1e6 / delivered as f64);
-    // Not the number of connects, which grows with each reconnect.
+    // CPU time is that of the window, and so are the deliveries and the replies.
+    let replies = outcome.requests.as_ref().map_or(0, |requests| requests.replies_in_window);
+    let arrived = outcome.counters.delivered_in_window + replies;
+    let per_million = |cpu_seconds: f64| (arrived > 0).then(|| cpu_seconds * 1e6 / arrived as f64);
     let sessions: u64 = outcome.threads.iter().map(|thread| thread.sessions).sum();
-    let connections = sessions.saturating_sub(outcome.counters.never_connected);
+    let connected = sessions.saturating_sub(outcome.counters.never_connected);
+    let leave = plan.workload.devices.iter().any(|group| group.churn.is_some());
+    let connections_at_once = connections_at_once(outcome.most_online, connected, leave);
+    let per_connection = |usage: Usage| bytes_per_connection(&usage, connections_at_once?);
     Cost {
         system_cpu_s_per_million: measured.system.and_then(|usage| per_million(usage.cpu_seconds)),
         generator_cpu_s_per_million: measured.generator.and_then(|usage| per_million(usage.cpu_seconds)),
         client_programs_cpu_s_per_million: measured.client_programs.and_then(|usage| per_million(usage.cpu_seconds)),
-        system_bytes_per_connection: measured.system.and_then(|usage| bytes_per_connection(&usage, connections)),
+        system_bytes_per_connection: measured.system.and_then(per_connection),
+        connections_at_once,
         threads: sections::threads(outcome),
         efficiency: sections::efficiency(plan, outcome),
         transform: sections::transform(plan, outcome),
@@ -545,6 +557,13 @@ mod tests {
         assert!(
             found.is_some_and(|found| found.name == "message-ids-reused" && found.detail.starts_with("7 messages"))
         );
+    }
+
+    #[test]
+    fn memory_is_divided_among_clients_that_were_connected_at_the_same_time() {
+        assert_eq!(connections_at_once(Some(387), 542, true), Some(387));
+        assert_eq!(connections_at_once(None, 542, false), Some(542), "on nodes, and nobody left");
+        assert_eq!(connections_at_once(None, 542, true), None, "on nodes");
     }
 
     #[test]

@@ -249,7 +249,7 @@ impl Server {
 fn left_over(failed: &StoreError) -> String {
     let reason = Problem::internal(failed).body.error;
     format!(
-        "{reason}; the server needs it no longer: delete it by hand, or start the server again when that is possible"
+        "{reason}; the server needs it no longer: delete it by hand, or remove the cause and start the server again"
     )
 }
 

@@ -25,6 +25,7 @@ pub fn capabilities(own: &Capabilities, claims: &Claims) -> Capabilities {
         features: Features {
             shared_subscriptions: own.features.shared_subscriptions && claims.shared_subscriptions,
             brokerless: own.features.brokerless,
+            chooses_addresses: true,
             log_in: own.features.log_in,
             settings: own.features.settings,
             ..Features::NONE

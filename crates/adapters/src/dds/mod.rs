@@ -54,6 +54,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     ends_sessions: false,
     features: Features {
         brokerless: true,
+        chooses_addresses: true,
         settings: Some(EndpointSettings { begins_with: '?', check: settings::check, finds: Some(settings::peers) }),
         ..Features::NONE
     },

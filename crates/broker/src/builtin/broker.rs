@@ -166,7 +166,7 @@ impl Broker {
                         version: Version::V311,
                         authentication: None,
                         silence_limit_ns: u64::from(self.settings.connect_timeout_s) * 1_000_000_000,
-                        last_received_ns: self.now_ns,
+                        last_progress_ns: self.now_ns,
                         maximum_packet_bytes: usize::MAX,
                         is_dirty: false,
                     });
@@ -184,10 +184,7 @@ impl Broker {
             let Some(peer) = self.peers.get_mut(key) else { return };
             match peer.connection.receive(buffer) {
                 Ok(Received::Some { filled_bytes, more }) => {
-                    // Before CONNECT the timer is not reset, so that a client that sends single bytes cannot occupy a connection.
-                    if peer.session.is_some() {
-                        peer.last_received_ns = self.now_ns;
-                    }
+                    peer.note_progress(self.now_ns);
                     self.read_packets(key, &buffer[..filled_bytes]);
                     if !more {
                         return;
@@ -280,8 +277,12 @@ impl Broker {
 
     pub(super) fn flush(&mut self, key: Key) {
         let Some(peer) = self.peers.get_mut(key) else { return };
+        let pending_bytes = peer.connection.pending_bytes();
         if peer.connection.flush(&self.poll, key).is_err() {
-            self.end(key, Farewell::Lost);
+            return self.end(key, Farewell::Lost);
+        }
+        if peer.connection.is_paused() && peer.connection.pending_bytes() < pending_bytes {
+            peer.note_progress(self.now_ns);
         }
     }
 
@@ -324,16 +325,19 @@ impl Broker {
 
     fn end_silent(&mut self) {
         let now_ns = self.now_ns;
-        // What a client sends while reading from it is paused is not known.
         let is_silent = |peer: &Peer| {
-            peer.silence_limit_ns > 0
-                && !peer.connection.is_paused()
-                && now_ns.saturating_sub(peer.last_received_ns) > peer.silence_limit_ns
+            peer.silence_limit_ns > 0 && now_ns.saturating_sub(peer.last_progress_ns) > peer.silence_limit_ns
         };
         let silent: Vec<Key> = self.peers.iter().filter(|(_, peer)| is_silent(peer)).map(|(key, _)| key).collect();
         for key in silent {
-            self.statistics.silent += 1;
-            self.end(key, Farewell::Ours(reason::KEEP_ALIVE_TIMEOUT));
+            if self.is_paused(key) {
+                // The poll reports a socket as writable only once a third of its buffer is free, which takes a slow reader long.
+                self.flush(key);
+            }
+            if self.peers.get(key).is_some_and(is_silent) {
+                self.statistics.silent += 1;
+                self.end(key, Farewell::Ours(reason::KEEP_ALIVE_TIMEOUT));
+            }
         }
     }
 

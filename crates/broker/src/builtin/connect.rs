@@ -104,7 +104,7 @@ impl Broker {
         let Some(peer) = self.peers.get_mut(key) else { return Err(Farewell::Lost) };
         peer.session = Some(session_key);
         peer.version = version;
-        peer.last_received_ns = self.now_ns;
+        peer.last_progress_ns = self.now_ns;
         // One and a half times the keep-alive (MQTT 5.0 §3.1.2.10).
         peer.silence_limit_ns = u64::from(connect.keep_alive_s) * 1_500_000_000;
         peer.maximum_packet_bytes =

@@ -13,13 +13,24 @@ pub(crate) struct Peer {
     pub(crate) version: Version,
     /// Present if the broker requires tokens and the client has named a method or sent one.
     pub(crate) authentication: Option<Box<Authentication>>,
-    /// Time without a packet that ends the connection, ns; 0 for no limit.
+    /// Time without progress that ends the connection, ns; 0 for no limit.
     pub(crate) silence_limit_ns: u64,
-    pub(crate) last_received_ns: u64,
+    /// When it last sent something, or read something while reading from it was paused, ns of `CLOCK_MONOTONIC`.
+    pub(crate) last_progress_ns: u64,
     /// Largest packet that the client accepts.
     pub(crate) maximum_packet_bytes: usize,
     /// Is in the list of those to be flushed.
     pub(crate) is_dirty: bool,
+}
+
+impl Peer {
+    /// Notes that the client sends, or reads. Before its CONNECT is accepted this does not count, so that a client that sends
+    /// single bytes cannot occupy a connection.
+    pub(crate) fn note_progress(&mut self, now_ns: u64) {
+        if self.session.is_some() {
+            self.last_progress_ns = now_ns;
+        }
+    }
 }
 
 /// The state of a client's authentication, at a broker that requires tokens.

@@ -15,7 +15,8 @@ impl Broker {
     ///
     /// Messages for a client have limits of their own, but a packet such as PINGREQ or SUBSCRIBE needs a response that cannot
     /// be dropped. So a client that sends and does not read gets no further responses than those to one read; what it sends
-    /// fills the kernel's buffers and then blocks. A client that reads again loses nothing.
+    /// fills the kernel's buffers and then blocks. A client that reads again loses nothing; one that reads nothing during one
+    /// and a half times its keep-alive is ended.
     pub(super) fn must_pause(&mut self, key: Key) -> bool {
         let most = self.settings.maximum_queued_bytes;
         let is_above =
@@ -28,6 +29,9 @@ impl Broker {
             return must_pause;
         };
         self.statistics.reading_paused += u64::from(must_pause);
+        if !must_pause {
+            peer.note_progress(self.now_ns);
+        }
         if peer.connection.pause(&self.poll, key, must_pause).is_err() {
             self.end(key, Farewell::Lost);
         }
@@ -83,12 +87,17 @@ mod tests {
             self.broker.peers.iter().map(|(_, peer)| peer.connection.pending_bytes()).max().unwrap_or(0)
         }
 
-        /// A client of this name that is connected, whose socket does not block.
+        /// A client of this name without keep-alive that is connected, whose socket does not block.
         fn client(&mut self, name: u8) -> TcpStream {
+            self.client_with_keep_alive(name, 0)
+        }
+
+        /// The same with a keep-alive, s.
+        fn client_with_keep_alive(&mut self, name: u8, keep_alive_s: u8) -> TcpStream {
             let mut client = TcpStream::connect(self.broker.local_address().unwrap()).unwrap();
             client.set_nonblocking(true).unwrap();
             let mut connect = CONNECT;
-            connect[14] = name;
+            (connect[11], connect[14]) = (keep_alive_s, name);
             client.write_all(&connect).unwrap();
             assert_eq!(self.received(&mut client, CONNACK.len()), CONNACK);
             client
@@ -163,5 +172,43 @@ mod tests {
             served.wake_up();
             assert!(Instant::now() < until, "the connection is still there");
         }
+    }
+
+    #[test]
+    fn a_paused_client_that_reads_nothing_is_ended_after_its_keep_alive() {
+        let mut served = Served::new();
+        let mut hostile = served.client_with_keep_alive(b'h', 1);
+        served.fill(&mut hostile, &PINGREQ);
+        let until = Instant::now() + PATIENCE;
+        while served.broker.peers.len() > 0 {
+            served.wake_up();
+            assert!(Instant::now() < until, "the connection is still there");
+        }
+        assert_eq!(served.broker.statistics.silent, 1);
+    }
+
+    #[test]
+    fn a_paused_client_that_reads_slowly_is_not_ended() {
+        let mut served = Served::new();
+        let mut slow = served.client_with_keep_alive(b's', 2);
+        let sent = served.fill(&mut slow, &PINGREQ);
+        // It sends as well, so that what it reads does not end.
+        let mut more = PINGREQ.repeat(4_096);
+        more.rotate_left(sent % PINGREQ.len());
+        let mut buffer = vec![0; 16 * 1024];
+        let until = Instant::now() + Duration::from_secs(6);
+        while Instant::now() < until {
+            match slow.read(&mut buffer) {
+                Ok(read) => assert!(read > 0, "the connection has ended"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+            if let Ok(written) = slow.write(&more) {
+                more.rotate_left(written % PINGREQ.len());
+            }
+            served.wake_up();
+            assert_eq!(served.broker.peers.len(), 1);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!((served.broker.statistics.silent, served.broker.statistics.protocol_errors), (0, 0));
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::support::books::{assert_closed, count};
 use crate::support::mosquitto::{self, Mosquitto};
 use crate::support::place::{Call, Called, PUBMARK, Place};
-use crate::support::processes::{catches, cpu_ticks, ignores, wait_for, with_files_in};
+use crate::support::processes::{catches, cpu_ticks, ignores, signal, wait_for, with_files_in};
 use crate::support::schema;
 
 /// Longest time from the signal to the end.
@@ -186,12 +186,15 @@ fn in_the_drain() {
 #[test]
 fn a_second_signal_ends_at_once_and_the_next_run_clears_up() {
     let place = Place::new();
-    let Some(call) = start_on_mosquitto(&place, &["--warmup", "0s"]) else { return };
+    let Some(mut call) = start_on_mosquitto(&place, &["--warmup", "0s"]) else { return };
     wait_for_deliveries(&place);
+    // It does not end on request then, so an orderly end takes the 5 s after which it is killed.
+    with_files_in(&place.temporary()).into_iter().for_each(|pid| signal(pid, libc::SIGSTOP));
     call.signal(libc::SIGINT);
     place.wait_for_event("the first signal's effect", |event| event["phase"] == "collect");
     // Signals within 150 ms count as one: this is the distance between the two.
     std::thread::sleep(Duration::from_millis(200));
+    assert!(!call.has_ended(), "the first signal ended it");
     call.signal(libc::SIGINT);
     let called = call.wait();
     assert_eq!(called.code(), 130, "{called:?}");

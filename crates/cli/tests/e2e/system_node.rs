@@ -132,7 +132,7 @@ fn a_fault_breaks_the_system_where_it_runs() {
     assert_closed(&record);
     let row = &record["conditions"]["faults"]["faults"][0];
     let at = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("no {name} in {row}"));
-    // The fault ends when the system is ready again, which a busy machine delays.
+    // The fault ends when the program is started again, which a busy machine delays.
     assert!((1.0..1.3).contains(&at("done_at_s")) && (2.0..4.0).contains(&at("ended_at_s")), "{row}");
     assert!(row["failure"].is_null() && row["connections"]["broken"] != 0, "{row}");
     assert!(record["system"]["ended"].is_null(), "the fault ended it: {}", record["system"]);

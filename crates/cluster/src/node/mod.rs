@@ -34,6 +34,10 @@ pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
 pub struct MachineReading {
     /// CPU time of all processes, ns.
     pub cpu_ns: u64,
+    /// CPU time of all cores in all modes, idle ones included, ns.
+    pub total_ns: u64,
+    /// Part of `total_ns` that the hypervisor took for other guests; `None` if the kernel does not report it.
+    pub stolen_ns: Option<u64>,
     /// Memory in use, bytes.
     pub used_bytes: Option<u64>,
     /// The interface that has the node's address; `None` if only the loopback has it.

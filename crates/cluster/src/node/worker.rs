@@ -150,7 +150,15 @@ impl MachineReading {
             used_bytes: self.used_bytes.zip(later.used_bytes).map(|(before, after)| before.max(after)),
             received_bytes: carried.map(|(received, _)| received),
             sent_bytes: carried.map(|(_, sent)| sent),
+            steal: self.steal_until(later),
         }
+    }
+
+    /// Share of the CPU time between this reading and a later one that was stolen; `None` if no clock tick passed.
+    fn steal_until(&self, later: &MachineReading) -> Option<f64> {
+        let passed_ns = later.total_ns.checked_sub(self.total_ns).filter(|passed_ns| *passed_ns > 0)?;
+        let stolen_ns = later.stolen_ns?.saturating_sub(self.stolen_ns?);
+        Some(stolen_ns as f64 / passed_ns as f64)
     }
 }
 
@@ -207,7 +215,17 @@ mod tests {
             received_bytes,
             sent_bytes,
         });
-        MachineReading { cpu_ns: 5, used_bytes: Some(7), interface }
+        MachineReading { cpu_ns: 5, total_ns: 100, stolen_ns: Some(10), used_bytes: Some(7), interface }
+    }
+
+    #[test]
+    fn steal_is_a_share_of_all_cpu_time() {
+        let before = reading(None);
+        let later = MachineReading { total_ns: 300, stolen_ns: Some(60), ..reading(None) };
+        assert_eq!(before.until(&later).steal, Some(0.25));
+        assert_eq!(before.until(&before).steal, None, "no tick passed");
+        let unknown = MachineReading { stolen_ns: None, ..later };
+        assert_eq!(before.until(&unknown).steal, None, "not 0");
     }
 
     #[test]

@@ -52,38 +52,33 @@ pub fn figures(outcome: &FaultOutcome, spans: &[Span], window_start_ns: u64) -> 
     spans.iter().enumerate().map(follow).collect()
 }
 
-/// Counts events in order of time, from the fault until the next one.
+/// Counts events in order of time, from the fault until the next one. What follows a loss belongs to the fault of that loss:
+/// clients that were away when this fault was done are not among those that it made reconnect.
 fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnections {
     let mut found = FaultConnections::default();
-    let mut disconnected_before = 0u64;
     for event in events.iter().take_while(|event| event.at_ns < done_ns) {
         match event.change {
-            SessionChange::Connected => found.connected += 1,
-            SessionChange::Reconnected => {
-                found.connected += 1;
-                disconnected_before = disconnected_before.saturating_sub(1);
-            }
-            SessionChange::Lost => {
-                found.connected = found.connected.saturating_sub(1);
-                disconnected_before += 1;
-            }
-            SessionChange::Disconnected => found.connected = found.connected.saturating_sub(1),
-            SessionChange::Left => disconnected_before = disconnected_before.saturating_sub(1),
-            SessionChange::Failed | SessionChange::SessionResumed | SessionChange::SessionLost => {}
+            SessionChange::Connected | SessionChange::Reconnected => found.connected += 1,
+            SessionChange::Lost | SessionChange::Disconnected => found.connected = found.connected.saturating_sub(1),
+            SessionChange::Left
+            | SessionChange::Failed
+            | SessionChange::SessionResumed
+            | SessionChange::SessionLost => {}
         }
     }
     let since = |event: &Event| Some((event.at_ns - done_ns) as f64 / 1e9);
     let mut last_back_s = None;
     let mut within_a_second: VecDeque<u64> = VecDeque::new();
-    for event in events.iter().filter(|event| (done_ns..until_ns).contains(&event.at_ns)) {
+    let is_of_this = |event: &&Event| {
+        (done_ns..until_ns).contains(&event.at_ns) && event.lost_at_ns.is_some_and(|lost_at_ns| lost_at_ns >= done_ns)
+    };
+    for event in events.iter().filter(is_of_this) {
         match event.change {
             SessionChange::Lost => {
                 found.lost += 1;
                 found.first_detected_s = found.first_detected_s.or(since(event));
                 found.last_detected_s = since(event);
             }
-            // Sessions that were disconnected before the fault are assumed to reconnect first, in all counts here.
-            SessionChange::Reconnected if disconnected_before > 0 && found.lost == 0 => disconnected_before -= 1,
             SessionChange::Reconnected => {
                 found.reconnected += 1;
                 found.first_reconnected_s = found.first_reconnected_s.or(since(event));
@@ -107,6 +102,7 @@ fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnection
 
 #[cfg(test)]
 mod tests {
+    use super::super::log::FaultLog;
     use super::*;
 
     const S: u64 = 1_000_000_000;
@@ -114,16 +110,18 @@ mod tests {
     #[test]
     fn client_events_count_from_the_fault_on() {
         use SessionChange::{Connected, Failed, Lost, Reconnected, SessionLost, SessionResumed};
-        let event = |at_ns: u64, change| Event { at_ns, change };
-        let mut events = vec![event(1, Connected), event(2, Connected), event(3, Connected)];
-        events.extend([event(10 * S + S / 10, Lost), event(10 * S + S / 5, Lost), event(11 * S, Failed)]);
+        let first = |at_ns: u64| Event { at_ns, change: Connected, lost_at_ns: None };
+        let event = |at_ns: u64, change, lost_at_ns| Event { at_ns, change, lost_at_ns: Some(lost_at_ns) };
+        let (one, two) = (10 * S + S / 10, 10 * S + S / 5);
+        let mut events = vec![first(1), first(2), first(3)];
+        events.extend([event(one, Lost, one), event(two, Lost, two), event(11 * S, Failed, one)]);
         events.extend([
-            event(12 * S, SessionResumed),
-            event(12 * S, Reconnected),
-            event(13 * S, SessionLost),
-            event(14 * S, Reconnected),
+            event(12 * S, SessionResumed, one),
+            event(12 * S, Reconnected, one),
+            event(13 * S, SessionLost, two),
+            event(14 * S, Reconnected, two),
         ]);
-        events.push(event(20 * S, Lost));
+        events.push(event(20 * S, Lost, 20 * S));
         let found = connections(&events, 10 * S, 20 * S);
         assert_eq!((found.connected, found.lost, found.reconnected, found.failed_tries), (3, 2, 2, 1));
         assert_eq!((found.first_detected_s, found.last_detected_s), (Some(0.1), Some(0.2)));
@@ -137,11 +135,37 @@ mod tests {
         assert_eq!((nothing.lost, nothing.first_detected_s, nothing.all_reconnected_s), (0, None, None));
     }
 
+    /// Three of five clients are still away at the second fault, which resets the other two.
+    #[test]
+    fn clients_that_an_earlier_fault_sent_away_are_not_this_fault_s() {
+        let mut logs = [FaultLog::new([].into(), vec![], 0), FaultLog::new([].into(), vec![], 0)];
+        // Of two shards, each with sessions of these numbers.
+        let note = |logs: &mut [FaultLog; 2], session: u32, change, at_ns| {
+            logs[session as usize % 2].note(session / 2, change, at_ns);
+        };
+        (0..5).for_each(|session| note(&mut logs, session, SessionChange::Connected, 1));
+        (0..3).for_each(|session| note(&mut logs, session, SessionChange::Lost, 10 * S));
+        (3..5).for_each(|session| note(&mut logs, session, SessionChange::Lost, 20 * S));
+        note(&mut logs, 0, SessionChange::Left, 21 * S);
+        note(&mut logs, 1, SessionChange::Failed, 21 * S);
+        (1..3).for_each(|session| note(&mut logs, session, SessionChange::Connected, 22 * S));
+        let [one, other] = logs;
+        let mut notes = one.notes;
+        notes.merge(other.notes);
+        notes.events.sort_by_key(|event| event.at_ns);
+        let found = connections(&notes.events, 20 * S, 30 * S);
+        assert_eq!((found.connected, found.lost, found.reconnected), (2, 2, 0));
+        assert_eq!((found.planned, found.failed_tries), (0, 0));
+        assert_eq!((found.first_reconnected_s, found.all_reconnected_s), (None, None));
+        assert_eq!(found.peak_reconnects_per_s, None);
+    }
+
     #[test]
     fn a_storm_s_peak_is_that_of_any_second() {
-        let lost = (0..5).map(|number| Event { at_ns: S + number, change: SessionChange::Lost });
+        let event = |at_ns, change| Event { at_ns, change, lost_at_ns: Some(S) };
+        let lost = (0..5).map(|number| event(S + number, SessionChange::Lost));
         let back_ms = [1_500, 2_400, 2_499, 2_501, 3_500];
-        let back = back_ms.map(|ms: u64| Event { at_ns: ms * S / 1_000, change: SessionChange::Reconnected });
+        let back = back_ms.map(|ms: u64| event(ms * S / 1_000, SessionChange::Reconnected));
         let found = connections(&lost.chain(back).collect::<Vec<_>>(), S, 9 * S);
         assert_eq!((found.reconnected, found.peak_reconnects_per_s), (5, Some(3)));
     }

@@ -1,6 +1,6 @@
 //! Records of a shard in a run with faults.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use pubmark_metrics::fine::FineSeries;
@@ -11,7 +11,7 @@ use super::planned::PlannedFault;
 
 /// Number of QoS levels.
 pub const LEVELS: usize = 3;
-/// Largest number of events that a shard stores: 16 MB.
+/// Largest number of events that a shard stores: 32 MB.
 const EVENT_LIMIT: usize = 1 << 20;
 
 /// What happened to a session.
@@ -42,6 +42,9 @@ pub struct Event {
     pub at_ns: u64,
     /// What happened.
     pub change: SessionChange,
+    /// When the session had lost its connection, ns of `CLOCK_MONOTONIC`: an event belongs to the fault of that loss. `None`
+    /// if it had not lost one, or has reconnected since.
+    pub lost_at_ns: Option<u64>,
 }
 
 /// The records of all shards, merged.
@@ -55,14 +58,26 @@ pub struct FaultNotes {
     pub broken_at_ns: Vec<Option<(u64, u64)>>,
     /// By fault: when the last shard with connections to break began to, ns of `CLOCK_MONOTONIC`; 0 if none did.
     pub last_begun_at_ns: Vec<u64>,
-    /// By fault: number of connections to be broken.
+    /// By fault: number of open connections to be broken.
     pub chosen: Vec<u64>,
     /// By fault: number of connections that were not broken because their shard had finished, since it was late.
     pub missed: Vec<u64>,
+    /// Publishers, by number in the fleet, and audiences, by number in the message accounting, of the sessions that ended
+    /// with a connection. No level of QoS promises what is lost with a session.
+    pub ended: EndedSessions,
     /// By segment and QoS level: counters that are incremented during the run.
     pub tallies: Vec<[LevelBooks; LEVELS]>,
     /// Latency over time.
     pub fine: FineSeries,
+}
+
+/// See [`FaultNotes::ended`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedSessions {
+    /// Publishers.
+    pub publishers: BTreeSet<u32>,
+    /// Audiences.
+    pub audiences: BTreeSet<u32>,
 }
 
 impl Default for FaultNotes {
@@ -80,6 +95,7 @@ impl FaultNotes {
             last_begun_at_ns: vec![0; faults],
             chosen: vec![0; faults],
             missed: vec![0; faults],
+            ended: EndedSessions::default(),
             tallies: vec![[LevelBooks::default(); LEVELS]; faults + 1],
             fine: FineSeries::new(start_ns),
         }
@@ -100,6 +116,8 @@ impl FaultNotes {
             .zip(other.last_begun_at_ns)
             .for_each(|(mine, theirs)| *mine = theirs.max(*mine));
         self.chosen.iter_mut().zip(other.chosen).for_each(|(mine, theirs)| *mine += theirs);
+        self.ended.publishers.extend(other.ended.publishers);
+        self.ended.audiences.extend(other.ended.audiences);
         self.missed.iter_mut().zip(other.missed).for_each(|(mine, theirs)| *mine += theirs);
         for (mine, theirs) in self.tallies.iter_mut().zip(&other.tallies) {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
@@ -119,8 +137,10 @@ pub struct FaultLog {
     pub notes: FaultNotes,
     /// Number of the latest fault; 0 before the first.
     segment: u16,
-    /// Sessions that lost their connection and have not reconnected.
-    disconnected: HashSet<u32>,
+    /// Sessions that lost their connection and have not reconnected, and when they lost it, ns of `CLOCK_MONOTONIC`.
+    disconnected: HashMap<u32, u64>,
+    /// Sessions that were not persistent when a connection of theirs ended.
+    pub ended: HashSet<u32>,
     /// Time until which sessions may not connect, ns of `CLOCK_MONOTONIC`.
     held_until_ns: HashMap<u32, u64>,
 }
@@ -129,7 +149,8 @@ impl FaultLog {
     /// For a shard whose time series begin at `start_ns`.
     pub fn new(planned: Arc<[PlannedFault]>, chosen: Vec<Vec<u32>>, start_ns: i64) -> FaultLog {
         let notes = FaultNotes::new(planned.len(), start_ns);
-        FaultLog { planned, chosen, notes, segment: 0, disconnected: HashSet::new(), held_until_ns: HashMap::new() }
+        let (disconnected, ended, held_until_ns) = (HashMap::new(), HashSet::new(), HashMap::new());
+        FaultLog { planned, chosen, notes, segment: 0, disconnected, ended, held_until_ns }
     }
 
     /// The present segment.
@@ -144,22 +165,25 @@ impl FaultLog {
 
     /// Records an event of a session.
     pub fn note(&mut self, session: u32, change: SessionChange, at_ns: u64) {
-        let change = match change {
-            SessionChange::Connected if self.disconnected.remove(&session) => SessionChange::Reconnected,
-            SessionChange::Left if !self.disconnected.remove(&session) => SessionChange::Disconnected,
-            SessionChange::Lost => {
-                self.disconnected.insert(session);
-                change
-            }
+        let lost_at_ns = match change {
+            SessionChange::Connected | SessionChange::Left => self.disconnected.remove(&session),
+            SessionChange::Lost => Some(*self.disconnected.entry(session).or_insert(at_ns)),
+            _ => self.disconnected.get(&session).copied(),
+        };
+        let change = match (change, lost_at_ns) {
+            (SessionChange::Connected, Some(_)) => SessionChange::Reconnected,
+            (SessionChange::Left, None) => SessionChange::Disconnected,
+            // A connection that ended before its subscriptions were granted was no reconnect.
+            (SessionChange::Lost, Some(lost_at_ns)) if lost_at_ns < at_ns => SessionChange::Failed,
             // Failed attempts of a session that was never connected are not reconnects.
-            SessionChange::Failed if !self.disconnected.contains(&session) => return,
-            change => change,
+            (SessionChange::Failed, None) => return,
+            (change, _) => change,
         };
         if self.notes.events.len() >= EVENT_LIMIT {
             self.notes.is_cut = true;
             return;
         }
-        self.notes.events.push(Event { at_ns, change });
+        self.notes.events.push(Event { at_ns, change, lost_at_ns });
     }
 
     /// Prevents a session from connecting until `until_ns`.
@@ -198,26 +222,30 @@ mod tests {
             (2, SessionChange::Connected, 2),
             (1, SessionChange::Lost, 3),
             (1, SessionChange::Failed, 4),
-            (1, SessionChange::Connected, 5),
-            (2, SessionChange::Left, 6),
-            (1, SessionChange::Lost, 7),
-            (1, SessionChange::Left, 8),
+            (1, SessionChange::Lost, 5),
+            (1, SessionChange::Connected, 6),
+            (2, SessionChange::Left, 7),
+            (1, SessionChange::Lost, 8),
+            (1, SessionChange::Left, 9),
         ] {
             log.note(session, change, at_ns);
         }
-        let seen: Vec<_> = log.notes.events.iter().map(|event| (event.at_ns, event.change)).collect();
+        let events = log.notes.events.iter();
+        let seen: Vec<_> = events.map(|event| (event.at_ns, event.change, event.lost_at_ns)).collect();
         use SessionChange::{Connected, Disconnected, Failed, Left, Lost, Reconnected};
         assert_eq!(
             seen,
             [
-                (2, Connected),
-                (2, Connected),
-                (3, Lost),
-                (4, Failed),
-                (5, Reconnected),
-                (6, Disconnected),
-                (7, Lost),
-                (8, Left)
+                (2, Connected, None),
+                (2, Connected, None),
+                (3, Lost, Some(3)),
+                (4, Failed, Some(3)),
+                // It was connected, and not subscribed yet.
+                (5, Failed, Some(3)),
+                (6, Reconnected, Some(3)),
+                (7, Disconnected, None),
+                (8, Lost, Some(8)),
+                (9, Left, Some(8))
             ]
         );
         log.hold(7, 100);

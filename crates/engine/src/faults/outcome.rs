@@ -14,7 +14,7 @@ pub struct FaultOutcome {
     pub planned: Arc<[PlannedFault]>,
     /// The records of all shards.
     pub notes: FaultNotes,
-    /// Number of connections that each fault was to break.
+    /// Number of open connections that each fault was to break.
     pub chosen: Vec<u64>,
     /// The message accounting by segment and QoS level; there is one segment more than there are faults.
     pub books: Vec<[LevelBooks; LEVELS]>,

@@ -6,19 +6,21 @@ use pubmark_model::workload::Workload;
 use pubmark_record::faults::LevelBooks;
 use pubmark_record::record::Delivery;
 
-use super::log::LEVELS;
+use super::log::{FaultNotes, LEVELS};
 use crate::books::{Judged, Received};
 use crate::plan::RunPlan;
 use crate::shard_outcome::PublisherBook;
 
-/// The message accounting of each segment. `books` already has the counters that are incremented during the run; they
+/// The message accounting of each segment. The notes already have the counters that are incremented during the run; they
 /// are not changed.
 pub(crate) fn by_segment(
     plan: &RunPlan,
     publishers: &[PublisherBook],
     received: &[Received<'_>],
-    mut books: Vec<[LevelBooks; LEVELS]>,
+    notes: &mut FaultNotes,
 ) -> Vec<[LevelBooks; LEVELS]> {
+    let mut books = std::mem::take(&mut notes.tallies);
+    let ended = &notes.ended;
     for (level, book) in books.iter_mut().flat_map(|levels| levels.iter_mut().enumerate()) {
         book.qos = level as u32;
     }
@@ -29,6 +31,10 @@ pub(crate) fn by_segment(
         let subscribed_level = listening.get((stream.row.subscriber / sessions) as usize).copied().unwrap_or(0);
         let group = &plan.workload.devices[usize::from(stream.book.group)];
         let level = subscribed_level.min(usize::from(group.qos.level()));
+        // A publisher has the system's word for a message at QoS 2 before the exchange of its packets ends: what is lost of
+        // the rest is lost with its session.
+        let may_lose = ended.audiences.contains(&stream.row.subscriber)
+            || (level == LEVELS - 1 && ended.publishers.contains(&stream.book.publisher));
         for (segment, range) in ranges(stream.book) {
             let mut found = Delivery::default();
             stream.judge(range, &mut found);
@@ -36,6 +42,7 @@ pub(crate) fn by_segment(
             book.expected += found.expected;
             book.delivered += found.delivered;
             book.lost += found.lost;
+            book.lost_with_session += if may_lose { found.lost } else { 0 };
             book.unknown += found.unknown;
             book.absent += found.absent;
         }
@@ -44,7 +51,7 @@ pub(crate) fn by_segment(
 }
 
 /// By audience: the QoS level that its members request.
-fn levels_of_audiences(workload: &Workload, fleet: &Fleet) -> Vec<usize> {
+pub(crate) fn levels_of_audiences(workload: &Workload, fleet: &Fleet) -> Vec<usize> {
     let mut levels = Vec::new();
     for (subscriber, audience) in fleet.subscribers().iter().zip(fleet.audiences(workload)) {
         // Audiences are numbered in the order of their first members.

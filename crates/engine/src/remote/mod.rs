@@ -8,7 +8,6 @@
 
 mod access;
 mod allowance;
-pub(crate) mod bounded;
 mod frames;
 mod heartbeat;
 pub(crate) mod launcher;

@@ -11,6 +11,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use pubmark_model::schedule::Timeline;
+
 use super::access::{AccessReport, LARGEST_REPORT};
 use super::allowance::{allowance, log_allowance};
 use super::frames;
@@ -52,6 +54,8 @@ pub(crate) struct Process {
     /// For a process of this machine.
     heartbeat: Option<HeartbeatWatch>,
     location: WorkerLocation,
+    /// Of its plan: the time series of its shards have these times.
+    timeline: Timeline,
     /// It sets up an access network.
     makes_access: bool,
     /// The report of that network.
@@ -93,6 +97,7 @@ impl Process {
             failed: Arc::new(AtomicBool::new(false)),
             heartbeat,
             location: place,
+            timeline: plan.timeline,
             makes_access,
             access: None,
             log: None,
@@ -196,7 +201,8 @@ impl Process {
     /// Ends a shard and waits for its outcome, only briefly if `stop` is set.
     ///
     /// # Errors
-    /// The shard failed, or the process has ended or stopped responding: in words.
+    /// The shard failed, its time series are not those of the plan, or the process has ended or stopped responding: in
+    /// words.
     pub fn finish(&mut self, shard: u32, stop: &AtomicBool) -> Result<ShardOutcome, String> {
         if self.given_up.is_none() {
             self.command(shard, Command::Finish);
@@ -206,7 +212,11 @@ impl Process {
             if let Some(place) = self.early.iter().position(|(number, _)| *number == shard)
                 && let Some((_, outcome)) = self.early.remove(place)
             {
-                return Ok(*outcome);
+                return if has_series_of(self.timeline, &outcome) {
+                    Ok(*outcome)
+                } else {
+                    Err("its time series have another window".to_owned())
+                };
             }
             let limit = if stop.load(Relaxed) { STOPPED_LIMIT } else { ANSWER_LIMIT };
             match self.next(began + limit) {
@@ -304,6 +314,13 @@ impl Drop for Process {
     }
 }
 
+/// Do the time series of an outcome have these times? Bins of other times cannot be added to those of other shards.
+fn has_series_of(timeline: Timeline, outcome: &ShardOutcome) -> bool {
+    let start_ns = timeline.start_ns();
+    let fine = outcome.faults.as_ref().map(|notes| &notes.fine);
+    outcome.series.matches(start_ns, timeline.duration_ns) && fine.is_none_or(|fine| fine.start_ns() == start_ns)
+}
+
 /// The arrival of a process's part of the message log, shared by the thread that receives it and the one that waits.
 #[derive(Debug, Default)]
 struct LogArrival {
@@ -395,6 +412,7 @@ mod tests {
     use super::*;
     use crate::message_log::files::LogFiles;
     use crate::message_log::row::ROW_BYTES;
+    use crate::virtual_time::{ONE_TO_ONE, ended_at_once, plan};
     use std::io::Write as _;
 
     fn response_to(sent: &[u8], allowed: u64) -> Vec<FromWorker> {
@@ -434,6 +452,38 @@ mod tests {
             "{} messages",
             received.len()
         );
+    }
+
+    #[test]
+    fn a_shard_whose_time_series_have_another_window_is_lost() {
+        let plan = plan(ONE_TO_ONE, Duration::from_secs(1));
+        let finish = |timeline: Timeline| {
+            let (control, _other) = UnixStream::pair().unwrap();
+            let (letters, inbox) = mpsc::channel();
+            let outcome = Box::new(ended_at_once(plan.clone()));
+            letters.send(FromWorker::Outcome { shard: 0, outcome }).unwrap();
+            let mut process = Process {
+                child: None,
+                control,
+                inbox,
+                early: VecDeque::new(),
+                failed: Arc::default(),
+                heartbeat: None,
+                location: WorkerLocation { node: 0, network: None, group: None },
+                timeline,
+                makes_access: false,
+                access: None,
+                log: None,
+                given_up: None,
+                reader: None,
+            };
+            process.finish(0, &AtomicBool::new(false)).map(drop)
+        };
+        assert_eq!(finish(plan.timeline), Ok(()));
+        let refused = Err("its time series have another window".to_owned());
+        let Timeline { warmup_ns, duration_ns } = plan.timeline;
+        assert_eq!(finish(Timeline { warmup_ns, duration_ns: duration_ns + 1 }), refused);
+        assert_eq!(finish(Timeline { warmup_ns: warmup_ns + 1, duration_ns }), refused);
     }
 
     /// What arrives of these pieces of a message log, of which memory has space for two: the messages that are passed on,

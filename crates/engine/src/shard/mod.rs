@@ -131,7 +131,7 @@ impl Shard {
         shown.delivered.store(self.receiving.delivered, Relaxed);
         // Each histogram has one sample per measured message, so nothing is counted twice.
         let times = &self.totals.figures.times;
-        shown.measured_sent.store(times.backpressure.count(), Relaxed);
+        shown.measured_sent.store(times.backpressure.upper.count(), Relaxed);
         shown.measured_delivered.store(times.latency.upper.count(), Relaxed);
         let gaps = self.receiving.receiver.ledger.gaps();
         shown.gaps_opened.store(gaps.opened, Relaxed);
@@ -202,7 +202,8 @@ impl Shard {
         self.requests.settle_requesters(&mut self.publishing.publishers);
         self.requests.settle_responders();
         self.show(now_ns);
-        let Shard { totals, sessions, requests, publishing, mut receiving, .. } = self;
+        let Shard { totals, mut sessions, requests, publishing, mut receiving, .. } = self;
+        let faults = sessions.take_fault_notes(&publishing.publishers);
         let figures = totals.figures;
         ShardOutcome {
             name: self.name,
@@ -225,7 +226,7 @@ impl Shard {
             usage,
             sessions: u64::from(sessions.count()),
             ramp: sessions.ramp,
-            faults: sessions.faults.map(|log| log.notes),
+            faults,
             logged: figures.log.map(|log| log.finish()),
         }
     }

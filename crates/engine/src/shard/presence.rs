@@ -31,6 +31,11 @@ impl Presence {
         Presence { audiences, held: vec![0; filters], absent_since: vec![Some(0); filters], over: Vec::new() }
     }
 
+    /// An audience's number in the message accounting.
+    pub fn number(&self, audience: u32) -> u32 {
+        self.audiences[audience as usize].0
+    }
+
     /// One more session of an audience holds a filter, from this epoch on.
     pub fn held_from(&mut self, audience: u32, filter: u16, epoch: u32) {
         let (subscriber, first) = self.audiences[audience as usize];

@@ -30,6 +30,8 @@ pub struct Pending {
     pub sequence: u32,
     /// Ready time, ns of `CLOCK_MONOTONIC`.
     pub ready_ns: u64,
+    /// Upper bound of the generator's part in the time from then until it was passed to the adapter, ns.
+    pub own_ns: u64,
     /// It was due in the measured window.
     pub measured: bool,
     /// Size of the whole payload, bytes.

@@ -158,6 +158,7 @@ impl Requests {
             book.duplicated += measured;
         } else {
             totals.tally.received(session, delivery.payload.len() as u64);
+            self.figures.replies_in_window += u64::from(window.holds(delivery.at_ns));
             self.record_first_reply(publisher, &header, delivery, sessions, window);
         }
     }
@@ -174,6 +175,7 @@ impl Requests {
         let Some(requester) = &mut publisher.requester else { return };
         let Some(open) = requester.open.remove(&header.sequence) else {
             if measured {
+                let timeout_ns = requester.timeout_ns;
                 let book = self.figures.book(requester);
                 let sending = &publisher.book;
                 let is_unsent = [&sending.broken, &sending.stuck].iter().any(|list| list.contains(&header.sequence));
@@ -182,6 +184,9 @@ impl Requests {
                 } else {
                     book.late += 1;
                     book.late_unsent += u64::from(is_unsent);
+                    let round_trip_ns = delivery.at_ns as i64 - header.due_ns as i64;
+                    let may_be_in_time = may_be_in_time(round_trip_ns, width_ns(header, delivery), timeout_ns);
+                    book.late_by_generator += u64::from(!is_unsent && may_be_in_time);
                 }
             }
             return;
@@ -201,10 +206,9 @@ impl Requests {
     fn record_times(&mut self, group: u16, header: &Header, open: &OpenRequest, delivery: &Delivery<'_>) {
         let since = |from_ns: u64| delivery.at_ns as i64 - from_ns as i64;
         let round_trip_ns = since(header.due_ns);
-        // The header's lag is that of request and reply. The parts of the round trip have no wider intervals than the
-        // whole, apart from rounding.
         let sent_ns = header.earliest_write_start_ns();
-        let width_ns = header.lag_ns.saturating_add(delivery.late_ns(sent_ns));
+        // The parts of the round trip have no wider intervals than the whole, apart from rounding.
+        let width_ns = width_ns(header, delivery);
         self.figures.record_round_trip(group, round_trip_ns, width_ns);
         let times = &mut self.figures.times;
         match open.write_start_ns {
@@ -232,6 +236,18 @@ impl Requests {
     }
 }
 
+/// May a late reply have been in time without the generator's part? The time-out counts from the submission of the request,
+/// which is not known any more; a wait for the system between the due time and the submission counts as the system's.
+fn may_be_in_time(round_trip_ns: i64, width_ns: u64, timeout_ns: u64) -> bool {
+    round_trip_ns.saturating_sub_unsigned(width_ns) <= timeout_ns as i64
+}
+
+/// Upper bound of the generator's part in a round trip, ns: the header's lag, which is that of request and reply, and the
+/// time that the reply waited in our socket.
+fn width_ns(header: &Header, delivery: &Delivery<'_>) -> u64 {
+    header.lag_ns.saturating_add(delivery.late_ns(header.earliest_write_start_ns()))
+}
+
 /// A round trip without the time at its responder, with the width of its interval, ns; `None` if that time is unknown.
 fn travel(round_trip_ns: i64, width_ns: u64, held_us: Option<u32>) -> Option<(i64, u64)> {
     let held_us = held_us.filter(|held_us| *held_us < u32::MAX)?;
@@ -242,6 +258,13 @@ fn travel(round_trip_ns: i64, width_ns: u64, held_us: Option<u32>) -> Option<(i6
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reply_is_late_because_of_the_generator_if_the_rest_of_its_round_trip_is_within_the_time_out() {
+        assert!(may_be_in_time(510, 10, 500));
+        assert!(!may_be_in_time(510, 9, 500), "the system alone was late");
+        assert!(may_be_in_time(510, u64::MAX, 500));
+    }
 
     #[test]
     fn the_time_at_a_responder_is_rounded_down_and_may_have_been_longer() {

@@ -193,13 +193,15 @@ impl Publishing {
                     excluded = matching.note(noted, &mut self.note_room, &mut publisher.book.matches);
                 }
                 let payload_bytes = message.payload_bytes;
+                let own_ns = own_since_ready_ns(lag_ns, due_ns, ready_ns);
                 let ready_ns =
                     ready_ns + transformed_message.map_or(0, |transformed_message| transformed_message.delay_ns);
                 if measured && let Some(transformed_message) = transformed_message {
                     let (group, all) = (publisher.book.group, &mut totals.figures.transform);
                     transform::record_transform(all, group, &timetable.workload, &transformed_message.costs);
                 }
-                let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes, excluded };
+                let pending =
+                    Pending { publisher: index, sequence, ready_ns, own_ns, measured, payload_bytes, excluded };
                 sessions[publisher.session].pending.push_back(pending);
                 if measured && let Some(log) = &mut totals.figures.log {
                     log.note(submitted(publisher.book.publisher, sequence, (due_ns, ready_ns), payload_bytes));
@@ -323,6 +325,12 @@ impl Publishing {
     }
 }
 
+/// The generator's part in the time since a message was ready, ns: its part in the time since the message was due, without
+/// the scheduler lag before it was ready. A message that waited was ready when it was due.
+fn own_since_ready_ns(lag_ns: u64, due_ns: u64, ready_ns: u64) -> u64 {
+    lag_ns.saturating_sub(ready_ns.saturating_sub(due_ns))
+}
+
 /// A message that its session accepted, as a row of the message log.
 fn submitted(publisher: u32, sequence: u32, (due_ns, ready_ns): (u64, u64), payload_bytes: u32) -> Row {
     Row {
@@ -342,4 +350,16 @@ fn submitted(publisher: u32, sequence: u32, (due_ns, ready_ns): (u64, u64), payl
 /// Does a message belong to the measured window? A reaction belongs to the window of its root.
 fn is_measured(due: &Due, root_ns: Option<u64>, timetable: &Timetable) -> bool {
     root_ns.map_or(due.due_ns >= 0, |root_ns| timetable.window.measures(root_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scheduler_lag_is_a_part_of_the_back_pressure_of_messages_that_waited_only() {
+        assert_eq!(own_since_ready_ns(300, 1_000, 1_300), 0, "it was sent as soon as the scheduler reached it");
+        assert_eq!(own_since_ready_ns(300, 1_000, 1_000), 300, "it waited");
+        assert_eq!(own_since_ready_ns(0, 1_000, 1_000), 0, "a flood");
+    }
 }

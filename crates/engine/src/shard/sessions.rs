@@ -16,7 +16,7 @@ use super::setup::SessionSetup;
 use super::timers::Task;
 use super::timetable::Timetable;
 use super::work::Work;
-use crate::faults::log::{FaultLog, SessionChange};
+use crate::faults::log::{FaultLog, FaultNotes, SessionChange};
 use crate::ramp::Ramp;
 
 /// The sessions of a shard, by their index on it.
@@ -151,8 +151,22 @@ impl Sessions {
     /// Records an event of a session, in a run with faults.
     pub fn note_fault(&mut self, now_ns: u64, session: u32, change: SessionChange) {
         if let Some(log) = self.faults.as_mut().filter(|_| !self.finishing) {
+            if matches!(change, SessionChange::Lost | SessionChange::Left) && !self.all[session as usize].persistent {
+                log.ended.insert(session);
+            }
             log.note(session, change, now_ns);
         }
+    }
+
+    /// The records of the faults, at the end of a run with faults.
+    pub fn take_fault_notes(&mut self, publishers: &[Publisher]) -> Option<FaultNotes> {
+        let FaultLog { mut notes, ended, .. } = *self.faults.take()?;
+        for session in ended {
+            let session = &self.all[session as usize];
+            notes.ended.publishers.extend(session.own(publishers).iter().map(|publisher| publisher.book.publisher));
+            notes.ended.audiences.extend(session.subscriber.map(|audience| self.presence.number(audience)));
+        }
+        Some(notes)
     }
 
     /// Schedules the faults of the run. Each fault begins on every shard, whichever process injects it.

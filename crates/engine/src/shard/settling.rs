@@ -51,7 +51,7 @@ impl Publishing {
         if pending.measured {
             publisher.book.written += 1;
             let wait_ns = written.end_ns as i64 - pending.ready_ns as i64;
-            figures.times.backpressure.record(wait_ns);
+            figures.times.backpressure.record(wait_ns, pending.own_ns);
             type_row(&mut figures.types, publisher.book.group).backpressure.record(wait_ns);
         }
         if let Some(requester) = &mut publisher.requester {

@@ -187,15 +187,19 @@ impl Shard {
         }
         log.begin(number);
         let Some(breaks) = log.planned[place].connections.clone() else { return };
-        let until_ns = now_ns.saturating_add(log.planned[place].length_ns.unwrap_or(0));
+        // Not longer on a shard that is late: the fault ends for all clients at the time that the record states.
+        let length_ns = log.planned[place].length_ns.unwrap_or(0);
+        let end_ns = log.planned[place].at_ns.saturating_add(length_ns);
+        let until_ns = self.timetable.window.absolute(i64::try_from(end_ns).unwrap_or(i64::MAX));
         let chosen = log.chosen[place].clone();
-        log.notes.chosen[place] += chosen.len() as u64;
         if !breaks.silent {
             chosen.iter().for_each(|session| log.hold(*session, until_ns));
         }
+        let open = chosen.iter().filter(|session| self.sessions[**session].state == State::Online).count() as u64;
         let how = if breaks.silent { Break::Silence } else { Break::Reset };
         chosen.iter().for_each(|session| clients.break_connection(SessionId(*session), how, &mut self.at(now_ns)));
         if let Some(log) = self.sessions.faults.as_mut().filter(|_| !chosen.is_empty()) {
+            log.notes.chosen[place] += open;
             log.notes.broken_at_ns[place] = Some((now_ns, now_ns));
             log.notes.last_begun_at_ns[place] = now_ns;
         }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
+    Break, Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::header;
@@ -105,6 +105,7 @@ impl ScriptedClients {
 }
 
 impl Clients for ScriptedClients {
+    const BREAKS: bool = true;
     const PAUSES: bool = true;
 
     fn open(config: ShardConfig) -> Result<ScriptedClients, OpenError> {
@@ -140,6 +141,13 @@ impl Clients for ScriptedClients {
         self.broker.borrow_mut().ended_without_disconnect += u64::from(goodbye == Goodbye::Cut);
         self.broker.borrow_mut().disconnect(self.client(session));
         self.end(session, Cause::Ours, sink);
+    }
+
+    fn break_connection(&mut self, session: SessionId, how: Break, sink: &mut impl Sink) {
+        if how == Break::Reset && self.sessions[session.0 as usize].is_up {
+            self.broker.borrow_mut().disconnect(self.client(session));
+            self.end(session, Cause::Dropped("reset by a fault of the run".to_owned()), sink);
+        }
     }
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {

@@ -5,8 +5,10 @@
 mod broker;
 mod clients;
 mod draining;
+mod faults;
 mod flooding;
 mod identifiers;
+mod late_replies;
 mod leaving;
 mod message_log;
 mod model;
@@ -30,6 +32,7 @@ use pubmark_model::schedule::Timeline;
 use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 
+use crate::books::Books;
 use crate::command::Command;
 use crate::endpoints::Endpoints;
 use crate::losses;
@@ -41,6 +44,7 @@ use crate::progress::{Progress, Totals};
 use crate::setup;
 use crate::shard::event_loop::{Clock, EventLoop};
 use crate::shard::setup::Setup;
+use crate::shard_outcome::ShardOutcome;
 use crate::shares::{self, Side};
 use broker::Broker;
 use clients::ScriptedClients;
@@ -223,6 +227,20 @@ devices:
 subscribers:
   - {name: subscriber, filters: ['v/#'], qos: 1}
 ";
+
+/// The message accounting of a run whose broker delivers no copy of the message with this number.
+pub(crate) fn lost_by_all(workload: &str, duration: Duration, lost: u32) -> Books {
+    let simulation = Simulation::new(workload, duration);
+    simulation.broker.borrow_mut().copy_delays =
+        Box::new(move |_, sequence, _| if sequence == lost { vec![] } else { vec![100_000] });
+    simulation.run().outcome.books
+}
+
+/// The outcome of the first shard of a plan that is ended before it connects.
+pub(crate) fn ended_at_once(plan: RunPlan) -> ShardOutcome {
+    let loops = Simulation::of_plan(plan, |_| {}).loops;
+    loops.into_iter().map(EventLoop::finish).next().expect("a plan has shards")
+}
 
 /// A plan for one process with one shard for each side.
 pub(crate) fn plan(workload: &str, duration: Duration) -> RunPlan {

@@ -28,3 +28,14 @@ fn a_message_that_is_written_and_refused_before_an_earlier_write_is_counted() {
     assert_count_eq!((delivery.expected, delivery.delivered), (delivery.sent, delivery.sent));
     assert_count_eq!((delivery.lost, delivery.unknown, delivery.unsent), (0, 0, 0));
 }
+
+#[test]
+fn what_may_be_the_generator_s_in_a_wait_for_the_window_is_in_the_upper_bound_only() {
+    let workload = ONE_TO_ONE.replace("qos: 1}\nsubscribers", "qos: 1, in_flight_window: 1}\nsubscribers");
+    let simulation = Simulation::new(&workload, Duration::from_secs(1));
+    // A scripted client does not know since when its window was free, so all of a wait may be the generator's.
+    simulation.broker.borrow_mut().acknowledges_after_ns = 15_000_000;
+    let wait = simulation.run().outcome.times.backpressure;
+    let [lower_ns, upper_ns] = [wait.lower.max_ns(), wait.upper.max_ns()];
+    assert!(upper_ns >= 5_000_000 && lower_ns < upper_ns / 2, "{lower_ns} to {upper_ns} ns");
+}

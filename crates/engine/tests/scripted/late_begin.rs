@@ -88,5 +88,6 @@ fn devices_send_when_every_shard_knows_the_window() {
     let delivery = &outcome.books.delivery;
     assert_count_eq!((delivery.offered, delivery.delivered, delivery.foreign), (200, 200, 0));
     assert_count_eq!(outcome.times.latency.upper.count(), 200);
+    assert_count_eq!(outcome.most_online, Some(5), "four devices and the subscriber");
     assert_eq!(outcome.series.width_ns(), 1_000_000_000, "no time of nowhere widened the bins");
 }

@@ -76,6 +76,9 @@ impl Capacity<'_> {
         let mut joined = None;
         let (mut is_out_of_time, mut is_interrupted) = (false, false);
         while let Some((factor, attempt)) = search.next() {
+            if is_unmeasured_from_the_start(&trials) {
+                break;
+            }
             if began.elapsed() >= self.within {
                 is_out_of_time = true;
                 break;
@@ -183,6 +186,13 @@ impl Capacity<'_> {
     }
 }
 
+/// Whether neither trial of the first load measured an objective. A lower load has fewer messages and would not measure it
+/// either, and a higher one may be too much for the system: what is missing is longer trials, or another objective.
+fn is_unmeasured_from_the_start(trials: &[Trial]) -> bool {
+    let [one, other] = trials else { return false };
+    one.factor == other.factor && one.not_measured.is_some() && other.not_measured.is_some()
+}
+
 /// The result in a sentence.
 fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityResult {
     let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
@@ -222,7 +232,11 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
             };
             format!("nothing is known of the system: {limit} ({why})")
         }
-        (None, CapacityLimit::Time) => "the search ended before any load was known to hold".to_owned(),
+        (None, CapacityLimit::Time) => {
+            let unmeasured = trials.iter().rev().find_map(|trial| trial.not_measured.as_deref());
+            let missing = unmeasured.map_or_else(String::new, |objective| format!(": {objective} was not measured"));
+            format!("the search ended before any load was known to hold{missing}")
+        }
         (None, _) => format!("{objectives} does not hold at any load tried: {why}"),
     };
     CapacityResult {
@@ -289,6 +303,29 @@ mod tests {
         let told = text(Some(4.0));
         assert!(told.ends_with(&format!("at least: trials at 8,000 msg/s do not decide it {why}")), "{told}");
         assert_eq!(text(None), format!("nothing is known of the system: no trial decides it {why}"));
+        let found = SearchResult { holds: None, fails: None, limit: CapacityLimit::Time };
+        let told = result(&found, &record.trials, "backpressure_p99<1ms").text;
+        assert_eq!(told, "the search ended before any load was known to hold: backpressure_p99<1ms was not measured");
+    }
+
+    #[test]
+    fn a_search_ends_if_the_first_load_does_not_measure_an_objective() {
+        let mut trials = sample_experiment::capacity().trials;
+        trials.truncate(2);
+        for trial in &mut trials {
+            (trial.factor, trial.outcome) = (1.0, TrialOutcome::GeneratorLimited);
+        }
+        trials[0].not_measured = Some("backpressure_p99<1ms".to_owned());
+        assert!(!is_unmeasured_from_the_start(&trials) && !is_unmeasured_from_the_start(&trials[..1]));
+        trials[1].not_measured = trials[0].not_measured.clone();
+        assert!(is_unmeasured_from_the_start(&trials));
+        let mut search = Search::new(Bounds { first: 1.0, least: 0.01, most: 8.0, precision: 1.03, whole: false });
+        let unmeasured = search::Verdict { outcome: TrialOutcome::GeneratorLimited, is_clear: false };
+        (0..2).for_each(|_| search.add_verdict(1.0, unmeasured));
+        let found = SearchResult { holds: None, fails: Some(1.0), limit: CapacityLimit::Generator };
+        assert_eq!(search.found(false), found);
+        trials[1].factor = 2.0;
+        assert!(!is_unmeasured_from_the_start(&trials), "the first load held");
     }
 
     #[test]

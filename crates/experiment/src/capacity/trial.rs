@@ -6,10 +6,11 @@ use std::time::Duration;
 use pubmark_model::workload::Workload;
 use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome};
 use pubmark_record::experiment::FailureKind;
-use pubmark_record::figures::{Unit, delivered_share};
+use pubmark_record::figures::{ShownOf, Unit, delivered_share};
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::requests::RequestFigures;
-use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
+use pubmark_record::tables::wide_bins;
+use pubmark_record::threshold::{ClauseOutcome, Judged, Limited, Objectives};
 use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
 
 use super::search::Verdict;
@@ -23,6 +24,9 @@ const WANTED_MESSAGES: f64 = 2_000.0;
 const WINDOW: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(30));
 /// If a smaller share of the expected deliveries arrives within the window, a queue grows: no second try is needed.
 const CLEAR_SHARE: f64 = 0.95;
+
+/// Name of the figure of a wait.
+const BACK_PRESSURE: &str = "back-pressure p99";
 
 /// What all trials of a search have in common.
 pub struct Trials<'a> {
@@ -152,7 +156,7 @@ impl Trials<'_> {
     /// limit. Objectives that were not measured are neither met nor missed.
     fn judge(&self, record: &Record, end: &End) -> Judgement {
         let judged = self.objectives.judge(record);
-        let worst = judged.iter().max_by_key(|judged| severity(judged.outcome));
+        let worst = judged.iter().max_by_key(|judged| severity(judged, record));
         let worst = worst.filter(|judged| judged.outcome != ClauseOutcome::True);
         let because = |outcome: TrialOutcome, text: &str| Judgement::of(outcome, Some(text.to_owned()));
         match (end, worst) {
@@ -192,7 +196,7 @@ impl Judgement {
             ClauseOutcome::True => Judgement::of(TrialOutcome::Held, None),
             ClauseOutcome::False => Judgement::of(TrialOutcome::Missed, decides.complaint()),
             ClauseOutcome::Undecided => Judgement::of(TrialOutcome::GeneratorLimited, decides.complaint()),
-            ClauseOutcome::NotMeasured if nothing_arrived(record) => {
+            ClauseOutcome::NotMeasured if nothing_arrived(&decides.clause.metric, record) => {
                 let reason = format!("nothing arrived, so {name} was not measured");
                 Judgement::of(TrialOutcome::Missed, Some(reason))
             }
@@ -211,18 +215,27 @@ impl Judgement {
     }
 }
 
-/// Whether messages, or replies, were expected and none arrived. Then their times are missing because of the system.
-fn nothing_arrived(record: &Record) -> bool {
+/// Whether the metric is a time of messages, or of replies, that were expected and of which none arrived. Then the time is
+/// missing because of the system.
+fn nothing_arrived(metric: &Limited, record: &Record) -> bool {
+    let figure = metric.figure();
     let messages = &record.delivery.messages;
     let is_unanswered = |requests: &RequestFigures| requests.outcomes.sent > 0 && requests.outcomes.answered == 0;
-    messages.expected > 0 && messages.delivered == 0 || record.requests.as_ref().is_some_and(is_unanswered)
+    match (figure.is_latency, figure.shown_of) {
+        (false, _) => false,
+        // It ends when the system accepts a message, whether that arrives or not.
+        (true, _) if figure.name == BACK_PRESSURE => false,
+        (true, ShownOf::Requests) => record.requests.as_ref().is_some_and(is_unanswered),
+        (true, _) => messages.expected > 0 && messages.delivered == 0,
+    }
 }
 
 /// Ranks outcomes: the highest one decides.
-fn severity(outcome: ClauseOutcome) -> u8 {
-    match outcome {
+fn severity(judged: &Judged<'_>, record: &Record) -> u8 {
+    match judged.outcome {
         ClauseOutcome::True => 0,
         ClauseOutcome::Undecided => 1,
+        ClauseOutcome::NotMeasured if nothing_arrived(&judged.clause.metric, record) => 3,
         ClauseOutcome::NotMeasured => 2,
         ClauseOutcome::False => 3,
     }
@@ -291,10 +304,7 @@ fn fill(trial: &mut Trial, record: &Record) {
 /// Growth of the largest latency of each second over the window, µs per second: the median of the slopes between all
 /// pairs of bins (Theil 1950, Sen 1968), which a single stall does not change. `None` for fewer than three bins.
 fn growth(record: &Record) -> Option<f64> {
-    let bins: Vec<(f64, f64)> = record
-        .tables
-        .series
-        .iter()
+    let bins: Vec<(f64, f64)> = wide_bins(&record.tables.series, record.settings.duration_s)
         .filter(|row| row.t_s >= 0.0 && row.t_s + row.width_s <= record.settings.duration_s + 1e-9)
         .filter_map(|row| Some((row.t_s, row.latency.upper.p50_us.or(row.latency.upper.max_us)?)))
         .collect();
@@ -381,6 +391,10 @@ mod tests {
         }
         record.tables.series[4].latency.upper.p50_us = Some(90_000.0);
         assert_eq!(growth(&record), Some(0.0));
+        record.tables.series.truncate(3);
+        assert!(growth(&record).is_some());
+        record.tables.series[2].width_s = 0.001;
+        assert_eq!(growth(&record), None, "a bin of 1 ms is none");
     }
 
     #[test]
@@ -408,6 +422,21 @@ mod tests {
         let found = judge("p99<1s", &record);
         assert_eq!((found.outcome, found.not_measured), (TrialOutcome::Missed, None));
         assert_eq!(found.reason.as_deref(), Some("nothing arrived, so p99 was not measured"));
+        (record.cost.system, record.requests) = (None, Some(RequestFigures::default()));
+        for limit in ["backpressure_p99<1ms", "memory_per_connection<1MB", "round_trip_p99<1s"] {
+            let found = judge(&format!("p99<1s,{limit}"), &record);
+            assert_eq!((found.outcome, found.not_measured), (TrialOutcome::Missed, None), "{limit}: p99 decides");
+            let found = judge(limit, &record);
+            assert_eq!(
+                (found.outcome, found.not_measured.as_deref()),
+                (TrialOutcome::GeneratorLimited, Some(limit)),
+                "no delivery was needed for it"
+            );
+        }
+        record.requests.as_mut().unwrap().outcomes.sent = 1;
+        assert_eq!(judge("round_trip_p99<1s", &record).outcome, TrialOutcome::Missed, "no reply arrived");
+        (record.delivery.messages.lost, record.delivery.messages.delivered) = (0, record.delivery.messages.expected);
+        assert_eq!(judge("p99<1s", &record).outcome, TrialOutcome::GeneratorLimited, "messages arrived, and no reply");
     }
 
     #[test]

@@ -42,9 +42,15 @@ impl<P> Bottleneck<P> {
         self.rate.is_none() && self.service.is_none()
     }
 
-    /// Most bytes that waited at once; the packet in service does not wait.
+    /// Most bytes that waited at once, since [`forget_high_water`](Self::forget_high_water); the packet in service does not
+    /// wait.
     pub fn high_water_bytes(&self) -> u64 {
         self.high_water_bytes
+    }
+
+    /// Counts the most bytes that wait anew: from now on.
+    pub fn forget_high_water(&mut self) {
+        self.high_water_bytes = self.waiting_bytes;
     }
 
     /// Queues a packet at `now_ns`; returns it if there is no rate to wait for (`Ok`) or no buffer space (`Err`).

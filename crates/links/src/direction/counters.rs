@@ -56,7 +56,7 @@ pub struct Counters {
     pub sent_ahead: u64,
     /// Packets delivered after one that came later (RFC 4737 §3 counts these).
     pub out_of_order: u64,
-    /// Most bytes that waited for the rate at once.
+    /// Most bytes that waited for the rate at once, since the origin of the steps once that is known.
     pub queue_high_water_bytes: u64,
     /// Since when there has been a packet on the link without a break, ns; 0 if there is none, and where it is not known.
     pub waiting_since_ns: u64,

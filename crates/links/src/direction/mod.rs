@@ -98,6 +98,8 @@ pub struct OneWayLink<P> {
     next_step: usize,
     /// When step times start to count, ns.
     origin_ns: Option<u64>,
+    /// When the high water begins to count anew, ns, if that is to come.
+    high_water_from_ns: Option<u64>,
     conditions: Conditions,
     cut: bool,
     draws: Draws,
@@ -122,6 +124,7 @@ impl<P: Clone> OneWayLink<P> {
             steps,
             next_step: 1,
             origin_ns: None,
+            high_water_from_ns: None,
             conditions,
             cut: false,
             draws: Draws::new(seed, name, direction),
@@ -135,9 +138,12 @@ impl<P: Clone> OneWayLink<P> {
         }
     }
 
-    /// The series of steps counts from `origin_ns`; steps whose time has passed follow each other at once.
+    /// The series of steps counts from `origin_ns`; steps whose time has passed follow each other at once. What waited for
+    /// the rate before, such as probes, is no part of the high water.
     pub fn start(&mut self, origin_ns: u64) {
         self.origin_ns = Some(origin_ns);
+        self.bottleneck.forget_high_water();
+        self.high_water_from_ns = Some(origin_ns);
     }
 
     /// Other conditions from `now_ns` on, until the next step.
@@ -247,6 +253,10 @@ impl<P: Clone> OneWayLink<P> {
 
     /// Does all that was to happen by `now_ns`, each at its own time.
     fn advance(&mut self, now_ns: u64) {
+        if let Some(from_ns) = self.high_water_from_ns.take_if(|from_ns| *from_ns <= now_ns) {
+            self.advance(from_ns);
+            self.bottleneck.forget_high_water();
+        }
         loop {
             let step = self.step_ns().filter(|time| *time <= now_ns);
             let end = self.bottleneck.end_ns().filter(|time| *time <= now_ns);

@@ -320,6 +320,28 @@ fn the_first_step_holds_before_the_start_and_times_count_from_it() {
 }
 
 #[test]
+fn the_high_water_is_that_since_the_origin_of_the_steps() {
+    // 500 ms a packet.
+    let steps = vec![Step { at_ns: 0, conditions: rated(8_000, 10_000) }];
+    let mut link = OneWayLink::new(steps, 1, "test", Direction::Up);
+    let high_water = |link: &OneWayLink<u64>| link.counters().queue_high_water_bytes;
+    assert_eq!(feed(&mut link, 6, 500, 0), 6);
+    assert_eq!(high_water(&link), 2_500, "probes, of which one is in service");
+    drain(&mut link);
+    link.start(10 * SECOND);
+    assert_eq!(high_water(&link), 0);
+    // Before the origin three wait, at the origin one, and after it two.
+    for number in 0..4 {
+        link.input(9 * SECOND, 500, UNLIMITED, || number);
+    }
+    assert_eq!(high_water(&link), 1_500);
+    link.input(10 * SECOND, 500, UNLIMITED, || 4);
+    assert_eq!(high_water(&link), 1_000);
+    drain(&mut link);
+    assert_eq!(high_water(&link), 1_000);
+}
+
+#[test]
 fn packets_beyond_the_buffer_are_counted() {
     let mut link = link(Conditions { duplicate: 1.0, ..delayed(MS, 0, Distribution::Uniform, false) });
     assert_eq!(link.input(0, 100, 455, || 0), InputResult::Dropped);

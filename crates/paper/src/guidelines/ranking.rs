@@ -168,6 +168,7 @@ mod tests {
             columns: vec!["system".to_owned()],
             printed_of: String::new(),
             differs: String::new(),
+            divided_by: None,
             comparable: true,
             cells: cells.collect(),
         }

@@ -6,6 +6,7 @@
 use crate::comparison::{NO_HASH, SAME_PAYLOAD_AS_BASELINE};
 use crate::evaluation::contests::Pair;
 use crate::evaluation::pair::Sample;
+use crate::figures::Better;
 use crate::statistics::description::mean_on;
 use crate::statistics::{FEWEST_REPETITIONS, holm};
 use crate::threshold::{Clause, MeasuredFigure, change};
@@ -124,7 +125,7 @@ struct Bounds {
 
 impl Bounds {
     /// Bounds of these values, measured in the runs of a cell.
-    fn of(cell: &CellFacts, measured: Vec<Option<MeasuredFigure>>) -> Bounds {
+    fn of(cell: &CellFacts, better: Better, measured: Vec<Option<MeasuredFigure>>) -> Bounds {
         // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
         // Nor can what the verdict of its run excludes.
         let runs = measured.into_iter().flatten();
@@ -132,10 +133,10 @@ impl Bounds {
         let of_usable = cell.verdicts.len().saturating_sub(excluded.len());
         let runs: Vec<MeasuredFigure> = runs.into_iter().filter(|run| !run.few_samples && !run.partial).collect();
         // A system that was held up could have been faster by any time.
-        let lower = |run: &MeasuredFigure| if run.held_up { 0.0 } else { run.interval[0] };
+        let (lower, upper) = runs.iter().map(|run| run.reach(better)).map(|[lower, upper]| (lower, upper)).unzip();
         Bounds {
-            lower: runs.iter().map(lower).collect(),
-            upper: runs.iter().map(|run| run.interval[1]).collect(),
+            lower,
+            upper,
             remedy: runs.iter().find(|run| run.held_up).or(runs.first()).map(MeasuredFigure::remedy),
             excluded: excluded.len(),
             missing: (of_usable.saturating_sub(runs.len()), of_usable),
@@ -175,9 +176,10 @@ impl<'a> Change<'a> {
             same_load(cell, before)?;
         }
         let metric = &clause.metric;
-        let before = before.map(|before| Bounds::of(before, before.measured_as_in(cell, metric))).unwrap_or_default();
-        let after = Bounds::of(cell, cell.measured(metric));
         let figure = metric.figure();
+        let of = |cell: &CellFacts, measured| Bounds::of(cell, figure.better, measured);
+        let before = before.map(|before| of(before, before.measured_as_in(cell, metric))).unwrap_or_default();
+        let after = of(cell, cell.measured(metric));
         let is_measured = !before.upper.is_empty() && !after.upper.is_empty();
         let pairs = is_measured.then(|| Pairs {
             bounded: Pair::between(&figure, before.sample(), after.sample()),

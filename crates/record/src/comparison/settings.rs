@@ -1,93 +1,107 @@
 //! The settings of a run that its schedule does not include, and in which compared runs may differ.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pubmark_model::{group_settings, secret, units};
 
 use super::Difference;
+use crate::by_reason::named;
 use crate::faults::FaultRow;
 use crate::links::{LinkBackEnd, LinkDirection, LinkGroup};
 use crate::nodes::NodeRow;
 use crate::quantity;
-use crate::record::{BackEndKind, Record};
+use crate::record::{BackEndKind, Record, TopologyInfo};
 
-/// Name of a setting, and the function that reads it.
-type Setting = (&'static str, fn(&Record) -> String);
+/// Name of a setting, and the function that reads it: `None` where the record does not say it, such as one of an older version.
+type Setting = (&'static str, fn(&Record) -> Option<String>);
 
 /// The settings, versions and machine of a run, besides its schedule and its system.
-static SETTINGS: [Setting; 42] = [
-    ("protocol", |record| record.protocol.to_string()),
-    ("delivery level", |record| record.workload.levels().join(", ")),
+static SETTINGS: [Setting; 43] = [
+    ("protocol", |record| Some(record.protocol.to_string())),
+    ("delivery level", |record| Some(record.workload.levels().join(", "))),
     // Reacting devices and subscribers are no part of the schedule.
-    ("devices", |record| record.workload.devices.to_string()),
-    ("subscribers", |record| record.workload.subscribers.to_string()),
-    ("topics", |record| record.workload.topics.to_string()),
-    ("links", links),
-    ("faults", faults),
-    ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
-    ("back end", |record| record.system.back_end.to_string()),
+    ("devices", |record| Some(record.workload.devices.to_string())),
+    ("subscribers", |record| Some(record.workload.subscribers.to_string())),
+    ("topics", |record| Some(record.workload.topics.to_string())),
+    ("links", |record| Some(links(record))),
+    ("faults", |record| Some(faults(record))),
+    ("profile", |record| Some(record.system.profile.clone().unwrap_or_else(|| "—".to_string()))),
+    ("back end", |record| Some(record.system.back_end.to_string())),
     ("image", |record| or_none(record.system.image.clone())),
-    ("endpoint", endpoint),
+    ("endpoint", |record| Some(endpoint(record))),
     ("node of the system", |record| or_none(record.system.node.clone())),
-    ("brokers", |record| match &record.system.topology {
-        Some(topology) => format!("{}:{}", topology.brokers, topology.mode),
-        None => "1".to_string(),
+    ("brokers", |record| {
+        let brokers = |topology: &TopologyInfo| format!("{}:{}", topology.brokers, topology.mode);
+        Some(record.system.topology.as_ref().map_or_else(|| "1".to_string(), brokers))
     }),
-    ("limits", limits),
-    ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
-    ("nodes", |record| record.tables.nodes.len().to_string()),
-    ("machines of the nodes", machines_of_nodes),
+    ("limits", |record| Some(limits(record))),
+    ("cores of the system", |record| Some(record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string()))),
+    ("nodes", |record| Some(record.tables.nodes.len().to_string())),
+    ("machines of the nodes", |record| Some(machines_of_nodes(record))),
     ("TLS", |record| yes_no(record.settings.tls)),
     ("client certificate", |record| yes_no(record.settings.client_certificate)),
-    ("TLS sessions", |record| match &record.connections.tls {
-        Some(tls) if tls.resumption => "resumed".to_string(),
-        Some(_) => "never resumed".to_string(),
-        None => "—".to_string(),
+    ("TLS sessions", |record| {
+        let sessions = match &record.connections.tls {
+            Some(tls) => match tls.resumption {
+                Some(true) => "resumed",
+                Some(false) => "never resumed",
+                None => "up to the client library",
+            },
+            None => "—",
+        };
+        Some(sessions.to_string())
     }),
     ("congestion control", |record| {
-        let machine = || record.environment.congestion_control.clone().unwrap_or_else(|| "—".to_string());
-        record.settings.congestion_control.clone().unwrap_or_else(machine)
+        Some(record.settings.congestion_control.clone().unwrap_or_else(|| "the machine's".to_string()))
     }),
     ("clients", |record| {
         let programs = record.connections.client_programs.as_ref();
-        programs.map_or_else(|| "in pubmark".to_string(), |programs| programs.library.clone())
+        Some(programs.map_or_else(|| "in pubmark".to_string(), |programs| programs.library.clone()))
     }),
-    ("source addresses", |record| match record.settings.source_addresses {
-        0 => "chosen by the kernel".to_string(),
-        given => given.to_string(),
+    ("source addresses", |record| {
+        let addresses = match record.settings.source_addresses {
+            0 => "chosen by the kernel".to_string(),
+            given => given.to_string(),
+        };
+        Some(addresses)
     }),
-    ("connects per second", |record| record.settings.connects_per_s.to_string()),
+    ("connects per second", |record| Some(record.settings.connects_per_s.to_string())),
     // The schedule of a flood does not include it.
-    ("warm-up", |record| format!("{} s", record.settings.warmup_s)),
+    ("warm-up", |record| Some(format!("{} s", record.settings.warmup_s))),
     ("message log", |record| or_none(record.message_log.as_ref().map(|log| log.file.clone()))),
-    ("longest drain", |record| format!("{} s", record.settings.drain_limit_s)),
+    ("longest drain", |record| Some(format!("{} s", record.settings.drain_limit_s))),
     ("real-time", |record| yes_no(record.settings.realtime)),
-    ("pace", |record| record.settings.pace.clone()),
+    ("pace", |record| Some(record.settings.pace.clone())),
     ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),
-    ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
-    ("`sent` means", |record| record.protocol.sent_means.to_string()),
-    ("pubmark", |record| record.run.pubmark_version.clone()),
-    ("processor", |record| record.environment.cpu.clone()),
-    ("cores", |record| record.environment.cores.to_string()),
+    ("shards", |record| Some(format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards))),
+    ("`sent` means", |record| Some(record.protocol.sent_means.to_string())),
+    ("pubmark", |record| Some(record.run.pubmark_version.clone())),
+    ("processor", |record| Some(record.environment.cpu.clone())),
+    ("cores", |record| Some(record.environment.cores.to_string())),
     ("CPU quota", |record| {
         let quota = record.environment.cpu_quota_cores;
-        quota.map_or_else(|| "none".to_string(), |quota| format!("{quota} cores"))
+        Some(quota.map_or_else(|| "none".to_string(), |quota| format!("{quota} cores")))
     }),
-    ("operating system", |record| record.environment.os.clone()),
-    ("kernel", |record| record.environment.kernel.clone()),
-    ("processors of the machine", |record| record.environment.machine_cores().to_string()),
-    ("memory of the machine", |record| quantity::bytes(record.environment.memory_bytes as f64)),
+    ("operating system", |record| Some(record.environment.os.clone())),
+    ("kernel", |record| Some(record.environment.kernel.clone())),
+    ("processors of the machine", |record| record.environment.processors.map(|processors| processors.to_string())),
+    ("memory of the machine", |record| Some(quantity::bytes(record.environment.memory_bytes as f64))),
     ("CPU frequency governor", |record| or_none(record.environment.governor.clone())),
+    ("congestion control of the machine", |record| record.environment.congestion_control.clone()),
     ("virtualization", |record| or_none(record.environment.virtualization.clone())),
 ];
 
 /// Settings that describe the machines of a run and not what was run on them.
-pub const MACHINE: [&str; 9] = [
+pub const MACHINE: [&str; 11] = [
     "processor",
     "cores",
+    "CPU quota",
     "operating system",
     "kernel",
     "processors of the machine",
     "memory of the machine",
     "CPU frequency governor",
+    "congestion control of the machine",
     "virtualization",
     "machines of the nodes",
 ];
@@ -98,35 +112,35 @@ pub fn machine(record: &Record) -> String {
     if record.tables.nodes.is_empty() { here } else { format!("{here}; nodes: {}", machines_of_nodes(record)) }
 }
 
-/// All settings of a run, by name. Those of groups are missing in records of older versions.
+/// All known settings of a run, by name. Those of groups are missing in records of older versions.
 pub(crate) fn settings_of(record: &Record) -> impl Iterator<Item = (&'static str, String)> {
-    let of_groups = group_settings::NAMES
-        .iter()
-        .filter_map(|&name| Some((name, record.workload.group_settings.get(name)?.clone())));
-    SETTINGS.iter().map(|(name, get)| (*name, get(record))).chain(of_groups)
+    let of_groups = group_settings::NAMES.iter().map(|&name| (name, of_groups(name, record)));
+    let of_run = SETTINGS.iter().map(|(name, get)| (*name, get(record)));
+    of_run.chain(of_groups).filter_map(|(name, value)| Some((name, value?)))
 }
 
 /// The settings in which these runs differ.
 pub(crate) fn differences(records: &[Record]) -> Vec<Difference> {
-    let of_runs = SETTINGS
+    let of_runs = SETTINGS.iter().filter_map(|(name, get)| difference(name, records.iter().map(get).collect()));
+    let of_groups = group_settings::NAMES
         .iter()
-        .map(|(name, get)| Difference { name, values: records.iter().map(get).collect() })
-        .filter(|difference| difference.values.iter().any(|value| *value != difference.values[0]));
-    of_runs.chain(group_settings::NAMES.iter().filter_map(|&name| of_groups(name, records))).collect()
+        .filter_map(|&name| difference(name, records.iter().map(|record| of_groups(name, record)).collect()));
+    of_runs.chain(of_groups).collect()
 }
 
-/// A setting of groups in which runs differ; a run whose record does not have it is not compared.
-fn of_groups(name: &'static str, records: &[Record]) -> Option<Difference> {
-    let values: Vec<Option<&String>> = records.iter().map(|record| record.workload.group_settings.get(name)).collect();
+/// The setting, if runs differ in it. A run whose record does not say it is not compared.
+fn difference(name: &'static str, values: Vec<Option<String>>) -> Option<Difference> {
     let mut known = values.iter().flatten();
     let first = known.next()?;
     known.any(|value| value != first).then(|| Difference {
         name,
-        values: values
-            .into_iter()
-            .map(|value| value.map_or_else(|| quantity::MISSING.to_string(), String::clone))
-            .collect(),
+        values: values.into_iter().map(|value| value.unwrap_or_else(|| quantity::MISSING.to_string())).collect(),
     })
+}
+
+/// A setting of groups.
+fn of_groups(name: &str, record: &Record) -> Option<String> {
+    record.workload.group_settings.get(name).cloned()
 }
 
 /// Addresses of a system that ran before the run. The port of one that pubmark starts is a free one, which changes.
@@ -142,18 +156,21 @@ fn endpoint(record: &Record) -> String {
     all.iter().map(|endpoint| secret::without_password(endpoint)).collect::<Vec<String>>().join(", ")
 }
 
+/// The kinds of machines, each with its number. Host names are left out: that of a container is new in each run.
 fn machines_of_nodes(record: &Record) -> String {
-    let of_node = |node: &NodeRow| match &node.machine {
-        Some(machine) => {
-            let cores = cores_in_words(machine.cores);
-            format!("{} ({cores}, kernel {})", machine.host, machine.kernel)
-        }
-        None => "this machine".to_string(),
-    };
-    let mut machines: Vec<String> = record.tables.nodes.iter().map(of_node).collect();
-    machines.sort_unstable();
-    machines.dedup();
-    if machines.is_empty() { "none".to_string() } else { machines.join("; ") }
+    let of_node = |node: &NodeRow| node.machine.as_ref().map(|machine| (machine.in_words(), machine.host.clone()));
+    let machines: BTreeSet<Option<(String, String)>> = record.tables.nodes.iter().map(of_node).collect();
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    for (kind, _) in machines.iter().flatten() {
+        *kinds.entry(kind.clone()).or_default() += 1;
+    }
+    let here = machines.contains(&None).then(|| "this machine".to_string());
+    let others = kinds.into_iter().map(|(kind, count)| format!("{count} × ({kind})"));
+    let words: Vec<String> = here.into_iter().chain(others).collect();
+    match &words[..] {
+        [] => "none".to_string(),
+        words => named(&words.iter().map(String::as_str).collect::<Vec<&str>>()),
+    }
 }
 
 /// The limits that held, whatever they were called: a set and a list can be the same, and one list can be held with several periods.
@@ -206,16 +223,12 @@ fn faults(record: &Record) -> String {
     faults.faults.iter().map(one).collect::<Vec<String>>().join("; ")
 }
 
-fn yes_no(value: bool) -> String {
-    if value { "yes" } else { "no" }.to_string()
+fn yes_no(value: bool) -> Option<String> {
+    Some(if value { "yes" } else { "no" }.to_string())
 }
 
-fn cores_in_words(cores: u32) -> String {
-    if cores == 1 { "1 core".to_string() } else { format!("{cores} cores") }
-}
-
-fn or_none(value: Option<String>) -> String {
-    value.unwrap_or_else(|| "none".to_string())
+fn or_none(value: Option<String>) -> Option<String> {
+    Some(value.unwrap_or_else(|| "none".to_string()))
 }
 
 #[cfg(test)]
@@ -229,7 +242,7 @@ mod tests {
     use crate::links::LinkFigures;
     use crate::message_log::MessageLogInfo;
     use crate::nodes::NodeMachine;
-    use crate::record::{LimitInfo, Qos, TopologyInfo, TopologyMode};
+    use crate::record::{LimitInfo, Qos, TopologyMode};
     use crate::sample;
 
     /// Why a field of a record is no setting that is compared.
@@ -361,7 +374,8 @@ mod tests {
     }
 
     fn node(host: &str) -> NodeRow {
-        let machine = NodeMachine { host: host.to_string(), cores: 2, ..NodeMachine::default() };
+        let kernel = "6.12".to_string();
+        let machine = NodeMachine { host: host.to_string(), cores: 2, kernel, ..NodeMachine::default() };
         NodeRow { name: host.to_string(), machine: Some(machine), ..NodeRow::default() }
     }
 
@@ -442,11 +456,38 @@ mod tests {
     }
 
     #[test]
+    fn what_a_record_does_not_say_is_not_compared() {
+        let mut records = [external(), external()];
+        (records[1].environment.processors, records[1].environment.congestion_control) = (None, None);
+        assert!(differing(&records).is_empty());
+        records[0].environment.cores = 2;
+        assert_eq!(differing(&records), [("cores", vec!["2".to_string(), "4".to_string()])]);
+        assert!(settings_of(&records[1]).all(|(name, _)| name != "processors of the machine"));
+    }
+
+    #[test]
+    fn a_quota_and_the_kernel_s_congestion_control_are_of_the_machine() {
+        let mut records = [external(), external()];
+        records[1].environment.cpu_quota_cores = Some(1.5);
+        records[1].environment.congestion_control = Some("bbr".to_string());
+        let names: Vec<&str> = differing(&records).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["CPU quota", "congestion control of the machine"]);
+        assert!(names.iter().all(|name| MACHINE.contains(name)));
+    }
+
+    #[test]
     fn nodes_are_part_of_the_machine() {
         let mut record = sample::record();
         assert_eq!(machine(&record), "4 × Example CPU at 2.60 GHz, kernel 6.12.0");
         record.tables.nodes = vec![node("b"), node("a")];
-        assert!(machine(&record).ends_with("; nodes: a (2 cores, kernel ); b (2 cores, kernel )"), "{record:?}");
+        assert!(machine(&record).ends_with("; nodes: 2 × (2 cores, kernel 6.12)"), "{}", machine(&record));
+        let before = machine(&record);
+        record.tables.nodes = vec![node("c"), node("c"), node("d")];
+        assert_eq!(machine(&record), before, "containers have new host names, and c has two nodes");
+        record.tables.nodes.push(NodeRow::default());
+        record.tables.nodes[2].machine.as_mut().unwrap().cores = 1;
+        let nodes = "; nodes: this machine; 1 × (1 core, kernel 6.12); 1 × (2 cores, kernel 6.12)";
+        assert!(machine(&record).ends_with(nodes), "{}", machine(&record));
     }
 
     #[test]

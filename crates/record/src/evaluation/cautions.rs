@@ -7,7 +7,8 @@ use super::{CellInput, RunInput, usable_runs, why_left_out};
 use crate::by_reason::{by_reason, named};
 use crate::experiment::{Contest, Duel, FailureKind};
 use crate::figures::FIGURES;
-use crate::nodes::NodeMachine;
+use crate::nodes::NodeRow;
+use crate::quantity;
 use crate::record::{Record, VerdictStatus};
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::steadiness::unsteady;
@@ -76,7 +77,7 @@ fn without_times(cells: &[CellInput]) -> Option<String> {
 
 /// `1 run`, `2 runs`.
 fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
+    quantity::counted(count as u64, one, many)
 }
 
 fn lost_to_the_generator(cells: &[CellInput]) -> Option<String> {
@@ -217,28 +218,38 @@ fn other_machine(cells: &[CellInput]) -> Option<String> {
 }
 
 /// Machines that were nodes of some runs and not of others with as many nodes: a resumed experiment got other ones, or a lost node was
-/// replaced. Cells may differ in their number of nodes.
+/// replaced. Cells may differ in their number of nodes. Machines of one kind are the same whatever their host names, which are new in
+/// each run of containers.
 fn other_nodes(cells: &[CellInput]) -> Option<String> {
-    let mut by_count: BTreeMap<usize, Vec<BTreeSet<String>>> = BTreeMap::new();
+    let mut by_count: BTreeMap<usize, Vec<BTreeMap<(String, usize), &str>>> = BTreeMap::new();
     for run in cells.iter().flat_map(|cell| &cell.runs) {
         let nodes = &run.record.tables.nodes;
-        let machines: BTreeSet<String> =
-            nodes.iter().filter_map(|node| node.machine.as_ref()).map(node_machine).collect();
-        by_count.entry(nodes.len()).or_default().push(machines);
+        by_count.entry(nodes.len()).or_default().push(numbered(nodes));
     }
-    let of_some = |runs: &Vec<BTreeSet<String>>| -> BTreeSet<String> {
-        let is_in_all = |machine: &&String| runs.iter().all(|run| run.contains(*machine));
-        runs.iter().flatten().filter(|machine| !is_in_all(machine)).cloned().collect()
-    };
-    let changed: BTreeSet<String> = by_count.values().flat_map(of_some).collect();
+    let mut changed: BTreeSet<String> = BTreeSet::new();
+    for runs in by_count.values() {
+        let is_in_all = |machine: &(String, usize)| runs.iter().all(|run| run.contains_key(machine));
+        let of_some = runs.iter().flatten().filter(|(machine, _)| !is_in_all(machine));
+        changed.extend(of_some.map(|((kind, _), host)| format!("{host} ({kind})")));
+    }
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
     (!changed.is_empty())
         .then(|| format!("the machines of the nodes changed between runs: only some had {}", named(&changed)))
 }
 
-/// The machine of a node: host name, number of cores, kernel.
-fn node_machine(machine: &NodeMachine) -> String {
-    format!("{} ({}, kernel {})", machine.host, counted(machine.cores as usize, "core", "cores"), machine.kernel)
+/// Host names of the machines of nodes, by kind and number within the kind.
+fn numbered(nodes: &[NodeRow]) -> BTreeMap<(String, usize), &str> {
+    let machines = nodes.iter().filter_map(|node| node.machine.as_ref());
+    let machines: BTreeSet<(String, &str)> = machines.map(|it| (it.in_words(), it.host.as_str())).collect();
+    let mut numbered = BTreeMap::new();
+    let mut latest = None;
+    let mut number = 0;
+    for (kind, host) in machines {
+        number = if latest.as_ref() == Some(&kind) { number + 1 } else { 0 };
+        numbered.insert((kind.clone(), number), host);
+        latest = Some(kind);
+    }
+    numbered
 }
 
 /// Values of all runs without repetitions, in order of execution.

@@ -271,8 +271,8 @@ fn runs_on_several_sets_of_nodes_have_a_caution() {
     for cell in &mut cells {
         cell.runs[2].record.tables.nodes[1] = node("c", "6.12.0");
     }
+    assert_eq!(cautions(&cells), Vec::<String>::new(), "a machine of the same kind");
     let changed = "the machines of the nodes changed between runs: only some had";
-    assert_eq!(cautions(&cells), [format!("{changed} b (4 cores, kernel 6.12.0); c (4 cores, kernel 6.12.0)")]);
     for cell in &mut cells {
         cell.runs[2].record.tables.nodes[1] = node("b", "7.1");
     }

@@ -1,7 +1,7 @@
 //! Metrics that can be limited, with the names that users type.
 
 use crate::figures::{Figure, Unit, figure};
-use crate::record::{LatencyBounds, Record};
+use crate::record::{LatencyBounds, Record, Summary};
 use crate::threshold::{Interval, MeasuredFigure};
 
 /// A metric that can be limited.
@@ -19,8 +19,13 @@ pub struct Metric {
     pub is_complement: bool,
     /// Distribution of a percentile: if it has too few samples for the percentile to be printed, the value still lies
     /// between a lower percentile and the largest sample.
-    pub percentile_of: Option<fn(&Record) -> &Option<LatencyBounds>>,
+    pub percentile_of: Option<fn(&Record) -> Option<Ends<'_>>>,
+    /// Largest value that the system alone may have reached, where the figure is only the smallest.
+    pub at_most: Option<fn(&Record) -> Option<f64>>,
 }
+
+/// The distributions of both bounds of a time, the lower one first; two equal ones if the lower one was not measured.
+type Ends<'a> = [&'a Summary; 2];
 
 /// All metrics that can be limited, in the order of the help. A new metric is a row here.
 pub static METRICS: [Metric; 22] = [
@@ -30,10 +35,13 @@ pub static METRICS: [Metric; 22] = [
     of_latency("p99.9", &["p999"], "99.9th percentile of latency", "latency p99.9"),
     metric("max", &[], "largest latency", "latency max"),
     Metric {
-        percentile_of: Some(|record| &record.latency.service),
+        percentile_of: Some(|record| ends(&record.latency.service)),
         ..metric("service_p99", &[], "99th percentile of service latency", "service latency p99")
     },
-    metric("backpressure_p99", &[], "99th percentile of back-pressure wait", "back-pressure p99"),
+    Metric {
+        percentile_of: Some(back_pressure),
+        ..metric("backpressure_p99", &[], "99th percentile of back-pressure wait", "back-pressure p99")
+    },
     metric("delivered", &[], "share of wanted deliveries that arrived", "delivered"),
     Metric {
         is_complement: true,
@@ -47,12 +55,20 @@ pub static METRICS: [Metric; 22] = [
         percentile_of: Some(round_trip),
         ..metric("round_trip_p99", &[], "99th percentile of the round trip of requests", "round trip p99")
     },
-    metric("answered", &[], "share of requests that were answered in time", "answered in time"),
+    Metric {
+        at_most: Some(answered_at_most),
+        ..metric("answered", &[], "share of requests that were answered in time", "answered in time")
+    },
     metric("lost", &[], "messages lost", "lost"),
     metric("duplicated", &["duplicates"], "further copies delivered", "duplicated"),
     metric("rate", &["delivered_rate"], "messages delivered per second", "delivered rate"),
     metric("cpu", &[], "cores that the system uses", "system CPU"),
-    metric("cpu_per_million", &[], "CPU seconds of the system per million messages", "system CPU a million"),
+    metric(
+        "cpu_per_million",
+        &[],
+        "CPU seconds of the system per million messages that arrived, replies included",
+        "system CPU a million",
+    ),
     metric("client_cpu", &[], "cores that client programs use", "client CPU"),
     metric(
         "client_cpu_per_million",
@@ -71,7 +87,7 @@ const fn metric(
     meaning: &'static str,
     figure: &'static str,
 ) -> Metric {
-    Metric { name, also, meaning, figure, is_complement: false, percentile_of: None }
+    Metric { name, also, meaning, figure, is_complement: false, percentile_of: None, at_most: None }
 }
 
 const fn of_latency(
@@ -80,26 +96,41 @@ const fn of_latency(
     meaning: &'static str,
     figure: &'static str,
 ) -> Metric {
-    Metric { percentile_of: Some(|record| &record.latency.total), ..metric(name, also, meaning, figure) }
+    Metric { percentile_of: Some(|record| ends(&record.latency.total)), ..metric(name, also, meaning, figure) }
 }
 
-fn round_trip(record: &Record) -> &Option<LatencyBounds> {
-    record.requests.as_ref().map_or(&None, |requests| &requests.round_trip)
+fn round_trip(record: &Record) -> Option<Ends<'_>> {
+    ends(&record.requests.as_ref()?.round_trip)
+}
+
+fn back_pressure(record: &Record) -> Option<Ends<'_>> {
+    let upper = record.latency.backpressure.as_ref()?;
+    Some([record.latency.backpressure_lower.as_ref().unwrap_or(upper), upper])
+}
+
+fn ends(bounds: &Option<LatencyBounds>) -> Option<Ends<'_>> {
+    let bounds = bounds.as_ref()?;
+    Some([bounds.lower.as_ref().unwrap_or(&bounds.upper), &bounds.upper])
+}
+
+/// Share of requests that were answered in time, with those that only pubmark made late.
+fn answered_at_most(record: &Record) -> Option<f64> {
+    let books = record.requests.as_ref()?.outcomes;
+    (books.sent > 0).then(|| (books.answered + books.late_by_generator) as f64 / books.sent as f64)
 }
 
 /// Bounds of a percentile with too few samples: the highest percentile that has enough samples, or the smallest sample,
 /// and the largest sample. No metric is below the median.
-fn between(bounds: &LatencyBounds) -> Interval {
-    let low = bounds.lower.as_ref().unwrap_or(&bounds.upper);
+fn between([low, high]: Ends<'_>) -> Interval {
     let lower = [low.p99, low.p95, low.p90].into_iter().flatten().next();
-    [lower.or(low.p50).unwrap_or(low.min).min(bounds.upper.max), bounds.upper.max]
+    [lower.or(low.p50).unwrap_or(low.min).min(high.max), high.max]
 }
 
 /// Rules of the verdict whose violation implies that the system could have been faster: bursts that no device sends, or
 /// CPUs used by other programs, or links that were emulated late.
 const HELD_UP: [&str; 5] = ["V01", "V02", "V06", "V18", "V28"];
 
-/// Whether latencies are longer than the system alone would cause.
+/// Whether latencies are longer, and fewer replies in time, than the system alone would cause.
 pub(crate) fn is_held_up(record: &Record) -> bool {
     record.verdict.reasons.iter().any(|reason| HELD_UP.contains(&reason.code.as_str()))
 }
@@ -134,12 +165,14 @@ impl Metric {
 
     /// Value in a record; `None` where it was not measured.
     pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
-        let held_up = self.unit() == Unit::Microseconds && is_held_up(record);
-        if let Some(bounds) = self.of_figure().bounds(record) {
-            return Some(MeasuredFigure { held_up, ..MeasuredFigure::within(self.from_bounds(bounds)) });
+        let held_up = self.of_figure().is_of_times() && is_held_up(record);
+        if let Some([lower, upper]) = self.of_figure().bounds(record) {
+            let at_most = self.at_most.and_then(|at_most| at_most(record)).unwrap_or(upper);
+            let bounds = self.from_bounds([lower, upper.max(at_most)]);
+            return Some(MeasuredFigure { held_up, ..MeasuredFigure::within(bounds) });
         }
-        let bounds = self.percentile_of?(record).as_ref()?;
-        Some(MeasuredFigure { few_samples: true, held_up, ..MeasuredFigure::within(between(bounds)) })
+        let ends = self.percentile_of?(record)?;
+        Some(MeasuredFigure { few_samples: true, held_up, ..MeasuredFigure::within(between(ends)) })
     }
 
     /// Unit of the metric.

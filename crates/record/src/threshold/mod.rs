@@ -12,7 +12,7 @@ mod tests;
 
 pub use parse::ThresholdError;
 
-use crate::figures::Unit;
+use crate::figures::{Better, Unit};
 use crate::record::Record;
 pub use limited::Limited;
 
@@ -78,8 +78,8 @@ pub struct MeasuredFigure {
     pub interval: Interval,
     /// A percentile of too few samples; the bounds come from neighbouring percentiles.
     pub few_samples: bool,
-    /// A time in a run whose verdict reports that the system was prevented from running, or that the load differed from
-    /// the schedule: the system alone could have been faster.
+    /// A time, or a share that depends on times, in a run whose verdict reports that the system was prevented from running, or
+    /// that the load differed from the schedule: the system alone could have been faster.
     pub held_up: bool,
     /// Computed from a message log that lacks rows, so the value for all messages may be different.
     pub partial: bool,
@@ -96,6 +96,17 @@ impl MeasuredFigure {
     /// A value that lies between these bounds.
     pub fn within(interval: Interval) -> MeasuredFigure {
         MeasuredFigure { interval, few_samples: false, held_up: false, partial: false, excluded: false }
+    }
+
+    /// Bounds of what the system alone may have reached, if `better` values are better: a time as short as 0, or a share as
+    /// large as 1, where it was held up.
+    pub fn reach(&self, better: Better) -> Interval {
+        let [lower, upper] = self.interval;
+        match (self.held_up, better) {
+            (false, _) => [lower, upper],
+            (true, Better::Higher) => [lower, upper.max(1.0)],
+            (true, Better::Lower | Better::Neither) => [0.0, upper],
+        }
     }
 
     /// What would make the interval narrower.
@@ -132,8 +143,7 @@ impl Clause {
         if figure.partial {
             return ClauseOutcome::Undecided;
         }
-        let [lower, upper] = figure.interval;
-        let lower = if figure.held_up { 0.0 } else { lower };
+        let [lower, upper] = figure.reach(self.metric.figure().better);
         let is_between = lower <= limit && limit <= upper;
         match [lower, upper].map(|value| self.operator.is_true(value, limit)) {
             [true, true] => ClauseOutcome::True,

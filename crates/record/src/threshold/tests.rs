@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::metrics::METRICS;
 use super::*;
 use crate::figures::figure;
+use crate::record::Summary;
+use crate::requests::{RequestBooks, RequestFigures};
 use crate::sample;
 
 fn objective(text: &str) -> Clause {
@@ -218,6 +220,49 @@ fn a_system_that_was_held_up_misses_no_limit_of_time() {
     assert_eq!(judge(&record, "p50<0.2ms"), ClauseOutcome::Undecided, "it could have been faster");
     assert_eq!(judge(&record, "p50<1s"), ClauseOutcome::True, "and was fast enough all the same");
     assert_eq!(judge(&record, "delivered<50%"), ClauseOutcome::False, "a count is a count");
+}
+
+#[test]
+fn back_pressure_is_an_interval_and_a_few_messages_may_hold_its_limit() {
+    let mut record = sample::record();
+    let outcome = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].outcome;
+    let upper = record.latency.backpressure.as_mut().unwrap();
+    (upper.p99, upper.max) = (Some(2_000.0), 9_000.0);
+    assert_eq!(outcome(&record, "backpressure_p99<1ms"), ClauseOutcome::False);
+    let lower = Summary { p99: Some(500.0), ..record.latency.backpressure.clone().unwrap() };
+    record.latency.backpressure_lower = Some(lower);
+    assert_eq!(outcome(&record, "backpressure_p99<1ms"), ClauseOutcome::Undecided, "most of it may be pubmark's");
+    assert_eq!(outcome(&record, "backpressure_p99<400us"), ClauseOutcome::False);
+    for summary in [&mut record.latency.backpressure, &mut record.latency.backpressure_lower] {
+        let summary = summary.as_mut().unwrap();
+        (summary.p99, summary.p95, summary.p90, summary.p50) = (None, None, None, Some(300.0));
+    }
+    assert_eq!(outcome(&record, "backpressure_p99<=9ms"), ClauseOutcome::True, "even the largest is below");
+    assert_eq!(outcome(&record, "backpressure_p99<1ms"), ClauseOutcome::Undecided);
+    record.latency.backpressure = None;
+    assert_eq!(outcome(&record, "backpressure_p99<9ms"), ClauseOutcome::NotMeasured);
+}
+
+#[test]
+fn replies_that_pubmark_made_late_may_have_been_in_time() {
+    let mut record = sample::record();
+    let outcomes = RequestBooks { sent: 1_000, answered: 980, late: 20, ..RequestBooks::default() };
+    record.requests = Some(RequestFigures { outcomes, ..RequestFigures::default() });
+    let outcome = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].outcome;
+    assert_eq!(outcome(&record, "answered>=99%"), ClauseOutcome::False, "the system took too long");
+    record.requests.as_mut().unwrap().outcomes.late_by_generator = 15;
+    assert_eq!(outcome(&record, "answered>=99%"), ClauseOutcome::Undecided);
+    assert_eq!(outcome(&record, "answered>=98%"), ClauseOutcome::True);
+    assert_eq!(outcome(&record, "answered=100%"), ClauseOutcome::False, "5 were late in any case");
+    let objectives = Objectives::parse("answered>=99%").unwrap();
+    let complaint = objectives.judge(&record)[0].complaint();
+    assert!(complaint.as_ref().is_some_and(|text| text.ends_with("answered>=99% is undecided")), "{complaint:?}");
+    let (text, hint) = (String::new(), String::new());
+    let status = crate::record::VerdictStatus::Suspect;
+    record.verdict.reasons = vec![crate::record::Reason { code: "V28".to_owned(), status, text, hint }];
+    assert_eq!(outcome(&record, "answered=100%"), ClauseOutcome::Undecided, "with CPU time all could be in time");
+    assert_eq!(outcome(&record, "answered>=98%"), ClauseOutcome::True);
+    assert_eq!(outcome(&record, "answered<98%"), ClauseOutcome::False, "it was no worse than this");
 }
 
 #[test]

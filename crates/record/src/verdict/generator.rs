@@ -14,8 +14,6 @@ const SHARD_SUSPECT: f64 = 0.95;
 const REALTIME_CORES: f64 = 0.50;
 /// Largest number of cores that counts as few.
 const FEW_CORES: u32 = 4;
-/// CPU time stolen by the hypervisor: suspect above this share.
-const STEAL_SUSPECT: f64 = 0.05;
 
 /// A delay that pubmark caused.
 type Own<'a> = (&'static str, Option<&'a Summary>);
@@ -136,25 +134,54 @@ fn of_most(own: &Summary) -> (f64, &'static str) {
 
 /// Rule V04.
 pub(super) fn threads_not_saturated(input: &VerdictInput) -> Option<Finding> {
+    let shards = shard_threads(input);
+    match shards.status {
+        VerdictStatus::Valid => Some(other_threads(input).unwrap_or(shards)),
+        _ => Some(shards),
+    }
+}
+
+/// In a flood whose messages a client library or a client program sends and reads: its threads, if one of them may have been
+/// saturated. How much each used is unknown, and none used more than all.
+fn other_threads(input: &VerdictInput) -> Option<Finding> {
+    if !input.settings.flood {
+        return None;
+    }
+    let (who, cores) = if input.connections.client_programs.is_some() {
+        ("the client program", input.program_usage.map(|usage| usage.cores))
+    } else if input.reads_by_library {
+        let of_shards: Option<f64> = input.threads.iter().map(|thread| thread.cores).sum();
+        let own = input.generator_usage.zip(of_shards).map(|(usage, of_shards)| (usage.cores - of_shards).max(0.0));
+        ("the client library", own)
+    } else {
+        return None;
+    };
+    let hint = "use a workload with a rate: in a flood a client that is at its limit measures itself";
+    let Some(cores) = cores else {
+        let text = format!("not checked: CPU time of the threads of {who} was not measured, and they may be the limit");
+        return Some(Finding::new(VerdictStatus::Suspect, text, hint));
+    };
+    let text = format!(
+        "threads of {who} used up to {} of a core together, and how much the busiest of them used is unknown: valid up to {}",
+        percent(cores),
+        percent(SHARD_VALID)
+    );
+    let measure = Measure::suspect_above(cores, SHARD_VALID, CheckUnit::Cores);
+    (cores > SHARD_VALID).then(|| Finding::new(VerdictStatus::Suspect, text, hint).of(measure))
+}
+
+fn shard_threads(input: &VerdictInput) -> Finding {
     let hint = "spread the load over more threads with `--shards`, or lower the rate";
     let measured = input.threads.iter().filter_map(|shard| Some((shard, shard.cores?)));
     let Some((busiest, cores)) = measured.max_by(|(_, a), (_, b)| a.total_cmp(b)) else {
-        return Some(Finding::new(
-            VerdictStatus::Suspect,
-            "CPU time of pubmark's threads was not measured".to_string(),
-            hint,
-        ));
+        return Finding::new(VerdictStatus::Suspect, "CPU time of pubmark's threads was not measured".to_owned(), hint);
     };
     let text = format!("busiest thread `{}` used {} of a core", busiest.name, percent(cores));
     // With a schedule, the lateness of a busy thread is measured. In a flood it sends and reads as fast as it can.
     if !input.settings.flood {
         let status = if cores <= SHARD_SUSPECT { VerdictStatus::Valid } else { VerdictStatus::Suspect };
         let text = format!("{text}: suspect above {}", percent(SHARD_SUSPECT));
-        return Some(Finding::new(status, text, hint).of(Measure::suspect_above(
-            cores,
-            SHARD_SUSPECT,
-            CheckUnit::Cores,
-        )));
+        return Finding::new(status, text, hint).of(Measure::suspect_above(cores, SHARD_SUSPECT, CheckUnit::Cores));
     }
     let status = if cores <= SHARD_VALID {
         VerdictStatus::Valid
@@ -165,7 +192,7 @@ pub(super) fn threads_not_saturated(input: &VerdictInput) -> Option<Finding> {
     };
     let text = format!("{text}: valid up to {}, suspect up to {}", percent(SHARD_VALID), percent(SHARD_SUSPECT));
     let limits = CheckLimits { valid: SHARD_VALID, suspect: Some(SHARD_SUSPECT) };
-    Some(Finding::new(status, text, hint).of(Measure { value: cores, limits, unit: CheckUnit::Cores }))
+    Finding::new(status, text, hint).of(Measure { value: cores, limits, unit: CheckUnit::Cores })
 }
 
 /// Rule V05.
@@ -197,14 +224,4 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
     // With more cores any use is valid.
     let limit = if cores <= FEW_CORES { REALTIME_CORES } else { f64::from(cores) };
     Some(Finding::new(status, finding, hint).of(Measure::suspect_above(usage.cores, limit, CheckUnit::Cores)))
-}
-
-/// Rule V06; `None` where the kernel does not report steal time.
-pub(super) fn cpu_not_stolen(input: &VerdictInput) -> Option<Finding> {
-    let steal = input.environment.steal?;
-    let status = if steal > STEAL_SUSPECT { VerdictStatus::Suspect } else { VerdictStatus::Valid };
-    let finding =
-        format!("hypervisor took {} of the CPU time: suspect above {}", percent(steal), percent(STEAL_SUSPECT));
-    let hint = "run again when the host is less busy, or on a dedicated machine";
-    Some(Finding::new(status, finding, hint).of(Measure::suspect_above(steal, STEAL_SUSPECT, CheckUnit::Share)))
 }

@@ -26,7 +26,12 @@ pub(super) fn as_requested(input: &VerdictInput) -> Option<Finding> {
         .collect();
     let measure = Measure::suspect_above(broken.len() as f64, 0.0, CheckUnit::LinkConditions);
     if broken.is_empty() {
-        let text = format!("{measured} of {} conditions measured, all as configured", links.checks().count());
+        let mut text = format!("{measured} of {} conditions measured, all as configured", links.checks().count());
+        let steps = links.steps_not_probed();
+        if steps > 0 {
+            let word = if steps == 1 { "step" } else { "steps" };
+            text.push_str(&format!("; {} later {word} of series not measured", count(steps)));
+        }
         return Some(Finding::valid(text).of(measure));
     }
     if broken.len() > SHOWN {
@@ -127,6 +132,12 @@ mod tests {
     fn a_condition_that_is_not_as_requested_makes_a_run_suspect() {
         let (found, words) = status("V17", |_| {});
         assert_eq!((found, words.as_str()), (VerdictStatus::Valid, "1 of 2 conditions measured, all as configured"));
+        let (found, words) = status("V17", |links| {
+            let steps = |count| vec!["10 ms".to_owned(); count];
+            (links.groups[0].up.requested, links.groups[0].down.requested) = (steps(1_201), steps(4));
+        });
+        assert_eq!(found, VerdictStatus::Valid);
+        assert_eq!(words, "1 of 2 conditions measured, all as configured; 1,203 later steps of series not measured");
         let (_, words) = status("V17", |links| links.groups[0].down.checks = vec![check(Some(false)); 5]);
         assert!(words.ends_with("; and 2 more of 6 measured, in the table of links"), "{words}");
         let (found, words) = status("V17", |links| links.groups[0].down.checks.push(check(Some(false))));

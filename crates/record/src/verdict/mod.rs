@@ -16,6 +16,7 @@ mod pairs;
 mod requests;
 pub mod rules;
 mod samples;
+mod steal;
 pub mod subscriptions;
 mod system;
 #[cfg(test)]
@@ -64,6 +65,8 @@ pub struct VerdictInput<'a> {
     pub limits: Option<&'a LimitEffect>,
     /// Message accounting.
     pub delivery: &'a Delivery,
+    /// Of the refused messages, those larger than the system accepts.
+    pub too_large: u64,
     /// Data that was still in transit when the run ended.
     pub at_end: &'a LeftAtEnd,
     /// What pubmark itself dropped on arrival.
@@ -123,6 +126,7 @@ impl<'a> VerdictInput<'a> {
             contention: cost.contention.as_ref(),
             limits: cost.limits.as_ref(),
             delivery: &delivery.messages,
+            too_large: delivery.too_large,
             at_end: &delivery.at_end,
             own_drops: delivery.own_drops,
             by_type: &tables.by_type,

@@ -3,7 +3,7 @@
 use super::usable::Spoils;
 use super::{
     Finding, VerdictInput, books, client_programs, connections, content, faults, generator, links, nodes, pairs,
-    requests, samples, subscriptions, system,
+    requests, samples, steal, subscriptions, system,
 };
 use crate::codes::Page;
 use crate::experiment::FailureKind;
@@ -99,7 +99,9 @@ pub const RULES: &[Rule] = &[
         code: "V04",
         name: "threads not saturated",
         meaning: "In a flood, a thread of pubmark that is always busy measures its own speed. Its CPU time over the measured \
-                  window may be 80 % of a core; up to 95 % the run is suspect, above that it is invalid. If messages have due \
+                  window may be 80 % of a core; up to 95 % the run is suspect, above that it is invalid. Threads of a client library \
+                  (Zenoh, DDS) or of a client program are not measured one by one: above 80 % of a core for all of them together, \
+                  or if that is unknown, the run is suspect, because one of them may be the limit. If messages have due \
                   times, V01 and V02 measure the delays that a busy thread causes; above 95 % of a core the run is suspect.",
         remedy: "Spread the load over more threads with `--shards`, or lower the rate.",
         blames: Blame::Generator,
@@ -123,12 +125,14 @@ pub const RULES: &[Rule] = &[
         code: "V06",
         name: "CPU not stolen",
         meaning: "On a virtual machine the hypervisor may run other guests on the processor (steal time). Above 5 % of the CPU \
-                  time during the run, the figures of the system and of pubmark contain delays that neither of them caused: \
-                  suspect.",
+                  time of the measured window, the figures of the system and of pubmark contain delays that neither of them \
+                  caused: suspect. Each machine of the run is measured: this one, those of the nodes, and the system's if an \
+                  observer, the node that started it or a node_exporter (`--node-exporter`) reports it. The one with most \
+                  steal time is judged; machines of which it is not known are named, and not checked.",
         remedy: "Run again when the host is less busy, or on a dedicated machine.",
         blames: Blame::Machine,
         spoils: Spoils::Everything,
-        judge: generator::cpu_not_stolen,
+        judge: steal::cpu_not_stolen,
     },
     Rule {
         code: "V07",
@@ -231,7 +235,7 @@ pub const RULES: &[Rule] = &[
         meaning: "Before the run, probes measure each emulated link: the mean delay may differ by 2 % + 50 µs, the rate by 1 %, \
                   and the loss must lie in the 99 % interval of its binomial distribution. A link that differs more makes the \
                   run suspect. The record names what probes do not measure: what takes longer, the width of jitter, \
-                  reordering and the length of bursts.",
+                  reordering, the length of bursts, and the later steps of a link that changes.",
         remedy: "Run again. If it happens again, use a machine with free cores. `pubmark doctor` checks the machine.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -272,10 +276,12 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V20",
         name: "faults as configured",
-        meaning: "Each fault was injected at most 0.5 s late and was ended. A fault that failed, came later, or did not end \
-                  makes the run invalid, because it is not the run that was requested. If connections had more events than are \
-                  recorded (1,048,576 for each shard), their figures are too low and the run is suspect. The effects of a fault \
-                  on the system, its messages and its clients are results, and never a reason for a verdict.",
+        meaning: "Each fault was injected at most 0.5 s late and was ended at most 0.5 s late. A fault that failed, came later, \
+                  or did not end makes the run invalid, because it is not the run that was requested. One that ended later makes \
+                  it suspect: an engine may take seconds to start a container again. When a `restart` ends is not judged: how \
+                  long a system needs to end when it is asked to is its own. If connections had more events than are recorded \
+                  (1,048,576 for each shard), their figures are too low and the run is suspect. The effects of a fault on the \
+                  system, its messages and its clients are results, and never a reason for a verdict.",
         remedy: "Run again. If the system did not start again, see its log.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -375,7 +381,9 @@ pub const RULES: &[Rule] = &[
                   than usual. Of the long waits, the rule counts what other programs can have caused: at most the CPU time of \
                   all others on the machine, without the waits that a requested CPU limit caused. If this is at least 1 % of \
                   the window, so that p99 is affected, and more than 10 % of the time in which the system was ready (wait / \
-                  (wait + CPU time)), the run is suspect; if messages are missing or were not sent, it is invalid. If every \
+                  (wait + CPU time)), the run is suspect. It is invalid if messages are missing, were not sent, were refused or had \
+                  no connection, or if requests had no reply in time: a system without CPU drops connections and answers late. \
+                  Planned absences, messages that are too large and what faults of the run did to connections do not count. If every \
                   core of the machine was busy, short waits count too: above 5 % of the window and a quarter of the time in \
                   which the system was ready. A flood, in which messages are always missing, is suspect at most. The finding \
                   names who used the CPU: other programs, pubmark, or the hypervisor. Only a system that runs on this machine, \

@@ -44,6 +44,8 @@ struct Machine {
     cores: u32,
     /// Cores in use, by all programs.
     busy_cores: Option<f64>,
+    /// Share of its CPU time that the hypervisor took.
+    steal: Option<f64>,
     /// Whether all clients run on it as well.
     is_ours: bool,
 }
@@ -53,12 +55,13 @@ impl Machine {
     fn of(input: &VerdictInput) -> Option<Machine> {
         let is_one = input.nodes.iter().all(|node| node.clock.as_ref().is_none_or(|clock| clock.is_the_same));
         if input.system.node.is_none() && input.host.is_none() {
-            let (cores, busy_cores) = (input.environment.machine_cores(), input.environment.busy_cores);
-            return Some(Machine { cores, busy_cores, is_ours: is_one });
+            let environment = input.environment;
+            let (cores, busy_cores) = (environment.machine_cores(), environment.busy_cores);
+            return Some(Machine { cores, busy_cores, steal: environment.steal, is_ours: is_one });
         }
         let host = input.host?;
         let is_ours = is_one && input.system.node.is_some();
-        Some(Machine { cores: host.cores_total?, busy_cores: Some(host.cores?), is_ours })
+        Some(Machine { cores: host.cores_total?, busy_cores: Some(host.cores?), steal: host.steal, is_ours })
     }
 }
 
@@ -119,16 +122,17 @@ const CLIENT_PROGRAM: &str = "the client program";
 
 /// Programs that used the CPUs, most first, with cores where they are known.
 fn holders(input: &VerdictInput) -> String {
-    let is_ours = Machine::of(input).is_some_and(|machine| machine.is_ours);
+    let machine = Machine::of(input);
+    let is_ours = machine.as_ref().is_some_and(|machine| machine.is_ours);
     let others = input.contention.and_then(|contention| contention.other_cores);
-    let stolen = input.environment.steal.map(|steal| steal * f64::from(input.environment.machine_cores()));
+    let stolen = machine.and_then(|machine| Some(machine.steal? * f64::from(machine.cores)));
     let pubmark = if input.settings.realtime { "real-time pubmark" } else { "pubmark" };
     let cores = |usage: Option<&Usage>| usage.filter(|_| is_ours).map(|usage| usage.cores);
     let mut holders: Vec<(&str, f64)> = [
         ("other programs", others),
         (pubmark, cores(input.generator_usage)),
         (CLIENT_PROGRAM, cores(input.program_usage)),
-        ("the hypervisor", stolen.filter(|_| is_ours)),
+        ("the hypervisor", stolen),
     ]
     .into_iter()
     .filter_map(|(name, cores)| Some((name, cores.filter(|cores| *cores >= 0.01)?)))
@@ -144,22 +148,57 @@ pub(super) fn had_the_cpu(input: &VerdictInput) -> Option<Finding> {
     let wait = Wait::of(input)?;
     let (measure, mut text) = judged_wait(&wait, input.settings.duration_s.max(f64::MIN_POSITIVE));
     let is_starved = measure.value > measure.limits.valid;
-    let books = input.delivery;
-    let missing = books.lost + books.unknown + books.unsent;
+    let failed = Failed::of(input);
     // If all messages arrived, the counts are correct, but latencies may not be: with CPUs available they could be
     // lower. A flood always requests more than is possible, so messages are missing in any case.
-    let status = match (is_starved, missing > 0 && !input.settings.flood) {
+    let status = match (is_starved, failed.any() && !input.settings.flood) {
         (false, _) => VerdictStatus::Valid,
         (true, false) => VerdictStatus::Suspect,
         (true, true) => VerdictStatus::Invalid,
     };
     if is_starved {
         text.push_str(&format!("; {}", holders(input)));
-        if missing > 0 {
-            text.push_str(&format!("; {} messages are missing or were not sent", count(missing)));
+        if failed.messages > 0 {
+            text.push_str(&format!("; {} messages are missing or were not sent", count(failed.messages)));
+        }
+        if failed.requests > 0 {
+            text.push_str(&format!("; {} requests had no reply in time, or it is unknown", count(failed.requests)));
         }
     }
     Some(Finding::new(status, text, &remedy(input)).of(measure))
+}
+
+/// What a system without CPU may have failed to do.
+struct Failed {
+    /// Messages that did not arrive or were not sent.
+    messages: u64,
+    /// Requests without a reply in time.
+    requests: u64,
+}
+
+impl Failed {
+    /// What the workload plans is left out: absences of devices (`skipped_planned`; subscribers have none) and messages that
+    /// are too large for the system. So are absences where the system refused subscriptions, and replies that pubmark's own delay
+    /// made late. Faults of the run end connections and delay replies, so only what was lost, unknown or
+    /// unsent counts beside them.
+    fn of(input: &VerdictInput) -> Failed {
+        let books = input.delivery;
+        let messages = books.lost + books.unknown + books.unsent;
+        if input.faults.is_some() {
+            return Failed { messages, requests: 0 };
+        }
+        let refused = books.refused.saturating_sub(input.too_large);
+        let absent = if input.connections.subscriptions_refused == 0 { books.absent } else { 0 };
+        let requests = input.requests.map_or(0, |requests| {
+            let outcomes = &requests.outcomes;
+            outcomes.without_reply().saturating_sub(outcomes.late_by_generator)
+        });
+        Failed { messages: messages + refused + books.skipped_disconnected + absent, requests }
+    }
+
+    fn any(&self) -> bool {
+        self.messages > 0 || self.requests > 0
+    }
 }
 
 /// What to do about the program that used most of the CPU time.
@@ -219,8 +258,10 @@ fn judged_wait(wait: &Wait, window_s: f64) -> (Measure, String) {
 mod tests {
     use super::*;
     use crate::cost::{Contention, HostUsage, LimitEffect, Usage};
+    use crate::faults::FaultFigures;
     use crate::nodes::{NodeClock, NodeRow};
     use crate::record::{Record, SystemEnd};
+    use crate::requests::{RequestBooks, RequestFigures};
     use crate::sample;
     use crate::verdict::judge;
 
@@ -279,6 +320,50 @@ mod tests {
         };
         assert_eq!(waited(4.0, 4.5, 2.0, throttled).0, Valid, "a limit that was asked for");
         assert_eq!(found("V28", |_| {}), None, "not measured");
+    }
+
+    #[test]
+    fn what_a_system_without_cpu_refused_cut_off_or_answered_late_is_missing_as_well() {
+        use VerdictStatus::{Invalid, Suspect};
+        let ways: [fn(&mut Record); 5] = [
+            |record| record.delivery.messages.skipped_disconnected = 2,
+            |record| record.delivery.messages.absent = 2,
+            |record| record.delivery.messages.refused = 2,
+            |record| record.delivery.messages.unsent = 2,
+            |record| record.delivery.messages.unknown = 2,
+        ];
+        for (number, way) in ways.into_iter().enumerate() {
+            let (status, text) = waited(4.0, 0.5, 2.0, way);
+            assert_eq!(status, Invalid, "{number}: {text}");
+            assert!(text.ends_with("; 2 messages are missing or were not sent"), "{number}: {text}");
+        }
+        let late = |record: &mut Record| {
+            let outcomes = RequestBooks { sent: 3, late: 1, timed_out: 2, ..RequestBooks::default() };
+            record.requests = Some(RequestFigures { outcomes, ..RequestFigures::default() });
+        };
+        let (status, text) = waited(4.0, 0.5, 2.0, late);
+        assert!(status == Invalid && text.ends_with("; 3 requests had no reply in time"), "{text}");
+        let planned = |record: &mut Record| record.delivery.messages.skipped_planned = 2;
+        assert_eq!(waited(4.0, 0.5, 2.0, planned).0, Suspect, "the workload plans it");
+        let too_large = |record: &mut Record| (record.delivery.messages.refused, record.delivery.too_large) = (2, 2);
+        assert_eq!(waited(4.0, 0.5, 2.0, too_large).0, Suspect, "with all CPUs as well");
+        let under_faults = |record: &mut Record| {
+            late(record);
+            record.delivery.messages.skipped_disconnected = 2;
+            record.conditions.faults = Some(FaultFigures::default());
+        };
+        assert_eq!(waited(4.0, 0.5, 2.0, under_faults).0, Suspect, "the run itself cuts connections");
+    }
+
+    #[test]
+    fn the_hypervisor_is_named_with_what_it_took_from_the_system_s_machine() {
+        let elsewhere = |record: &mut Record| {
+            record.system.node = Some("east".to_owned());
+            let host = HostUsage { cores: Some(2.0), cores_total: Some(2), steal: Some(0.25), ..HostUsage::default() };
+            record.cost.host = Some(host);
+        };
+        let text = waited(4.0, 4.5, 0.1, elsewhere).1;
+        assert!(text.contains("users of these processors: the hypervisor 0.50 cores"), "{text}");
     }
 
     #[test]

@@ -259,6 +259,41 @@ fn the_busiest_thread_counts() {
 }
 
 #[test]
+fn a_library_or_a_program_that_may_be_saturated_is_in_doubt_in_a_flood() {
+    let library = |flood: bool, cores: Option<f64>| {
+        verdict_of(|record| {
+            record.settings.flood = flood;
+            record.protocol.sent_means = SentMeans::HandedOver;
+            record.latency.receive_lateness = None;
+            let of_shards: f64 = record.cost.threads.iter().filter_map(|thread| thread.cores).sum();
+            match cores {
+                Some(cores) => record.cost.generator.as_mut().unwrap().cores = of_shards + cores,
+                None => record.cost.generator = None,
+            }
+        })
+    };
+    assert_eq!(library(true, Some(0.7)).status, VerdictStatus::Valid, "none of them used more than all");
+    let verdict = library(true, Some(1.4));
+    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Suspect, vec!["V04"]));
+    assert!(verdict.reasons[0].text.contains("threads of the client library used 140 %"), "{:?}", verdict.reasons);
+    assert!(library(true, None).reasons[0].text.contains("not checked"));
+    assert_eq!(library(false, Some(1.4)).status, VerdictStatus::Valid, "no flood");
+    let program = |usage: Option<f64>| {
+        verdict_of(|record| {
+            record.settings.flood = true;
+            record.connections.client_programs = Some(Default::default());
+            record.cost.client_programs = usage.map(|cores| Usage { cores, ..Usage::default() });
+        })
+    };
+    assert!(!codes(&program(Some(0.7))).contains(&"V04"));
+    for (usage, words) in [(Some(0.97), "threads of the client program used 97 %"), (None, "not checked")] {
+        let verdict = program(usage);
+        let reason = verdict.reasons.iter().find(|reason| reason.code == "V04").unwrap();
+        assert!(reason.status == VerdictStatus::Suspect && reason.text.contains(words), "{reason:?}");
+    }
+}
+
+#[test]
 fn real_time_needs_room_on_few_cores_only() {
     let realtime = |generator_cores: f64, machine_cores: u32| {
         verdict_of(|record| {

@@ -3,6 +3,7 @@
 use pubmark_model::qos::Qos;
 
 use super::TextAndHint;
+use crate::delivery::BrokenPromises;
 use crate::message_log::BY_CLIENT_FILE;
 use crate::quantity::{count, percent};
 use crate::record::Record;
@@ -49,25 +50,33 @@ pub(super) fn not_all_sent(record: &Record) -> Option<TextAndHint> {
 }
 
 pub(super) fn promise_broken(record: &Record) -> Option<TextAndHint> {
+    if record.connections.granted_qos_lower > 0 {
+        return None;
+    }
+    let promises = record.delivery.broken_promises.unwrap_or_else(|| broken_of_devices(record));
+    let broken = [
+        (promises.lost, "lost although publisher and subscriber ask for at-least-once or exactly-once"),
+        (promises.duplicated, "delivered more than once although publisher and subscriber ask for exactly-once"),
+    ];
+    let broken: Vec<String> = broken
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} {what}", count(number)))
+        .collect();
+    let hint = "see connections and causes in the report, and the system's queue limits";
+    (!broken.is_empty()).then(|| (broken.join("; "), hint.to_owned()))
+}
+
+/// Broken promises in a record of an older version, which has the levels of the devices only.
+fn broken_of_devices(record: &Record) -> BrokenPromises {
     let levels = &record.workload.qos;
     let all_at_least = |least: Qos| !levels.is_empty() && levels.iter().all(|level| *level >= least);
-    if record.connections.granted_qos_lower > 0 || !all_at_least(Qos::AtLeastOnce) {
-        return None;
-    }
     let books = &record.delivery.messages;
-    let mut broken: Vec<String> = Vec::new();
-    if books.lost > 0 {
-        broken.push(format!("{} lost", count(books.lost)));
+    let if_all = |least: Qos, number: u64| if all_at_least(least) { number } else { 0 };
+    BrokenPromises {
+        lost: if_all(Qos::AtLeastOnce, books.lost),
+        duplicated: if_all(Qos::ExactlyOnce, books.duplicated),
     }
-    if all_at_least(Qos::ExactlyOnce) && books.duplicated > 0 {
-        broken.push(format!("{} delivered more than once", count(books.duplicated)));
-    }
-    if broken.is_empty() {
-        return None;
-    }
-    let text =
-        format!("{} although every message was sent {}", broken.join(" and "), record.workload.levels().join(" or "));
-    Some((text, "see connections and causes in the report, and the system's queue limits".to_string()))
 }
 
 pub(super) fn foreign(record: &Record) -> Option<TextAndHint> {

@@ -3,6 +3,7 @@
 use pubmark_model::qos::Qos;
 
 use super::*;
+use crate::delivery::BrokenPromises;
 use crate::message_log::MessageLogInfo;
 use crate::record::{CauseCount, Deviation};
 use crate::sample::{self, Shape};
@@ -108,7 +109,25 @@ fn second_copies_break_only_the_promise_of_exactly_once() {
         record.delivery.messages.duplicated = 2;
         record.workload.qos = vec![Qos::ExactlyOnce];
     });
-    assert_eq!(exactly_once[0].text, "2 delivered more than once although every message was sent exactly-once");
+    assert_eq!(
+        exactly_once[0].text,
+        "2 delivered more than once although publisher and subscriber ask for exactly-once"
+    );
+}
+
+#[test]
+fn a_promise_is_made_by_both_ends() {
+    let of = |lost: u64| {
+        warnings_of(|record| {
+            record.delivery.messages.lost = 7;
+            record.workload.qos = vec![Qos::BestEffort, Qos::AtLeastOnce];
+            record.delivery.broken_promises = Some(BrokenPromises { lost, duplicated: 0 });
+        })
+    };
+    assert_eq!(of(0), [], "subscribers at QoS 0 are promised nothing");
+    let found = of(3);
+    assert_eq!((found.len(), found[0].code.as_str()), (1, "W09"), "those of the group at QoS 1");
+    assert_eq!(found[0].text, "3 lost although publisher and subscriber ask for at-least-once or exactly-once");
 }
 
 #[test]

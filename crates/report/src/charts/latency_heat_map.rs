@@ -23,7 +23,7 @@ const MOST_COLUMNS: usize = 180;
 const BULK: f64 = 0.9;
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let columns = columns(&record.tables.latency_bins);
+    let columns = columns(&record.tables.latency_bins, record.settings.duration_s);
     let buckets: BTreeSet<u32> = columns.iter().flat_map(|bin| filled(bin).map(|(bucket, _)| bucket)).collect();
     let (Some(lowest), Some(highest)) = (buckets.first(), buckets.last()) else {
         return Chart::missing(TITLE, CSV, "No distribution over time was recorded.");
@@ -52,18 +52,22 @@ pub(super) fn draw(record: &Record) -> Chart {
     }
 }
 
-/// The bins; adjacent bins are added if there are too many to distinguish.
-fn columns(bins: &[LatencyBin]) -> Vec<LatencyBin> {
+/// The bins; adjacent bins are added if there are too many to distinguish, but not across an edge of the window of `window_s`.
+fn columns(bins: &[LatencyBin], window_s: f64) -> Vec<LatencyBin> {
     let every = bins.len().div_ceil(MOST_COLUMNS).max(1);
     if every == 1 {
         return bins.to_vec();
     }
     let width_s = bins.iter().map(|bin| bin.width_s).fold(0.0, f64::max) * every as f64;
-    // Counted from 0, so that no column spans the start of the measured window.
-    let column_of = |t_s: f64| (t_s / width_s + 1e-9).floor();
+    // Counted from 0, and in the drain from the end of the window.
+    let column_of = |t_s: f64| {
+        let is_drain = t_s >= window_s - 1e-9;
+        let since_s = if is_drain { t_s - window_s } else { t_s };
+        (is_drain, (since_s / width_s + 1e-9).floor() as i64)
+    };
     let mut columns: Vec<LatencyBin> = Vec::new();
     for bin in bins {
-        match columns.last_mut().filter(|last| (column_of(last.t_s) - column_of(bin.t_s)).abs() < 0.5) {
+        match columns.last_mut().filter(|last| column_of(last.t_s) == column_of(bin.t_s)) {
             Some(last) => *last = sum(last, bin),
             None => columns.push(bin.clone()),
         }
@@ -157,20 +161,23 @@ mod tests {
         for second in -5..1_000 {
             bins.push(LatencyBin::of(f64::from(second), 1.0, [(300.0, 7), (9_000.0, 1)].into_iter()));
         }
-        let columns = columns(&bins);
+        let columns = columns(&bins, 1_000.0);
         assert!(columns.len() <= MOST_COLUMNS + 1, "{}", columns.len());
         assert_eq!(columns.iter().map(total).sum::<u64>(), 8 * 1_005);
         assert!(columns.windows(2).all(|pair| (pair[1].t_s - pair[0].t_s - pair[0].width_s).abs() < 1e-6));
     }
 
     #[test]
-    fn a_column_is_as_wide_as_its_bins_and_none_spans_the_start_of_the_window() {
+    fn a_column_is_as_wide_as_its_bins_and_none_spans_an_edge_of_the_window() {
         let bin = |t_s: f64, width_s: f64| LatencyBin::of(t_s, width_s, [(300.0, 1)].into_iter());
         let mut bins = vec![bin(-5.0, 1.0), bin(-4.0, 2.0), bin(-2.0, 2.0)];
-        let spans = |bins: &[LatencyBin]| columns(bins).iter().map(|it| (it.t_s, it.width_s)).collect::<Vec<_>>();
+        let spans =
+            |bins: &[LatencyBin]| columns(bins, 598.0).iter().map(|it| (it.t_s, it.width_s)).collect::<Vec<_>>();
         assert_eq!(spans(&bins), [(-5.0, 1.0), (-4.0, 2.0), (-2.0, 2.0)]);
         bins.extend((0..300).map(|place| bin(2.0 * f64::from(place), 2.0)));
-        assert_eq!(spans(&bins)[..3], [(-5.0, 1.0), (-4.0, 4.0), (0.0, 4.0)]);
+        let spans = spans(&bins);
+        assert_eq!(spans[..3], [(-5.0, 1.0), (-4.0, 4.0), (0.0, 4.0)]);
+        assert_eq!(spans[spans.len() - 3..], [(592.0, 4.0), (596.0, 2.0), (598.0, 2.0)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rates over time: messages per second, offered, sent and delivered.
 
 use pubmark_record::record::Record;
-use pubmark_record::tables::SeriesRow;
+use pubmark_record::tables::{SeriesRow, wide_bins};
 
 use super::over_time::{bin_readings, bins, largest, panel};
 use super::{Chart, Picture};
@@ -13,7 +13,9 @@ const TITLE: &str = "Was the offered load carried?";
 const CSV: &str = "csv/series.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let rows = &record.tables.series;
+    // The rate of a short bin is that of a few messages.
+    let rows: Vec<SeriesRow> = wide_bins(&record.tables.series, record.settings.duration_s).copied().collect();
+    let rows = rows.as_slice();
     let per_second =
         |get: fn(&SeriesRow) -> u64| move |row: &SeriesRow| (row.width_s > 0.0).then(|| get(row) as f64 / row.width_s);
     let print = |value: f64| format!("{}/s", significant(value));
@@ -52,4 +54,25 @@ fn finding(record: &Record) -> String {
         ));
     }
     sentence(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_record::sample;
+
+    #[test]
+    fn a_short_bin_at_the_end_of_the_window_is_no_spike() {
+        let mut record = sample::record();
+        let highest = |record: &Record| match draw(record).picture {
+            Picture::Plot(plot) => largest(&plot.lines),
+            _ => 0.0,
+        };
+        let before = highest(&record);
+        assert!(before > 0.0);
+        let last = *record.tables.series.last().expect("the sample has bins");
+        record.settings.duration_s += 0.001;
+        record.tables.series.push(SeriesRow { t_s: last.t_s + last.width_s, width_s: 0.001, ..last });
+        assert_eq!(highest(&record), before);
+    }
 }

@@ -48,7 +48,8 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_an_empty_field() {
         let mut record = sample::record();
-        let machine = MachineUsage { cores: 0.5, used_bytes: None, received_bytes: Some(7), sent_bytes: Some(8) };
+        let machine =
+            MachineUsage { cores: 0.5, received_bytes: Some(7), sent_bytes: Some(8), ..MachineUsage::default() };
         record.tables.nodes = vec![
             NodeRow {
                 name: "edge-1".to_owned(),

@@ -114,7 +114,7 @@ fn per_million(record: &Record) -> Markup {
     html! {
         @if cost.system_cpu_s_per_million.is_some() || cost.generator_cpu_s_per_million.is_some() {
             tr {
-                th scope="row" { "CPU time a million messages" small { "delivered" } }
+                th scope="row" { "CPU time a million messages" small { "that arrived, replies included" } }
                 td.number { (cpu(cost.system_cpu_s_per_million)) }
                 td.number { (cpu(cost.generator_cpu_s_per_million)) }
                 @if cost.client_programs.is_some() { td.number { (cpu(cost.client_programs_cpu_s_per_million)) } }

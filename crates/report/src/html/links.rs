@@ -21,7 +21,10 @@ pub(super) fn section(record: &Record) -> Markup {
                 td { (group.link) @if let Some(source) = &group.source { br; small { (source) } } }
                 td { (name) }
                 td { @for step in &side.requested { div { (step) } } }
-                td { @for check in &side.checks { div { (found(check)) } } }
+                td {
+                    @for check in &side.checks { div { (found(check)) } }
+                    @if side.requested.len() > 1 { div { "later steps: not measured" } }
+                }
             } } } }
         } }
         div.scroll { table {

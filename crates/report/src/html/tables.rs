@@ -353,7 +353,11 @@ fn tls(figures: &TlsFigures) -> Markup {
     ];
     let unit =
         TimeUnit::for_value(parts.iter().filter_map(|(_, _, times)| Some(times.as_ref()?.max)).fold(0.0, f64::max));
-    let resumption = if figures.resumption { "each client keeps its own last session" } else { "off" };
+    let resumption = match figures.resumption {
+        Some(true) => "each client keeps its own last session",
+        Some(false) => "off",
+        None => "up to the client library",
+    };
     html! {
         div.scroll { table.numbers {
             caption { "TLS, from the first connect to the last; resumption: " (resumption) "; times in " (unit.symbol()) }

@@ -25,8 +25,9 @@ pub fn ramp_ups(connections: &Connections) -> Option<String> {
 pub fn tls(figures: &TlsFigures) -> String {
     let mut parts = vec![handshakes(figures.full, "full", figures.full_handshake.as_ref())];
     parts.push(match (figures.resumed, figures.resumption) {
-        (0, false) => "resumption off".to_owned(),
-        (0, true) => "none resumed".to_owned(),
+        (0, Some(false)) => "resumption off".to_owned(),
+        (0, Some(true)) => "none resumed".to_owned(),
+        (0, None) => "resumption up to the client library".to_owned(),
         (resumed, _) => handshakes(resumed, "resumed", figures.resumed_handshake.as_ref()),
     });
     parts.extend(figures.agreed.first().map(agreed_on));
@@ -58,8 +59,10 @@ mod tests {
     fn what_tls_took_fits_a_line() {
         let agreed = AgreedOn::new("TLSv1_3", "TLS13_AES_256_GCM_SHA384", Some("X25519"), false, 12);
         let mut figures = TlsFigures { full: 12, agreed: vec![agreed], ..TlsFigures::default() };
+        assert!(tls(&figures).contains("; resumption up to the client library; "), "{}", tls(&figures));
+        figures.resumption = Some(false);
         assert_eq!(tls(&figures), "12 full handshakes; resumption off; TLS 1.3 TLS_AES_256_GCM_SHA384 over X25519");
-        (figures.resumption, figures.full) = (true, 1);
+        (figures.resumption, figures.full) = (Some(true), 1);
         assert!(tls(&figures).starts_with("1 full handshake; none resumed;"), "{}", tls(&figures));
         figures.resumed = 1_000;
         assert!(tls(&figures).contains("1,000 resumed handshakes"), "{}", tls(&figures));

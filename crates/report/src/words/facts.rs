@@ -214,6 +214,9 @@ pub fn capacity_headline(record: &CapacityRecord) -> String {
         let nothing = match (record.status, answer.limit) {
             _ if record.trials.is_empty() => "Nothing is known: no trial was made",
             (Status::Interrupted, _) => "Nothing is known: the search was interrupted",
+            (_, CapacityLimit::Time) if record.trials.iter().any(|trial| not_measured(trial).is_some()) => {
+                "Nothing is known: the time was over, and an objective was not measured"
+            }
             (_, CapacityLimit::Time) => "Nothing is known: the time was over",
             (_, CapacityLimit::Generator) => match record.limiting_trial().map_or(Blame::Run, Trial::blame) {
                 Blame::Generator => "Nothing is known: pubmark was the limit",
@@ -302,6 +305,9 @@ mod tests {
         assert_eq!(capacity_headline(&record), "No load that was tried held");
         record.result.limit = CapacityLimit::Time;
         assert_eq!(capacity_headline(&record), "Nothing is known: the time was over");
+        record.trials.last_mut().unwrap().not_measured = Some("backpressure_p99<1ms".to_owned());
+        let unmeasured = "Nothing is known: the time was over, and an objective was not measured";
+        assert_eq!(capacity_headline(&record), unmeasured);
         record.status = Status::Interrupted;
         assert_eq!(capacity_headline(&record), "Nothing is known: the search was interrupted");
         record.trials.clear();

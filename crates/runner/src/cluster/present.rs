@@ -335,6 +335,7 @@ fn machine_usage_of(report: &Report) -> Option<MachineUsage> {
         used_bytes: machine.used_bytes,
         received_bytes: machine.received_bytes,
         sent_bytes: machine.sent_bytes,
+        steal: machine.steal,
     })
 }
 

@@ -4,8 +4,6 @@ use pubmark_engine::faults::{self, FaultOutcome, Span};
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::{BACKOFF, RunPlan};
 use pubmark_model::fault::{Fault, Occurrence, Scope};
-use pubmark_model::qos::Qos;
-use pubmark_model::workload::{SessionKind, Workload};
 use pubmark_record::faults::{FaultFigures, FaultRow, LATEST_S, LevelBooks, Reconnect, promises, summed};
 
 use super::FaultTimes;
@@ -68,7 +66,7 @@ pub fn figures(
         },
         faults: rows,
         before,
-        promises: promises(&all, keeps_sessions(&plan.workload)),
+        promises: promises(&all),
         incomplete: noted.notes.is_cut,
     })
 }
@@ -103,13 +101,6 @@ fn not_in_time(missed: u64, late_s: f64) -> Option<String> {
 /// The levels with entries.
 fn used(levels: &[LevelBooks]) -> Vec<LevelBooks> {
     summed([levels])
-}
-
-/// Whether all sessions above QoS 0 survive their connections.
-fn keeps_sessions(workload: &Workload) -> bool {
-    let devices = workload.devices.iter().map(|group| (group.qos, group.session));
-    let mut all = devices.chain(workload.subscribers.iter().map(|group| (group.qos, group.session)));
-    all.all(|(qos, session)| qos == Qos::BestEffort || session == SessionKind::Persistent)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub async fn delete(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
 fn incomplete(left_over: &[StoreError]) -> Problem {
     let reasons: Vec<String> = left_over.iter().map(|left| Problem::internal(left).body.error).collect();
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, reasons.join("; "))
-        .hint("the results are no longer listed; delete what is named by hand, or start the server again when that is possible")
+        .hint("the results are no longer listed; delete what is named by hand, or remove the cause and start the server again")
 }
 
 fn at_work(folder: &str) -> Problem {

@@ -33,7 +33,9 @@ const REPEATING: &[&str] = &[
     "team",
 ];
 /// Modes in which a core did no work: it was idle, waited for a disk, or the hypervisor ran other guests.
-const NOT_USED: &[&str] = &["idle", "iowait", "steal"];
+const NOT_USED: &[&str] = &["idle", "iowait", STEAL];
+/// Mode in which the hypervisor ran other guests although the machine had work.
+const STEAL: &str = "steal";
 
 /// Counters and gauges of a machine. Metrics that the exporter left out are `None` or missing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,6 +85,17 @@ impl Snapshot {
     pub fn busy_seconds(&self) -> f64 {
         let busy = self.cpu_seconds.iter().filter(|(mode, _)| !NOT_USED.contains(&mode.as_str()));
         busy.map(|(_, seconds)| seconds).sum()
+    }
+
+    /// CPU time in all modes since the machine's start, seconds over all cores.
+    pub fn total_seconds(&self) -> f64 {
+        self.cpu_seconds.values().sum()
+    }
+
+    /// CPU time that the hypervisor took for other guests since the machine's start, seconds over all cores; `None` if it is
+    /// not reported.
+    pub fn stolen_seconds(&self) -> Option<f64> {
+        self.cpu_seconds.get(STEAL).copied()
     }
 
     /// Memory in use, bytes: the total without the available memory.
@@ -170,6 +183,7 @@ node_scrape_collector_duration_seconds{collector="cpu"} 0.0001
     fn an_exporter_s_text_is_read() {
         let snapshot = Snapshot::parse(TEXT);
         assert_eq!((snapshot.cores, snapshot.busy_seconds()), (Some(2), 124.75));
+        assert_eq!((snapshot.stolen_seconds(), snapshot.total_seconds()), (Some(5.0), 7_128_682.75));
         assert_eq!((snapshot.memory_bytes, snapshot.used_bytes()), (Some(25_000_000_000), Some(4_000_000_000)));
         assert_eq!((snapshot.all_received_bytes(), snapshot.all_sent_bytes()), (Some(549_394), Some(1_500)));
     }
@@ -194,6 +208,7 @@ node_scrape_collector_duration_seconds{collector="cpu"} 0.0001
                       node_cpu_seconds_total{cpu=\"0\"\nnode_network_receive_bytes_total 5\n\
                       node_network_transmit_bytes_total{device=\"eth0\"} -4\n";
         let snapshot = Snapshot::parse(broken);
+        assert_eq!(snapshot.stolen_seconds(), None, "not 0");
         assert_eq!((snapshot.memory_bytes, snapshot.used_bytes(), snapshot.cores), (None, None, None));
         assert_eq!((snapshot.all_received_bytes(), snapshot.all_sent_bytes()), (None, None));
     }

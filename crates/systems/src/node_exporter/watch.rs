@@ -107,11 +107,15 @@ impl HostReadings {
                 .map(|grown| grown.max(0.0))
         };
         let bytes = |counter: fn(&Snapshot) -> Option<f64>| grown(counter).map(|bytes| bytes.round() as u64);
+        let steal = grown(Snapshot::stolen_seconds)
+            .zip(grown(|snapshot| Some(snapshot.total_seconds())).filter(|total_s| *total_s > 0.0))
+            .map(|(stolen_s, total_s)| (stolen_s / total_s).min(1.0));
         let last = self.snapshots.last().map(|(_, snapshot)| snapshot);
         HostUsage {
             url: self.url.clone(),
             cores_total: last.and_then(|snapshot| snapshot.cores),
             cores: grown(|snapshot| Some(snapshot.busy_seconds())).map(|seconds| seconds / window_s),
+            steal,
             memory_bytes: last.and_then(|snapshot| snapshot.memory_bytes),
             peak_used_bytes: self
                 .around(start_ns, end_ns)
@@ -186,6 +190,22 @@ mod tests {
         // There is no reading after the window's end.
         let usage = readings.usage(5 * S, 25 * S);
         assert_eq!((usage.cores, usage.received_bytes), (None, None));
+    }
+
+    #[test]
+    fn steal_is_a_share_of_the_cpu_time_of_the_window() {
+        let at = |user: f64, idle: f64, stolen: Option<f64>| {
+            let mut snapshot = snapshot(user, idle, 0, 900);
+            snapshot.cpu_seconds.extend(stolen.map(|stolen| ("steal".to_owned(), stolen)));
+            snapshot
+        };
+        let of = |stolen: [Option<f64>; 2]| {
+            let snapshots = vec![(0, at(10.0, 0.0, stolen[0])), (10 * S, at(30.0, 10.0, stolen[1]))];
+            readings(snapshots).usage(0, 10 * S).steal
+        };
+        assert_eq!(of([Some(2.0), Some(12.0)]), Some(0.25));
+        assert_eq!(of([Some(2.0), Some(2.0)]), Some(0.0));
+        assert_eq!(of([None, None]), None, "not 0");
     }
 
     #[test]

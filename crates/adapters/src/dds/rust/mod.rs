@@ -60,6 +60,7 @@ impl Binding for Rust {
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         features: Features {
             brokerless: true,
+            chooses_addresses: true,
             settings: Some(EndpointSettings { begins_with: '?', check, finds: Some(by_multicast) }),
             maximum_sessions: Some(MOST_SESSIONS),
             maximum_messages_per_s: Some(MOST_MESSAGES_PER_S),

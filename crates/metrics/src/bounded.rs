@@ -14,7 +14,7 @@ struct Bounded<T, const N: usize>(PhantomData<T>);
 ///
 /// # Errors
 /// The list is longer, or an element cannot be read.
-pub(crate) fn at_most<'de, const N: usize, T, D>(from: D) -> Result<Vec<T>, D::Error>
+pub fn at_most<'de, const N: usize, T, D>(from: D) -> Result<Vec<T>, D::Error>
 where
     T: Deserialize<'de>,
     D: Deserializer<'de>,
@@ -26,7 +26,7 @@ where
 ///
 /// # Errors
 /// The table is longer, or a row cannot be read.
-pub(crate) fn map_of_at_most<'de, const N: usize, K, V, D>(from: D) -> Result<HashMap<K, V>, D::Error>
+pub fn map_of_at_most<'de, const N: usize, K, V, D>(from: D) -> Result<HashMap<K, V>, D::Error>
 where
     K: Deserialize<'de> + Eq + Hash,
     V: Deserialize<'de>,

@@ -1,0 +1,81 @@
+//! Runs with faults: connections that the engine breaks, and what is lost with a session.
+
+use std::time::Duration;
+
+use pubmark_protocol::events::Cause;
+use pubmark_record::faults::LevelBooks;
+use pubmark_testing::assert_count_eq;
+
+use super::broker::Broker;
+use super::{ONE_TO_ONE, Simulation, plan, window_ns};
+use crate::faults::log::SessionChange;
+use crate::faults::{BreakConnections, FaultOutcome, PlannedFault};
+use crate::plan::RunPlan;
+
+const MS: i64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+
+/// A run of a workload with one fault.
+fn with_fault(workload: &str, duration: Duration, fault: PlannedFault) -> Simulation {
+    Simulation::of_plan(RunPlan { faults: [fault].into(), ..plan(workload, duration) }, |_| {})
+}
+
+fn reset_of_all(at_ns: u64, length_ns: u64) -> PlannedFault {
+    let connections = Some(BreakConnections { silent: false, share: 1.0, group: None });
+    PlannedFault { at_ns, length_ns: Some(length_ns), connections }
+}
+
+fn faults(simulation: Simulation, begin_ns: i64) -> FaultOutcome {
+    simulation.run_begun_at(begin_ns).outcome.faults.expect("a run with faults")
+}
+
+#[test]
+fn a_shard_that_is_late_holds_clients_off_until_the_planned_end() {
+    // The shards reach the fault 3.5 s late, half a second before its end.
+    let simulation = with_fault(ONE_TO_ONE, Duration::from_secs(12), reset_of_all(S, 4 * S));
+    let found = faults(simulation, 4_500 * MS);
+    let broken_ns = found.notes.broken_at_ns[0].map_or(0, |(first_ns, _)| first_ns - window_ns());
+    assert!((4_500_000_000..4_600_000_000).contains(&broken_ns), "{broken_ns}");
+    let events = found.notes.events.iter().filter(|event| event.change == SessionChange::Reconnected);
+    let back_ns: Vec<u64> = events.map(|event| event.at_ns - window_ns()).collect();
+    assert_count_eq!(back_ns.len(), 2, "{back_ns:?}");
+    // With the next attempt after the end; 4 s from the break would be 8.5 s.
+    assert!(back_ns.iter().all(|ns| (5 * S..8 * S).contains(ns)), "{back_ns:?}");
+}
+
+#[test]
+fn only_open_connections_are_ones_that_a_fault_breaks() {
+    let workload = ONE_TO_ONE.replace("{name: device,", "{name: device, count: 3,");
+    let simulation = with_fault(&workload, Duration::from_secs(3), reset_of_all(S, S / 10));
+    simulation.broker.borrow_mut().accepts = Box::new(|name: &str| match name.ends_with("p1") {
+        true => Err(Cause::Unreachable("not this one".to_owned())),
+        false => Ok(()),
+    });
+    let found = faults(simulation, super::IN_TIME_NS);
+    assert_count_eq!(found.chosen, [3], "two devices and the subscriber");
+    let lost = found.notes.events.iter().filter(|event| event.change == SessionChange::Lost).count();
+    assert_count_eq!(lost, 3);
+}
+
+/// The messages of QoS 1 after the fault, of a run in which the system loses every tenth message that it acknowledged.
+fn forgetful(act: impl FnOnce(&mut Broker) + 'static) -> LevelBooks {
+    let fault = PlannedFault { at_ns: S, length_ns: None, connections: None };
+    let simulation = with_fault(ONE_TO_ONE, Duration::from_secs(3), fault);
+    simulation.broker.borrow_mut().copy_delays =
+        Box::new(|_, sequence, _| if sequence % 10 == 0 { vec![] } else { vec![100_000] });
+    simulation.at(1_500 * MS + 12_345, act);
+    faults(simulation, super::IN_TIME_NS).books[1][1]
+}
+
+#[test]
+fn messages_are_lost_with_a_session_only_if_its_connection_ended() {
+    let untouched = forgetful(|_| {});
+    assert!(untouched.lost > 15, "of 200");
+    assert_count_eq!(untouched.lost_with_session, 0, "no connection ended");
+    let device = forgetful(|broker| broker.cut("p0"));
+    assert!(device.lost > 0);
+    assert_count_eq!(device.lost_with_session, 0, "the system had acknowledged what it lost");
+    let subscriber = forgetful(|broker| broker.cut("s0"));
+    assert!(subscriber.lost > 0);
+    assert_count_eq!(subscriber.lost_with_session, subscriber.lost);
+}
