@@ -35,7 +35,7 @@ fn broken_by(workload: &str, system: &[&str], faults: &[&str]) -> Value {
     let place = Place::new();
     place.write("faulted.yaml", workload);
     let faults: Vec<&str> = faults.iter().flat_map(|fault| ["--fault", fault]).collect();
-    let record = place.record(&[&["faulted.yaml"], &TIMES[..], system, &faults].concat());
+    let record = place.record_with_processors(&[&["faulted.yaml"], &TIMES[..], system, &faults].concat());
     schema::assert_agrees(&record);
     assert_closed(&record);
     assert_adds_up(&record);

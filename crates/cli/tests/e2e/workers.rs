@@ -71,8 +71,8 @@ fn by_type<'a>(record: &'a Value, name: &str) -> &'a Value {
 fn a_library_is_behind_its_links_and_its_books_are_those_of_a_run_without() {
     let Some(place) = place() else { return };
     let run = ["linked.yaml", "--system", "zenoh", "--seed", "7"];
-    let linked = place.record(&[&run[..], &TIMES].concat());
-    let plain = place.record(&[&run[..], &TIMES, &["--link", "none"]].concat());
+    let linked = place.record_with_processors(&[&run[..], &TIMES].concat());
+    let plain = place.record_with_processors(&[&run[..], &TIMES, &["--link", "none"]].concat());
     for record in [&linked, &plain] {
         assert_closed(record);
         schema::assert_agrees(record);
