@@ -221,7 +221,7 @@ fn other_machine(cells: &[CellInput]) -> Option<String> {
 /// replaced. Cells may differ in their number of nodes. Machines of one kind are the same whatever their host names, which are new in
 /// each run of containers.
 fn other_nodes(cells: &[CellInput]) -> Option<String> {
-    let mut by_count: BTreeMap<usize, Vec<BTreeMap<(String, usize), &str>>> = BTreeMap::new();
+    let mut by_count: BTreeMap<usize, Vec<NumberedMachines>> = BTreeMap::new();
     for run in cells.iter().flat_map(|cell| &cell.runs) {
         let nodes = &run.record.tables.nodes;
         by_count.entry(nodes.len()).or_default().push(numbered(nodes));
@@ -238,7 +238,9 @@ fn other_nodes(cells: &[CellInput]) -> Option<String> {
 }
 
 /// Host names of the machines of nodes, by kind and number within the kind.
-fn numbered(nodes: &[NodeRow]) -> BTreeMap<(String, usize), &str> {
+type NumberedMachines<'a> = BTreeMap<(String, usize), &'a str>;
+
+fn numbered(nodes: &[NodeRow]) -> NumberedMachines<'_> {
     let machines = nodes.iter().filter_map(|node| node.machine.as_ref());
     let machines: BTreeSet<(String, &str)> = machines.map(|it| (it.in_words(), it.host.as_str())).collect();
     let mut numbered = BTreeMap::new();
