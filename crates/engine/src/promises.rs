@@ -1,4 +1,4 @@
-//! What the QoS levels of a run promise, and did not give.
+//! Messages whose loss or duplication breaks the promise of a QoS level.
 
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Workload;

@@ -353,7 +353,7 @@ subscribers:
         assert_ne!(topics[TOPICS], before[TOPICS]);
     }
 
-    /// A workload of so many groups, each with its in-flight window.
+    /// A workload with this number of groups. `window` returns the in-flight window of a group by its index.
     fn many(groups: usize, window: impl Fn(usize) -> usize) -> String {
         let group = |index| {
             let window = window(index);

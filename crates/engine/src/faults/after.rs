@@ -137,7 +137,7 @@ mod tests {
 
     /// Three of five clients are still away at the second fault, which resets the other two.
     #[test]
-    fn clients_that_an_earlier_fault_sent_away_are_not_this_fault_s() {
+    fn clients_that_an_earlier_fault_disconnected_do_not_count_for_a_later_one() {
         let mut logs = [FaultLog::new([].into(), vec![], 0), FaultLog::new([].into(), vec![], 0)];
         // Of two shards, each with sessions of these numbers.
         let note = |logs: &mut [FaultLog; 2], session: u32, change, at_ns| {
