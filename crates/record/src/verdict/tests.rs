@@ -290,7 +290,7 @@ fn a_library_or_a_program_that_may_be_saturated_is_in_doubt_in_a_flood() {
         })
     };
     assert!(!codes(&program(Some(0.7))).contains(&"V04"));
-    for (usage, words) in [(Some(0.97), "threads of the client program used 97 %"), (None, "not checked")] {
+    for (usage, words) in [(Some(0.97), "threads of the client program used up to 97 %"), (None, "not checked")] {
         let verdict = program(usage);
         let reason = verdict.reasons.iter().find(|reason| reason.code == "V04").unwrap();
         assert!(reason.status == VerdictStatus::Suspect && reason.text.contains(words), "{reason:?}");
