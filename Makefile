@@ -34,32 +34,32 @@ install: ## build the command with every protocol and put it where cargo puts pr
 # Without the libraries that are loaded at run time or are not static. Needs `musl-tools`, and podman or docker as ENGINE.
 image: ## build a static program and an image of it, pubmark:VERSION
 	rustup target add x86_64-unknown-linux-musl
-	CC_x86_64_unknown_linux_musl=musl-gcc $(CARGO) build --profile optimized --target x86_64-unknown-linux-musl -p pubmark-cli \
+	CC_x86_64_unknown_linux_musl=musl-gcc $(CARGO) build --release --target x86_64-unknown-linux-musl -p pubmark-cli \
 	  --no-default-features --features $(IMAGE_FEATURES)
 	rm -rf target/image
 	mkdir -p target/image/root/bin target/image/root/tmp target/image/root/pubmark/credentials target/image/root/pubmark/workload
 	chmod 1777 target/image/root/tmp
-	cp target/x86_64-unknown-linux-musl/optimized/pubmark target/image/root/bin/
+	cp target/x86_64-unknown-linux-musl/release/pubmark target/image/root/bin/
 	cp containers/Dockerfile target/image/
 	$(ENGINE) build -t pubmark:$$(target/image/root/bin/pubmark --version | cut -d' ' -f2) target/image
 
 # With the libraries that it needs from this machine, Cyclone DDS among them: Debian's cyclonedds-dev.
 image-full: ## the same with all protocols, also DDS and Zenoh: pubmark:VERSION-full
-	$(CARGO) build --profile optimized -p pubmark-cli
-	.ci/full-image target/optimized/pubmark target/image-full/root
+	$(CARGO) build --release -p pubmark-cli
+	.ci/full-image target/release/pubmark target/image-full/root
 	cp containers/Dockerfile target/image-full/
-	$(ENGINE) build -t pubmark:$$(target/optimized/pubmark --version | cut -d' ' -f2)-full target/image-full
+	$(ENGINE) build -t pubmark:$$(target/release/pubmark --version | cut -d' ' -f2)-full target/image-full
 
 bench: ## measure what docs/results/cost.md shows; on a quiet machine, up to half an hour
 	@.ci/install-perf-test
 	@CARGO="$(CARGO)" .ci/install-mqttv5
-	$(CARGO) build --profile optimized -p pubmark-bench
-	target/optimized/pubmark-bench --csv target/cost.csv $(BENCH)
+	$(CARGO) build --release -p pubmark-bench
+	target/release/pubmark-bench --csv target/cost.csv $(BENCH)
 
 bench-write: BENCH = --repeat 5
 bench-write: bench ## the same with more repetitions, and make docs/results/cost.csv and the tables of docs/results/cost.md from it
 	cp target/cost.csv docs/results/cost.csv
-	target/optimized/pubmark-bench page docs/results/cost.csv docs/results/cost.md
+	target/release/pubmark-bench page docs/results/cost.csv docs/results/cost.md
 
 # Everything that the tests need, built once. Other selections of packages unify features in another way and would build much
 # of it again, so the binary that this leaves in target/debug is the one that checks and tests use.

@@ -181,6 +181,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         run_id: std::process::id(),
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
+        redelivers_after: None,
         networks: Networks::none(),
         nodes: 1,
         node_labels: vec![],

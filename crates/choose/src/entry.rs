@@ -271,12 +271,16 @@ mod tests {
 
     /// The state after runs of the race that end so, of a candidate with this objective.
     fn state(objective: &str, ends: &[End], with_record: bool) -> State {
+        let record = sample::record();
+        state_of(objective, ends, with_record.then_some(&record))
+    }
+
+    /// The same, with the record of each run.
+    fn state_of(objective: &str, ends: &[End], record: Option<&Record>) -> State {
         let mut requirements = Requirements::new("hello");
         let candidate = candidate(&mut requirements, "builtin");
         let objectives = Objectives::parse(objective).unwrap();
         let mut entry = Entry::new(&candidate, Rule { lead: 3 }, &limits(&objectives), &requirements);
-        let record = sample::record();
-        let record = with_record.then_some(&record);
         for end in ends {
             let judged = of_run(Phase::Race, &objectives, None, record, end);
             entry.add(Phase::Race, record, end, judged, None);
@@ -313,6 +317,22 @@ mod tests {
             undecided(state("p50<1s", &[], true)),
             "stays up: no run was made, because the time limit was reached"
         );
+    }
+
+    #[test]
+    fn a_candidate_that_delivers_nothing_fails_by_its_latency_and_one_without_a_measurement_is_undecided() {
+        let mut record = sample::record();
+        record.verdict.reasons.clear();
+        record.latency.total = None;
+        let counts = vec![COUNTS; 3];
+        assert!(matches!(state_of("p99<1s", &counts, Some(&record)), State::Undecided { .. }));
+        let messages = &mut record.delivery.messages;
+        (messages.lost, messages.delivered) = (messages.expected, 0);
+        let evidence = "p99<1s missed in 3 of 3 runs (nothing arrived, nothing arrived, nothing arrived)".to_owned();
+        let fails_by_it = State::Fails { objective: "p99<1s".to_owned(), evidence };
+        assert_eq!(state_of("p99<1s", &counts, Some(&record)), fails_by_it);
+        let invalid = vec![fails(FailureKind::GeneratorLimited); 3];
+        assert!(matches!(state_of("p99<1s", &invalid, Some(&record)), State::Undecided { .. }));
     }
 
     #[test]

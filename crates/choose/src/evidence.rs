@@ -7,8 +7,8 @@ use pubmark_experiment::End;
 use pubmark_record::faults::FaultRow;
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};
 use pubmark_record::record::Record;
-use pubmark_record::threshold::Objectives;
-use pubmark_report::numbers;
+use pubmark_record::threshold::metrics::is_held_up;
+use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives, beside};
 use pubmark_runner::spec::text::Text as _;
 
 use crate::standing::Phase;
@@ -61,10 +61,23 @@ fn of_load(objectives: &Objectives, record: Option<&Record>, end: &End) -> Vec<O
         End::Fails { .. } | End::Stopped => {}
     }
     let judged: Vec<Objective> = match (end, record) {
-        (End::Counts(_), Some(record)) => objectives.judge(record).iter().map(Objective::from).collect(),
+        (End::Counts(_), Some(record)) => {
+            objectives.judge(record).iter().map(|judged| of_limit(judged, record)).collect()
+        }
         _ => objectives.clauses().iter().map(|clause| unmeasured(&clause.text, clause.metric.name())).collect(),
     };
     std::iter::once(up).chain(judged).collect()
+}
+
+/// What a run that counts says of a limit. A time of messages of which none arrived is longer than any limit. If the system was
+/// prevented from running, it alone may have delivered, and the run says neither.
+fn of_limit(judged: &Judged<'_>, record: &Record) -> Objective {
+    let is_missing = judged.outcome == ClauseOutcome::NotMeasured && judged.clause.metric.nothing_arrived(record);
+    let found = Objective::from(judged);
+    match is_missing && !is_held_up(record) {
+        true => Objective { outcome: ObjectiveOutcome::Missed, measured: Some("nothing arrived".to_owned()), ..found },
+        false => found,
+    }
 }
 
 /// Time until all clients were connected and subscribed again, from the kill; their own pauses between two attempts are in it.
@@ -85,18 +98,15 @@ fn judge_recovery(found: &mut Objective, limit_s: f64, fault: &FaultRow) {
     match fault.connections.all_reconnected_s {
         Some(took_s) => {
             (found.lower, found.upper) = (Some(took_s), Some(took_s));
-            found.measured = Some(numbers::seconds(took_s));
+            found.measured = Some(format!("{} s", beside(took_s, limit_s)));
             found.outcome = if took_s <= limit_s { ObjectiveOutcome::Passed } else { ObjectiveOutcome::Missed };
         }
         None => {
             let watched_s = fault.until_s - done_at_s;
             let back = fault.connections.reconnected + fault.connections.planned;
             found.lower = Some(watched_s);
-            found.measured = Some(format!(
-                "{back} of {} clients back after {}",
-                fault.connections.lost,
-                numbers::seconds(watched_s)
-            ));
+            let lost = fault.connections.lost;
+            found.measured = Some(format!("{back} of {lost} clients back after {} s", beside(watched_s, limit_s)));
             found.outcome = if watched_s > limit_s { ObjectiveOutcome::Missed } else { ObjectiveOutcome::Undecided };
         }
     }
@@ -119,7 +129,7 @@ fn unmeasured(limit: &str, metric: &str) -> Objective {
 mod tests {
     use pubmark_record::experiment::FailureKind;
     use pubmark_record::faults::{FaultConnections, FaultFigures};
-    use pubmark_record::record::VerdictStatus;
+    use pubmark_record::record::{Reason, VerdictStatus};
     use pubmark_record::sample;
 
     use super::*;
@@ -151,6 +161,34 @@ mod tests {
     }
 
     #[test]
+    fn a_run_in_which_nothing_arrived_misses_limits_on_times_if_the_system_is_the_cause() {
+        use ObjectiveOutcome::{Missed, NotMeasured, Passed};
+        let mut record = sample::record();
+        record.verdict.reasons.clear();
+        record.latency.total = None;
+        let objectives = Objectives::parse("p99<1s,round_trip_p99<1s").unwrap();
+        let of = |record: &Record, end: &End| of_run(Phase::Race, &objectives, None, Some(record), end);
+        let outcomes = |record: &Record, end: &End| of(record, end).iter().map(|one| one.outcome).collect::<Vec<_>>();
+        record.requests = None;
+        assert_eq!(outcomes(&record, &COUNTS), [Passed, NotMeasured, NotMeasured], "messages arrived without a time");
+        let messages = &mut record.delivery.messages;
+        (messages.lost, messages.delivered) = (messages.expected, 0);
+        assert_eq!(outcomes(&record, &COUNTS), [Passed, Missed, NotMeasured], "nothing was requested");
+        assert_eq!(of(&record, &COUNTS)[1].measured.as_deref(), Some("nothing arrived"));
+        for ours in [FailureKind::GeneratorLimited, FailureKind::Invalid] {
+            assert_eq!(outcomes(&record, &fails(ours)), [NotMeasured; 3]);
+        }
+        let mut starved = record.clone();
+        let (text, hint) = (String::new(), String::new());
+        let status = VerdictStatus::Suspect;
+        starved.verdict.reasons = vec![Reason { code: "V28".to_owned(), status, text, hint }];
+        assert_eq!(outcomes(&starved, &End::Counts(status)), [Passed, NotMeasured, NotMeasured]);
+        let messages = &mut record.delivery.messages;
+        (messages.lost, messages.expected) = (0, 0);
+        assert_eq!(outcomes(&record, &COUNTS), [Passed, NotMeasured, NotMeasured], "nothing was expected");
+    }
+
+    #[test]
     fn recovery_is_the_time_until_all_clients_are_back() {
         use ObjectiveOutcome::{Missed, NotMeasured, Passed, Undecided};
         let of = |all_reconnected_s: Option<f64>, lost: u64, until_s: f64| {
@@ -167,5 +205,19 @@ mod tests {
         assert_eq!(of(None, 0, 18.0), [NotMeasured], "a kill that no client noticed was none");
         assert_eq!(outcomes(Phase::Recovery, None, &fails(FailureKind::Ended)), [Missed]);
         assert_eq!(outcomes(Phase::Recovery, None, &fails(FailureKind::Invalid)), [NotMeasured]);
+    }
+
+    #[test]
+    fn a_recovery_near_its_limit_is_not_rounded_onto_it() {
+        let measured = |all_reconnected_s: Option<f64>, until_s: f64| {
+            let mut record = sample::record();
+            let connections = FaultConnections { lost: 42, all_reconnected_s, ..FaultConnections::default() };
+            let fault = FaultRow { done_at_s: Some(2.0), until_s, connections, ..FaultRow::default() };
+            record.conditions.faults = Some(FaultFigures { faults: vec![fault], ..FaultFigures::default() });
+            of_recovery(Duration::from_secs(10), Some(&record), &COUNTS).measured.unwrap()
+        };
+        assert_eq!(measured(Some(10.04), 18.0), "10.04 s");
+        assert_eq!(measured(Some(2.504), 18.0), "2.5 s");
+        assert!(measured(None, 12.04).ends_with(" after 10.04 s"), "{}", measured(None, 12.04));
     }
 }

@@ -11,6 +11,7 @@ mod failure;
 mod host;
 mod live;
 mod metrics;
+mod other_verbs;
 mod printer;
 mod progress;
 mod rendering;
@@ -20,7 +21,7 @@ mod watching;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
@@ -44,6 +45,11 @@ fn main() -> ExitCode {
 /// Help and version are results; any other result of clap is a usage error, with clap's text.
 fn unread(error: &clap::Error) -> ExitCode {
     let printer = Printer::new(false);
+    let verb = std::env::args_os().nth(1).unwrap_or_default();
+    if let Some(failure) = other_verbs::refusal(error, &Arguments::command(), &verb.to_string_lossy()) {
+        printer.failure(&failure);
+        return failure.exit.into();
+    }
     let text = error.render();
     if error.use_stderr() {
         let text = if printer.colours_messages() { text.ansi().to_string() } else { text.to_string() };

@@ -101,6 +101,8 @@ pub struct Recorder {
     pub replies: Vec<ReceivedReply>,
     /// Wills of the suite that arrived.
     pub wills: usize,
+    /// Connections that left a will, or may have left one.
+    pub wills_left: usize,
     /// Messages that their senders withheld because there was no subscriber.
     pub withheld: usize,
     /// New tokens that were taken on open connections.
@@ -207,6 +209,7 @@ impl Sink for Recorder {
             events::Event::Writable => Event::Writable(session),
             events::Event::Secured(_) => return,
             events::Event::Reauthenticated => return self.reauthenticated += 1,
+            events::Event::WillLeft => return self.wills_left += 1,
             events::Event::Withheld(_) => return self.withheld += 1,
             events::Event::Discarded => return self.discarded += 1,
             events::Event::Missed(messages) => return self.missed += messages,

@@ -18,7 +18,8 @@ mod yaml;
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use pubmark_cluster::credentials::{self, Files};
 use pubmark_model::load::{has_keys, names_other_files};
 use pubmark_model::placement::Labels;
-use pubmark_model::secret::Secret;
+use pubmark_model::secret::{Secret, without_password};
 use pubmark_model::workload::Workload;
 use pubmark_record::record::LimitInfo;
 use pubmark_runner::spec::{Connection, Netem, PlacedSystem};
@@ -139,6 +140,7 @@ impl Deployment {
             .map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
         let mut spec = spec.self_contained();
         refuse_local_files(&spec)?;
+        refuse_loopback(&spec)?;
         let asked = &spec.connection;
         let has_password = asked.password.is_some() || asked.password_env.is_some() || asked.password_file.is_some();
         if let Some(log_in) = log_in::of(asked)?.filter(|_| has_password) {
@@ -296,7 +298,8 @@ fn move_tls_files(connection: &mut Connection) -> Result<Files, RunError> {
     Ok(secrets)
 }
 
-/// Refuses what the coordinator would refuse, except host names that cannot be resolved: only its machine knows which ones can.
+/// Refuses what the coordinator would refuse, except host names that cannot be resolved and limits of machines: only its machine knows
+/// them.
 /// `local` has the files of certificates and keys on this machine.
 fn check(spec: &RunSpec, local: &Connection, workload: Arc<Workload>) -> Result<(), RunError> {
     let mut here = spec.clone();
@@ -309,11 +312,35 @@ fn check(spec: &RunSpec, local: &Connection, workload: Arc<Workload>) -> Result<
     // The password is among the coordinator's secrets by now, so its file is not needed.
     here.connection.password_file = None;
     here.connection.password = here.connection.user.as_ref().map(|_| Secret::new("checked elsewhere"));
-    here.check_loaded(workload, &Host::this()).map(drop)
+    here.check_loaded(workload, &Host::this())?.check_for_other_machines()
 }
 
-/// A URL with another host; its scheme, log-in and port stay.
-fn with_host(url: &str, host: &str) -> String {
+/// Refuses an endpoint at a loopback address, which leads each container to itself.
+fn refuse_loopback(spec: &RunSpec) -> Result<(), RunError> {
+    let target = &spec.target;
+    let urls = [
+        ("--endpoint", &target.endpoint),
+        ("--subscribe-endpoint", &target.subscribe_endpoint),
+        ("--node-exporter", &target.node_exporter),
+    ];
+    let is_loopback = |url: &str| {
+        let host = url[host_of(url)].trim_start_matches('[').trim_end_matches(']');
+        let is_own = |address: IpAddr| address.to_canonical().is_loopback() || address.is_unspecified();
+        host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_own)
+    };
+    let found =
+        urls.into_iter().find_map(|(option, url)| Some((option, url.as_deref().filter(|url| is_loopback(url))?)));
+    match found {
+        Some((option, url)) => {
+            Err(RunError::input(format!("`{option} {}` leads each container to itself", without_password(url)))
+                .hint(format!("`{option}` with an address of the system's machine that the containers reach")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where a URL has its host, without the port.
+fn host_of(url: &str) -> Range<usize> {
     let begin = url.find("://").map_or(0, |at| at + 3);
     let end = url[begin..].find(['/', '?']).map_or(url.len(), |at| begin + at);
     let begin = url[begin..end].rfind('@').map_or(begin, |at| begin + at + 1);
@@ -321,7 +348,13 @@ fn with_host(url: &str, host: &str) -> String {
         Some((_, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => end - port.len() - 1,
         _ => end,
     };
-    format!("{}{host}{}", &url[..begin], &url[port..])
+    begin..port
+}
+
+/// A URL with another host; its scheme, log-in and port stay.
+fn with_host(url: &str, host: &str) -> String {
+    let Range { start, end } = host_of(url);
+    format!("{}{host}{}", &url[..start], &url[end..])
 }
 
 /// Refuses a message log that stays in a container, and metrics whose programs no container has.
@@ -371,6 +404,24 @@ mod tests {
             ("ws://[2001:db8::1]:80/mqtt", "ws://H:80/mqtt"),
         ] {
             assert_eq!(with_host(url, "H"), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_of_this_machine_is_refused() {
+        let refused = |url: &str| {
+            let mut spec = RunSpec::new("hello");
+            spec.target.endpoint = Some(url.to_owned());
+            refuse_loopback(&spec).map_err(|error| error.to_string())
+        };
+        for url in
+            ["mqtt://localhost:1883", "mqtt://127.0.0.1", "ws://[::1]:80/mqtt", "mqtt://0.0.0.0", "mqtt://LOCALHOST"]
+        {
+            assert_eq!(refused(url), Err(format!("`--endpoint {url}` leads each container to itself")));
+        }
+        assert!(!refused("mqtt://ann:word@localhost").unwrap_err().contains("word"));
+        for url in ["mqtt://broker.example", "mqtt://10.0.0.5:1883", "ws://[2001:db8::1]/mqtt"] {
+            assert_eq!(refused(url), Ok(()));
         }
     }
 

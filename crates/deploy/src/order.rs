@@ -184,9 +184,12 @@ impl Order {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::SPEC_FILE;
-    use pubmark_runner::spec::PlacedSystem;
+    use pubmark_runner::WorkloadSource;
+    use pubmark_runner::spec::{DevicePlacement, PlacedSystem};
 
     /// An order of Mosquitto and two nodes.
     pub(crate) fn order() -> Order {
@@ -225,6 +228,26 @@ pub(crate) mod tests {
         assert_eq!((placeable.target.system.as_deref(), placeable.target.endpoint), (Some("mosquitto"), None));
         assert_eq!((placeable.target.placed, placeable.nodes.observers), (None, None));
         assert_eq!(placeable.protocols.protocol.as_deref(), Some("mqtt5"));
+    }
+
+    #[test]
+    fn a_fleet_or_a_load_that_the_run_would_refuse_is_refused() {
+        let refused = |spec: RunSpec| match order().deployment(spec) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("it is deployed"),
+        };
+        let mut many = RunSpec::new("hello");
+        (many.load.scale, many.nodes.devices) = (9_000_000, Some(DevicePlacement::Replicate));
+        assert!(refused(many).starts_with("18000000 publishers are more than"));
+        let mut fast = RunSpec::new("fast");
+        fast.workload = WorkloadSource::Inline {
+            file_name: "fast.yaml".to_owned(),
+            text: "name: fast\ndevices: [{name: a, every: 1us, payload: 30B, topic: a}]\nsubscribers: [{name: b, filters: [a]}]\n"
+                .to_owned(),
+            passwords_left_out: false,
+        };
+        fast.window.duration = Duration::from_secs(7_200);
+        assert!(refused(fast).contains("sequence numbers tell apart"));
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl<'a> Absences<'a> {
 }
 
 /// Sorts ranges and joins those that overlap or are adjacent.
-fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
+pub fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
     ranges.sort_unstable_by_key(|range| range.first);
     let mut joined: Vec<Range> = Vec::with_capacity(ranges.len());
     for range in ranges {

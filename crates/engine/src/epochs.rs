@@ -67,11 +67,16 @@ impl Epochs {
     /// Sequence numbers up to `last` that were sent from epoch `from` on and before epoch `to`; without `to`, up to the
     /// end.
     pub fn submitted(&self, from: u32, to: Option<u32>, last: u32) -> Option<Range> {
-        let first = self.first_at_or_after(self.floor(from))?;
+        let first = self.first_since(from)?;
         // A merged epoch in which an absence ends belongs to the absence as a whole.
         let next = to.and_then(|to| self.first_at_or_after(to.checked_next_multiple_of(self.width)?));
         let end = next.unwrap_or(last.saturating_add(1));
         (first < end).then(|| Range { first, last: end - 1 })
+    }
+
+    /// First sequence number that was sent in this epoch, or in one merged with it, or later.
+    pub fn first_since(&self, epoch: u32) -> Option<u32> {
+        self.first_at_or_after(self.floor(epoch))
     }
 
     fn first_at_or_after(&self, epoch: u32) -> Option<u32> {

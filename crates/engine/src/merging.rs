@@ -37,6 +37,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
     let mut content = vec![];
     let mut transform = vec![];
     let mut series = Series::new(plan.timeline.start_ns(), plan.timeline.duration_ns);
+    series.close(length_ns);
     let mut received_on_nodes = vec![None; usize::from(plan.nodes)];
     let mut traffic = vec![];
     let mut followed = FollowedDeliveries::default();

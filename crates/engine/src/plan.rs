@@ -39,6 +39,8 @@ pub struct RunPlan {
     pub timeline: Timeline,
     /// Longest wait for late messages after the window.
     pub drain_limit: Duration,
+    /// Longest time until a message that was not acknowledged is sent again on an open connection; `None` if none is.
+    pub redelivers_after: Option<Duration>,
     /// Where devices connect.
     pub publish_at: Endpoints,
     /// Where subscribers connect: the same brokers, possibly over another protocol.
@@ -148,8 +150,11 @@ pub const QUIESCE_LIMIT: Duration = Duration::from_secs(1);
 
 /// If messages are missing, wait until there was no activity for this long.
 const QUIET: Duration = Duration::from_secs(3);
+/// What happens after a known time without activity has this long to arrive.
+const MARGIN: Duration = Duration::from_secs(1);
 
-/// Arrivals later than this after publishing ended count as late (PSMark stopped receiving then).
+/// Arrivals later than this after publishing ended count as late (PSMark stopped receiving then). For a reaction that is due
+/// after the end, the time counts from when it is due.
 pub const LATE_AFTER: Duration = Duration::from_secs(2);
 
 /// Pauses of a shard between two turns of a flood: if nothing is acknowledged, and if messages are acknowledged. The
@@ -187,8 +192,17 @@ impl RunPlan {
         }
         // A request causes no activity until it times out, and a client that lost its connection causes none until its
         // longest pause is over.
-        let quiet = if self.faults.is_empty() { QUIET } else { QUIET.max(BACKOFF.1 + Duration::from_secs(1)) };
-        self.workload.longest_timeout().map_or(quiet, |timeout| quiet.max(timeout))
+        let quiet = if self.faults.is_empty() { QUIET } else { QUIET.max(BACKOFF.1 + MARGIN) };
+        // A repetition causes no activity either until it arrives.
+        let redelivery = self.redelivers_after.filter(|_| self.is_acknowledged()).map(|after| after + MARGIN);
+        [self.workload.longest_timeout(), redelivery].into_iter().flatten().fold(quiet, Duration::max)
+    }
+
+    /// Are messages of any group acknowledged?
+    fn is_acknowledged(&self) -> bool {
+        let (devices, subscribers) = (&self.workload.devices, &self.workload.subscribers);
+        let mut levels = devices.iter().map(|group| group.qos).chain(subscribers.iter().map(|group| group.qos));
+        levels.any(|qos| qos > Qos::BestEffort)
     }
 
     /// Has everything arrived that is to arrive? False as well if the sums cannot show it, because a delivery that nobody

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Ramp-up of sessions before the schedule began. Times are ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ramp {
-    /// Sessions that were accepted.
+    /// Sessions that were accepted; a reconnect does not count again.
     pub accepted: u64,
     /// The first attempt, and the last acceptance; `None` if there was no attempt yet.
     pub span_ns: Option<(u64, u64)>,
@@ -17,7 +17,7 @@ impl Ramp {
         self.span_ns.get_or_insert((at_ns, at_ns));
     }
 
-    /// A session was accepted.
+    /// A session was accepted for the first time.
     pub fn accepted(&mut self, at_ns: u64) {
         self.accepted += 1;
         let (first_ns, last_ns) = self.span_ns.get_or_insert((at_ns, at_ns));

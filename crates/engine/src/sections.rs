@@ -157,7 +157,7 @@ pub fn throughput(outcome: &Outcome) -> Throughput {
     let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     Throughput {
         offered_per_s: per_s(outcome.books.delivery.offered),
-        sent_per_s: per_s(outcome.books.delivery.sent),
+        sent_per_s: per_s(outcome.counters.sent_in_window),
         delivered_per_s: per_s(outcome.counters.delivered_in_window),
         payload_bytes_per_s: per_s(outcome.counters.bytes_in_window),
         windows_1s: windows(&outcome.series.deliveries_per_second(seconds as usize)),
@@ -232,7 +232,12 @@ fn ramp_up(outcome: &Outcome) -> Vec<RampUp> {
 
 fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
     let left = plan.workload.devices.iter().any(|group| group.will.is_some());
-    left.then_some(WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
+    let counters = &outcome.counters;
+    left.then_some(WillCounts {
+        due: counters.wills_due,
+        undetermined: Some(counters.wills_undetermined),
+        delivered: counters.wills,
+    })
 }
 
 /// Counts and durations of TLS handshakes; `None` in a run without TLS.

@@ -116,7 +116,7 @@ pub struct TypeTimes {
     pub duplicated: u64,
     /// Copies for a second matching filter.
     pub overlap: u64,
-    /// First copies more than 2 s after publishing ended.
+    /// First copies more than 2 s after publishing ended, and after they were due.
     pub late: u64,
 }
 
@@ -271,6 +271,8 @@ pub struct Counters {
     pub corrupt: u64,
     /// Connections with a will that ended without a graceful disconnect.
     pub wills_due: u64,
+    /// The same, without an acceptance that was read, or at the end of the run: their wills may have come or not.
+    pub wills_undetermined: u64,
     /// Measured messages that their senders did not send, because no remote reader had subscribed to them.
     pub withheld: u64,
     /// Messages that arrived and that match no filter of their session.
@@ -296,6 +298,8 @@ pub struct Counters {
     pub program_ended: Option<String>,
     /// Deliveries whose header is too small for a write start.
     pub without_write_start: u64,
+    /// Messages written completely inside the measured window, those of the warm-up included.
+    pub sent_in_window: u64,
     /// First copies delivered inside the measured window.
     pub delivered_in_window: u64,
     /// Their payload bytes.
@@ -306,7 +310,7 @@ pub struct Counters {
     pub overlap: u64,
     /// First copies that arrived after a newer message, measured.
     pub out_of_order: u64,
-    /// First copies more than 2 s after publishing ended, measured.
+    /// First copies more than 2 s after publishing ended, and after they were due, measured.
     pub late: u64,
 }
 
@@ -358,6 +362,7 @@ impl Counters {
         self.truncated += other.truncated;
         self.corrupt += other.corrupt;
         self.wills_due += other.wills_due;
+        self.wills_undetermined += other.wills_undetermined;
         self.withheld += other.withheld;
         self.discarded += other.discarded;
         self.wills += other.wills;
@@ -372,6 +377,7 @@ impl Counters {
         }
         self.program_ended = self.program_ended.take().or(other.program_ended);
         self.without_write_start += other.without_write_start;
+        self.sent_in_window += other.sent_in_window;
         self.delivered_in_window += other.delivered_in_window;
         self.bytes_in_window += other.bytes_in_window;
         self.duplicated += other.duplicated;

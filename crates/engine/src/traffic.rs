@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Traffic of a connection group's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupTraffic {
-    /// Messages that its sessions wrote completely in the window, including replies to requests.
+    /// Messages that its sessions wrote completely in the window, including replies to requests, without withheld ones.
     pub published: u64,
     /// Payloads of these messages, bytes.
     pub published_bytes: u64,

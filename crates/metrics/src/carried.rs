@@ -38,7 +38,7 @@ pub(crate) struct CarriedLedger {
     pub forgotten: HashMap<u32, u64>,
 }
 
-/// Serialised form of a [`crate::series::SparseHistogram`].
+/// Serialised form of a [`crate::sparse_histogram::SparseHistogram`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CarriedBuckets {
     pub buckets: Vec<(u16, u32)>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bounded;
-use crate::series::SparseHistogram;
+use crate::sparse_histogram::SparseHistogram;
 
 /// Width of a bin, ns.
 pub const FINE_WIDTH_NS: u64 = 100_000_000;

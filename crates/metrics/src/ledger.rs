@@ -256,6 +256,11 @@ impl Ledger {
         }
     }
 
+    /// The number after the highest that arrived.
+    pub fn next_number(&self, stream: u32) -> u32 {
+        self.heads[stream as usize].next
+    }
+
     /// Number of first copies with a number above `number`.
     pub fn arrived_above(&self, stream: u32, number: u32) -> u64 {
         let newest = self.heads[stream as usize].next - 1;

@@ -13,3 +13,4 @@ pub mod gaps;
 pub mod holes;
 pub mod ledger;
 pub mod series;
+pub mod sparse_histogram;

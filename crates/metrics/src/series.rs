@@ -2,47 +2,20 @@
 //!
 //! Bins are counted from the start of the measured window in both directions, and after it from its end. So each bin lies in
 //! the warm-up, in the window or in the drain, whatever their lengths are. The first bin of the warm-up and the last one of
-//! the window are shorter if the width does not divide their phase.
+//! the window are shorter if the width does not divide their phase. A run that is stopped ends its window, and so that bin,
+//! earlier ([`Series::close`]).
 
 use serde::{Deserialize, Serialize};
 
 use crate::bounded;
 use crate::bounds::lower_ns;
-use crate::carried::{CarriedBuckets, Malformed, demand};
+use crate::sparse_histogram::SparseHistogram;
 
 /// Largest number of bins; when one more is needed, neighbours are merged and the width doubles.
 pub const BIN_LIMIT: usize = 512;
 
 /// Width of a bin at the start, ns.
 pub const FIRST_WIDTH_NS: u64 = 1_000_000_000;
-
-/// Times of one bin: the used buckets of an HDR histogram with two significant digits.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "CarriedBuckets", into = "CarriedBuckets")]
-pub struct SparseHistogram {
-    /// (Bucket, number of samples), ascending by bucket.
-    buckets: Vec<(u16, u32)>,
-    count: u64,
-    max_ns: u64,
-}
-
-impl From<SparseHistogram> for CarriedBuckets {
-    fn from(times: SparseHistogram) -> CarriedBuckets {
-        CarriedBuckets { buckets: times.buckets, max_ns: times.max_ns }
-    }
-}
-
-impl TryFrom<CarriedBuckets> for SparseHistogram {
-    type Error = Malformed;
-
-    fn try_from(carried: CarriedBuckets) -> Result<SparseHistogram, Malformed> {
-        let CarriedBuckets { buckets, max_ns } = carried;
-        demand(buckets.is_sorted_by(|one, next| one.0 < next.0), "buckets out of order")?;
-        demand(buckets.last().is_none_or(|last| last.0 <= bucket_of(max_ns)), "a bucket above the maximum")?;
-        let count = buckets.iter().map(|(_, samples)| u64::from(*samples)).sum();
-        Ok(SparseHistogram { buckets, count, max_ns })
-    }
-}
 
 /// Reads a width, which must be one that [`Series::widen`] produces.
 fn width<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
@@ -51,96 +24,6 @@ fn width<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Er
         && width_ns % FIRST_WIDTH_NS == 0
         && (width_ns / FIRST_WIDTH_NS).is_power_of_two();
     fits.then_some(width_ns).ok_or_else(|| serde::de::Error::custom("a bin of another width"))
-}
-
-/// A power of two has half of 2^this sub-buckets: values are exact to 1 part in 128.
-const SUB_BUCKET_BITS: u32 = 8;
-
-fn bucket_of(value_ns: u64) -> u16 {
-    let shift = (64 - value_ns.leading_zeros()).saturating_sub(SUB_BUCKET_BITS);
-    ((shift << (SUB_BUCKET_BITS - 1)) as u64 + (value_ns >> shift)) as u16
-}
-
-/// Number of sub-buckets of a power of two, from the second on.
-const HALF: u64 = 1 << (SUB_BUCKET_BITS - 1);
-
-/// Number of low bits of a time that its bucket does not represent.
-fn shift_of(bucket: u16) -> u64 {
-    (u64::from(bucket) / HALF).saturating_sub(1)
-}
-
-/// Start of a bucket, ns.
-fn start_of(bucket: u16) -> u64 {
-    let shift = shift_of(bucket);
-    (u64::from(bucket) - shift * HALF) << shift
-}
-
-/// Middle of a bucket, ns.
-fn value_of(bucket: u16) -> u64 {
-    start_of(bucket) + (1 << shift_of(bucket)) / 2
-}
-
-impl SparseHistogram {
-    pub(crate) fn record(&mut self, time_ns: u64) {
-        let bucket = bucket_of(time_ns);
-        match self.buckets.binary_search_by_key(&bucket, |(index, _)| *index) {
-            Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(1),
-            Err(at) => self.buckets.insert(at, (bucket, 1)),
-        }
-        self.count += 1;
-        self.max_ns = self.max_ns.max(time_ns);
-    }
-
-    pub(crate) fn merge(&mut self, other: &SparseHistogram) {
-        for (bucket, samples) in &other.buckets {
-            match self.buckets.binary_search_by_key(bucket, |(index, _)| *index) {
-                Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(*samples),
-                Err(at) => self.buckets.insert(at, (*bucket, *samples)),
-            }
-        }
-        self.count += other.count;
-        self.max_ns = self.max_ns.max(other.max_ns);
-    }
-
-    /// Number of samples.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Values with their numbers of samples, ascending, exact to 1 part in 128, ns.
-    pub fn values(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.buckets.iter().map(|(bucket, samples)| (value_of(*bucket).min(self.max_ns), *samples))
-    }
-
-    /// Largest sample, ns; `None` without samples.
-    pub fn max_ns(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max_ns)
-    }
-
-    /// The same samples, each reduced by `by_ns`, down to 0. A sample counts as the start of its bucket.
-    fn lowered(&self, by_ns: u64) -> SparseHistogram {
-        let mut lowered = SparseHistogram::default();
-        for (bucket, samples) in &self.buckets {
-            let bucket = bucket_of(start_of(*bucket).saturating_sub(by_ns));
-            match lowered.buckets.last_mut() {
-                Some((last, count)) if *last == bucket => *count = count.saturating_add(*samples),
-                _ => lowered.buckets.push((bucket, *samples)),
-            }
-        }
-        SparseHistogram { count: self.count, max_ns: self.max_ns.saturating_sub(by_ns), ..lowered }
-    }
-
-    pub(crate) fn quantile_ns(&self, fraction: f64) -> u64 {
-        let wanted = ((self.count as f64 * fraction).ceil() as u64).clamp(1, self.count.max(1));
-        let mut passed = 0;
-        for (bucket, samples) in &self.buckets {
-            passed += u64::from(*samples);
-            if passed >= wanted {
-                return value_of(*bucket).min(self.max_ns);
-            }
-        }
-        self.max_ns
-    }
 }
 
 /// One bin.
@@ -189,8 +72,11 @@ pub struct Widened {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Series {
     start_ns: i64,
-    /// Length of the measured window, ns.
+    /// Length of the measured window, as planned, ns.
     window_ns: u64,
+    /// Length of a window that is closed, ns. Not transmitted: who merges series knows it.
+    #[serde(skip)]
+    closed_ns: Option<u64>,
     #[serde(deserialize_with = "width")]
     width_ns: u64,
     #[serde(deserialize_with = "bounded::at_most::<{ BIN_LIMIT }, _, _>")]
@@ -198,7 +84,7 @@ pub struct Series {
     #[serde(skip)]
     /// The bin used last: its start, its end and its index.
     latest: Option<(i64, i64, usize)>,
-    /// Deliveries per second since time 0, never widened: 4 B per second.
+    /// Deliveries per second of the window, never widened: 4 B per second.
     deliveries: Vec<u32>,
 }
 
@@ -206,17 +92,35 @@ impl Series {
     /// Bins from `start_ns` on (relative to the measured window's start; negative in the warm-up), for a window of
     /// `window_ns`.
     pub fn new(start_ns: i64, window_ns: u64) -> Series {
-        Series { start_ns, window_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new(), latest: None, deliveries: Vec::new() }
+        Series {
+            start_ns,
+            window_ns,
+            closed_ns: None,
+            width_ns: FIRST_WIDTH_NS,
+            bins: Vec::new(),
+            latest: None,
+            deliveries: Vec::new(),
+        }
     }
 
-    /// Does the series have this start and this window? Only then can it be merged with another one that has them.
+    /// Does the series have this start and this planned window, and no second outside of the window? Only then can it be
+    /// merged with another one that has them.
     pub fn matches(&self, start_ns: i64, window_ns: u64) -> bool {
-        (self.start_ns, self.window_ns) == (start_ns, window_ns)
+        let seconds = window_ns.div_ceil(FIRST_WIDTH_NS);
+        (self.start_ns, self.window_ns) == (start_ns, window_ns) && self.deliveries.len() as u64 <= seconds
+    }
+
+    /// Ends the measured window after `length_ns`, if that is before its planned end: what is recorded from then on belongs to
+    /// the drain. Bins keep their index. The bin in which the window ends has all that was recorded until this call, which
+    /// follows the end by the time that the command to stop takes.
+    pub fn close(&mut self, length_ns: u64) {
+        self.closed_ns = Some(length_ns.min(self.window_ns));
+        self.latest = None;
     }
 
     /// End of the measured window, ns.
     fn window_end_ns(&self) -> i64 {
-        i64::try_from(self.window_ns).unwrap_or(i64::MAX)
+        i64::try_from(self.closed_ns.unwrap_or(self.window_ns)).unwrap_or(i64::MAX)
     }
 
     /// Number of bins in the measured window.
@@ -278,8 +182,8 @@ impl Series {
         let bin = self.bin(at_ns);
         bin.delivered += 1;
         bin.delivered_bytes += payload_bytes;
-        if let Ok(at_ns) = u64::try_from(at_ns) {
-            let second = (at_ns / FIRST_WIDTH_NS) as usize;
+        if (0..self.window_end_ns()).contains(&at_ns) {
+            let second = (at_ns.unsigned_abs() / FIRST_WIDTH_NS) as usize;
             if second >= self.deliveries.len() {
                 self.deliveries.resize(second + 1, 0);
             }
@@ -287,7 +191,7 @@ impl Series {
         }
     }
 
-    /// Deliveries in each of the first `seconds` seconds.
+    /// Deliveries in each of the first `seconds` seconds of the window.
     pub fn deliveries_per_second(&self, seconds: usize) -> Vec<u32> {
         (0..seconds).map(|second| self.deliveries.get(second).copied().unwrap_or(0)).collect()
     }
@@ -324,9 +228,10 @@ impl Series {
         }
     }
 
-    /// Adds all bins of `other`; both have the same start and the same window.
+    /// Adds all bins of `other`; both have the same start and the same window, closed at the same time.
     pub fn merge(&mut self, mut other: Series) {
         debug_assert!(other.matches(self.start_ns, self.window_ns), "another window");
+        other.closed_ns = self.closed_ns;
         while self.width_ns < other.width_ns {
             self.widen();
         }
@@ -341,7 +246,7 @@ impl Series {
         }
         self.deliveries.resize(self.deliveries.len().max(other.deliveries.len()), 0);
         for (mine, theirs) in self.deliveries.iter_mut().zip(&other.deliveries) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
     }
 
@@ -371,7 +276,7 @@ impl Series {
         let mut all = SparseHistogram::default();
         let is_before = |index: &usize| self.bin_start_ns(index + 1) <= end_ns;
         (0..self.bins.len()).take_while(is_before).for_each(|index| all.merge(&self.bins[index].lower));
-        (all.count >= least).then(|| all.quantile_ns(0.5))
+        (all.count() >= least).then(|| all.quantile_ns(0.5))
     }
 
     /// A percentile of the latencies due in bin `index`. If the bin has fewer than 10 samples beyond it, earlier bins
@@ -379,11 +284,11 @@ impl Series {
     /// bin is empty.
     pub fn latency_quantile(&self, index: usize, fraction: f64, not_before_ns: i64) -> Option<Widened> {
         let (mut upper, mut lower) = (self.bins[index].latency.clone(), self.bins[index].lower.clone());
-        if upper.count == 0 {
+        if upper.count() == 0 {
             return None;
         }
         let mut first = index;
-        let enough = |window: &SparseHistogram| (window.count as f64 * (1.0 - fraction)).round() >= 10.0;
+        let enough = |window: &SparseHistogram| (window.count() as f64 * (1.0 - fraction)).round() >= 10.0;
         while !enough(&upper) {
             first = first.checked_sub(1).filter(|first| self.bin_start_ns(*first) >= not_before_ns)?;
             upper.merge(&self.bins[first].latency);
@@ -480,6 +385,44 @@ mod tests {
         assert!(!series.matches(0, HOUR) && !series.matches(-SECOND, HOUR + 1));
     }
 
+    /// A series as it arrives from another process.
+    fn transmitted(series: &Series) -> Series {
+        postcard::from_bytes(&postcard::to_allocvec(series).expect("it can be encoded")).expect("it can be decoded")
+    }
+
+    #[test]
+    fn a_window_that_was_stopped_ends_with_a_bin() {
+        let closed_ns = 3_400_000_000;
+        let mut merged = Series::new(-SECOND, HOUR);
+        merged.close(closed_ns);
+        for _ in 0..2 {
+            let mut part = Series::new(-SECOND, HOUR);
+            [-1_000, 0, 3_300].into_iter().for_each(|at_ms| part.record_delivery(at_ms * 1_000_000, 1));
+            part.close(closed_ns);
+            [3_400, 3_999, 4_000].into_iter().for_each(|at_ms| part.record_delivery(at_ms * 1_000_000, 1));
+            merged.merge(transmitted(&part));
+        }
+        let bin =
+            |index: usize| (merged.bin_start_ns(index), merged.bin_width_ns(index), merged.bins()[index].delivered);
+        let bins: Vec<(i64, u64, u64)> = (2..merged.bins().len()).map(bin).collect();
+        let last = (3 * SECOND, 400_000_000, 2);
+        assert_eq!(
+            bins,
+            [(SECOND, FIRST_WIDTH_NS, 0), (2 * SECOND, FIRST_WIDTH_NS, 0), last, (3_400_000_000, FIRST_WIDTH_NS, 6)]
+        );
+    }
+
+    #[test]
+    fn deliveries_are_counted_in_the_seconds_of_the_window_alone() {
+        let window_ns = 2 * FIRST_WIDTH_NS + 1;
+        let mut series = Series::new(-SECOND, window_ns);
+        [-1, 0, 1, 2, 3, 7_200].into_iter().for_each(|second| series.record_delivery(second * SECOND, 1));
+        assert_eq!(series.deliveries, [1, 1, 1]);
+        assert!(series.matches(-SECOND, window_ns));
+        series.deliveries.push(0);
+        assert!(!transmitted(&series).matches(-SECOND, window_ns), "a second outside of the window");
+    }
+
     #[test]
     fn a_percentile_takes_earlier_bins_until_ten_samples_lie_beyond() {
         let mut series = Series::new(0, HOUR);
@@ -494,12 +437,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn a_bucket_s_value_lies_within_one_percent(value in 0u64..u64::MAX / 4) {
-            let shown = value_of(bucket_of(value));
-            prop_assert!(shown.abs_diff(value) as f64 <= value as f64 / 128.0 + 1.0, "{} {}", value, shown);
-        }
-
         #[test]
         fn each_bin_lies_in_one_phase_and_the_window_has_its_counts(
             warmup_ns in 0i64..700_000_000_000,
@@ -531,18 +468,20 @@ mod tests {
 
         #[test]
         fn any_split_over_shards_gives_the_same_bins(
-            warmup_s in 0i64..900, window_s in 1u64..3_000,
+            warmup_s in 0i64..900, window_s in 1u64..3_000, closed_ns in 0u64..3_000_000_000_000,
             times in proptest::collection::vec((0i64..2_000, 0i64..1_000_000), 1..300), shards in 1usize..4
         ) {
             let new = || Series::new(-warmup_s * SECOND, window_s * FIRST_WIDTH_NS);
             let mut whole = new();
-            let mut parts = vec![new(); shards];
+            whole.close(closed_ns);
+            let mut parts = vec![whole.clone(); shards];
             for (index, (second, latency)) in times.iter().enumerate() {
                 whole.record_latency(second * SECOND, *latency, 300);
                 parts[index % shards].record_latency(second * SECOND, *latency, 300);
             }
             let mut merged = new();
-            parts.into_iter().for_each(|part| merged.merge(part));
+            merged.close(closed_ns);
+            parts.iter().for_each(|part| merged.merge(transmitted(part)));
             prop_assert_eq!(merged.width_ns(), whole.width_ns());
             prop_assert_eq!(merged.bins(), whole.bins());
         }

@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 mod identities;
 mod limits;
+mod on_nodes;
 mod reactions;
 
 pub use limits::{ClientCounts, MOST_PUBLICATIONS, MOST_PUBLISHERS, TooLarge};
+pub use on_nodes::ClientsOnNodes;
 pub use reactions::Link;
 
 use crate::placement::{Copies, GroupNodes, NodeLabels};

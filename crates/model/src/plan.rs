@@ -45,10 +45,6 @@ pub struct PlanOptions {
     pub tls: bool,
     /// Largest packet that the system accepts, in bytes, if known.
     pub packet_limit_bytes: Option<u32>,
-    /// Source addresses that connections use in turn, at least 1.
-    pub source_addresses: u32,
-    /// Endpoints that connections are distributed over, at least 1.
-    pub endpoints: u32,
 }
 
 impl Default for PlanOptions {
@@ -59,8 +55,6 @@ impl Default for PlanOptions {
             duration: Duration::from_secs(60),
             tls: false,
             packet_limit_bytes: None,
-            source_addresses: 1,
-            endpoints: 1,
         }
     }
 }
@@ -175,10 +169,6 @@ pub struct Plan {
     /// Requesters and responders; `None` without requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestPlan>,
-    /// Source addresses of a node's connections.
-    pub source_addresses: u32,
-    /// Endpoints of the connections.
-    pub endpoints: u32,
     /// Share of the largest node.
     pub node: NodeShare,
 }
@@ -230,8 +220,6 @@ impl Plan {
             devices_without_subscribers: heard.without_subscribers,
             processing: heard.processing,
             requests: RequestPlan::new(workload, &fleet, &flows),
-            source_addresses: options.source_addresses.max(1),
-            endpoints: options.endpoints.max(1),
             node: NodeShare {
                 devices: 0,
                 subscribers: 0,

@@ -98,10 +98,15 @@ pub fn written_size(bytes: u64) -> String {
 
 /// Parses a size in bytes such as `16B`, `1KB` (1,000), `1KiB` (1,024), `1.2MB`; a number without a unit is in bytes.
 pub fn size(text: &str) -> Result<f64, UnitError> {
-    if let Some(bytes) = plain_number(text) {
-        return Ok(bytes);
-    }
-    quantity(text, "size", &SIZES, "`100B`, `1KB`")
+    plain_number(text).map_or_else(|| size_with_unit(text), Ok)
+}
+
+/// Parses a size as [`size`] does, and refuses a number without a unit.
+pub fn size_with_unit(text: &str) -> Result<f64, UnitError> {
+    // Reports write the k of the International System of Units, which is accepted here as well.
+    let number = text.strip_suffix("kB").filter(|number| plain_number(number).is_some());
+    let written = number.map_or_else(|| text.to_owned(), |number| format!("{number}KB"));
+    quantity(&written, "size", &SIZES, "`100B`, `1KB`")
 }
 
 /// Parses a rate in messages per second such as `5/s`, `10/min`, `1/h`.
@@ -220,6 +225,7 @@ mod tests {
         assert_eq!(duration("698ms").unwrap(), Duration::from_nanos(698_000_000));
         assert_eq!(size("16B").unwrap(), 16.0);
         assert_eq!(size("1KB").unwrap(), 1000.0);
+        assert_eq!([size("1kB").unwrap(), size("1.2kB").unwrap()], [1000.0, 1200.0]);
         assert_eq!(size("1KiB").unwrap(), 1024.0);
         assert_eq!(size("1.2MB").unwrap(), 1_200_000.0);
         assert_eq!(size("208.4B").unwrap(), 208.4);
@@ -251,6 +257,11 @@ mod tests {
             (duration("10 minutes").unwrap_err(), "write `10m`"),
             (duration("10S").unwrap_err(), "write `10s`"),
             (size("1 kb").unwrap_err(), "write `1KB`"),
+            (size("1kb").unwrap_err(), "write `1KB`"),
+            (
+                size_with_unit("100").unwrap_err(),
+                "say which: `100B`, `100KB`, `100KiB`, `100MB`, `100MiB`, `100GB`, `100GiB`",
+            ),
             (size("12 bytes").unwrap_err(), "write `12B`"),
             (rate("5 per second").unwrap_err(), "write `5/s`"),
             (rate("5hz").unwrap_err(), "write `5/s`"),

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use pubmark_model::experiment::Experiment;
+use pubmark_model::experiment::{Experiment, PlannedCell, cells};
 use pubmark_record::experiment::{Cell, ExperimentRecord};
 use pubmark_record::record::Status;
 
 use crate::definition::Paper;
-use crate::record::{ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsSummary, StatementResult};
+use crate::record::{
+    ComparedSystem, ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsSummary, StatementResult,
+};
 use crate::{series, statement, table};
 
 /// An experiment and its results.
@@ -123,11 +125,11 @@ fn experiment_part(part: &Part) -> ExperimentPart {
         name: part.experiment.name.clone(),
         folder: part.folder.clone(),
         reason: part.record.as_ref().err().cloned(),
-        runs: part.record.as_ref().ok().map(runs),
+        runs: part.record.as_ref().ok().map(|record| runs(&part.experiment, record)),
     }
 }
 
-fn runs(record: &ExperimentRecord) -> RunsSummary {
+fn runs(experiment: &Experiment, record: &ExperimentRecord) -> RunsSummary {
     let is_measured = |cell: &&Cell| !cell.runs.is_empty();
     let mut systems: Vec<String> = vec![];
     for system in record.cells.iter().filter_map(|cell| cell.system.as_ref()) {
@@ -149,7 +151,70 @@ fn runs(record: &ExperimentRecord) -> RunsSummary {
         duration_s: record.duration_s,
         warmup_s: record.warmup_s,
         systems,
+        compared: compared(experiment, record),
         cautions: record.cautions.clone(),
         environment: record.environment.clone(),
+    }
+}
+
+/// Name of the axis of systems.
+const SYSTEM: &str = "system";
+
+/// The systems behind the values of the axis `system`, in the order of the experiment.
+fn compared(experiment: &Experiment, record: &ExperimentRecord) -> Vec<ComparedSystem> {
+    let planned = cells(experiment);
+    let mut found: Vec<ComparedSystem> = vec![];
+    for cell in &planned {
+        let Some(label) = cell.values.get(SYSTEM) else { continue };
+        if found.iter().any(|system| system.label == *label) {
+            continue;
+        }
+        let has_label = |other: &&PlannedCell| other.values.get(SYSTEM) == Some(label);
+        let is_alike = |other: &PlannedCell| other.settings.protocol == cell.settings.protocol;
+        let has_one_protocol = planned.iter().filter(has_label).all(is_alike);
+        let mut own = record.cells.iter().filter(|cell| cell.settings.get(SYSTEM) == Some(label));
+        let started = own.find_map(|cell| cell.system.as_ref());
+        let name = started.map(|system| &system.name).or(cell.settings.system.as_ref()).unwrap_or(label);
+        found.push(ComparedSystem {
+            label: label.clone(),
+            system: name.clone(),
+            protocol: cell.settings.protocol.clone().filter(|_| has_one_protocol),
+            ranked: started.is_none_or(|system| system.ranked),
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_model::experiment::parse;
+    use pubmark_record::sample_experiment;
+
+    use super::*;
+
+    #[test]
+    fn a_label_is_recorded_with_its_system_and_whether_that_is_ranked() {
+        let text = "name: t\nworkload: hello\naxes:\n  system:\n    - {label: MQTT, system: alphamq, protocol: mqtt311}\n    \
+                    - {label: CoAP, system: coap, protocol: coap}\n    - {label: Other, system: gammamq, protocol: mqtt5}\n";
+        let experiment = parse("t.yaml", text, &|_, _| Ok(())).expect("an experiment");
+        let mut record = sample_experiment::experiment();
+        record.cells.truncate(2);
+        for (cell, (label, name)) in record.cells.iter_mut().zip([("MQTT", "alphamq"), ("CoAP", "coap")]) {
+            cell.settings.insert(SYSTEM.to_owned(), label.to_owned());
+            let system = cell.system.as_mut().expect("the sample's cells have systems");
+            (system.name, system.ranked) = (name.to_owned(), name != "coap");
+        }
+        let found = compared(&experiment, &record);
+        let found: Vec<(&str, &str, Option<&str>, bool)> = found
+            .iter()
+            .map(|one| (one.label.as_str(), one.system.as_str(), one.protocol.as_deref(), one.ranked))
+            .collect();
+        // What was not started has the name that the experiment gives it.
+        let expected = [
+            ("MQTT", "alphamq", Some("mqtt311"), true),
+            ("CoAP", "coap", Some("coap"), false),
+            ("Other", "gammamq", Some("mqtt5"), true),
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -60,7 +60,7 @@ fn yes() -> bool {
     true
 }
 
-/// A figure over time: messages in flight at some seconds of a run.
+/// A figure over time: messages in flight at some seconds of a run, or the latency of the messages due between them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
@@ -71,16 +71,58 @@ pub struct Series {
     /// Values of the axes that form neither rows nor columns.
     #[serde(default)]
     pub at: BTreeMap<String, String>,
+    /// What is shown.
+    #[serde(default)]
+    pub figure: SeriesFigure,
     /// Axis whose values form the columns.
     pub columns: String,
-    /// Seconds since the start of the measured window.
+    /// Seconds since the start of the measured window, ascending. A latency is that of the messages due from one of them to the
+    /// next.
     pub seconds: Vec<f64>,
-    /// The publication's values at those seconds, by column.
+    /// The publication's values, one for each of [`Series::spans`], by column: messages, or µs.
     #[serde(default)]
     pub printed: BTreeMap<String, Vec<f64>>,
     /// Why our results differ, if the reason is known.
     #[serde(default)]
     pub differs: String,
+}
+
+/// What a figure over time shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum SeriesFigure {
+    /// Messages that were sent and had not arrived.
+    #[default]
+    #[serde(rename = "messages under way")]
+    UnderWay,
+    /// Median of the latency.
+    #[serde(rename = "latency p50")]
+    Median,
+    /// Longest latency.
+    #[serde(rename = "latency max")]
+    Longest,
+}
+
+impl SeriesFigure {
+    /// Name of the figure, for a latency in [`pubmark_record::comparison::FIGURES`].
+    pub fn name(self) -> &'static str {
+        match self {
+            SeriesFigure::UnderWay => "messages under way",
+            SeriesFigure::Median => "latency p50",
+            SeriesFigure::Longest => "latency max",
+        }
+    }
+}
+
+impl Series {
+    /// Start and end of the time to which each row of the table refers, seconds since the start of the measured window.
+    pub fn spans(&self) -> Vec<(f64, f64)> {
+        match self.figure {
+            SeriesFigure::UnderWay => self.seconds.iter().map(|second| (0.0, *second)).collect(),
+            SeriesFigure::Median | SeriesFigure::Longest => {
+                self.seconds.iter().zip(self.seconds.iter().skip(1)).map(|(from, to)| (*from, *to)).collect()
+            }
+        }
+    }
 }
 
 /// A conclusion: a figure is larger in some cells than in others.
@@ -322,12 +364,24 @@ mod tests {
                 let mut once = columns.clone();
                 once.dedup();
                 assert!(!columns.is_empty() && once == columns, "{name}: {}: {columns:?}", series.title);
+                assert!(series.seconds.is_sorted(), "{name}: {}", series.title);
+                let is_latency = series.figure != SeriesFigure::UnderWay;
+                assert_eq!(is_latency, figure(series.figure.name()).is_some(), "{name}: {}", series.title);
                 for (column, values) in &series.printed {
                     assert!(columns.contains(column), "{name}: {}: {column}", series.title);
-                    assert_eq!(values.len(), series.seconds.len(), "{name}: {}: {column}", series.title);
+                    assert_eq!(values.len(), series.spans().len(), "{name}: {}: {column}", series.title);
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_latency_over_time_is_that_of_the_time_between_two_seconds() {
+        let text = "{title: t, experiment: e, figure: latency max, columns: system, seconds: [0, 20, 50]}";
+        let series: Series = serde_saphyr::from_str(text).unwrap();
+        assert_eq!((series.figure, series.spans()), (SeriesFigure::Longest, vec![(0.0, 20.0), (20.0, 50.0)]));
+        let under_way = Series { figure: SeriesFigure::default(), ..series };
+        assert_eq!(under_way.spans(), [(0.0, 0.0), (0.0, 20.0), (0.0, 50.0)]);
     }
 
     #[test]

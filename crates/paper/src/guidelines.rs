@@ -1,19 +1,23 @@
-//! Which system suits which requirement, from the records of publications on one machine. Each sentence is based on a table
-//! of a record.
+//! Which system suits which requirement, from the records of publications on machines of one type. Each sentence is based on a
+//! table of a record, so on one machine.
 
+mod machines;
 mod page;
 mod ranking;
+mod systems;
+mod unconfirmed;
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use pubmark_record::record::Environment;
 use pubmark_record::store::{self, StoreError};
 
 use crate::definition::{self, Guideline};
 use crate::record::{PaperRecord, RunsSummary, TableResult};
+use machines::{Machine, is_of_one};
 use ranking::{Ranking, ranking};
+use systems::Systems;
 
 /// Name of the page's file.
 pub const GUIDELINES_FILE: &str = "guidelines.md";
@@ -40,16 +44,16 @@ pub enum GuidelinesError {
     /// A record cannot be read.
     #[error(transparent)]
     Record(#[from] StoreError),
-    /// The records are of two machines, so that their systems cannot be compared.
+    /// The records are of two types of machine, so that their systems cannot be compared.
     #[error("`{one}` and `{other}` are of different machines: {first} and {second}")]
     Machines {
         /// Folder of the first record.
         one: String,
         /// Folder of the other record.
         other: String,
-        /// Machine of the first record.
+        /// Type of the first record's machine.
         first: String,
-        /// Machine of the other record.
+        /// Type of the other record's machine.
         second: String,
     },
 }
@@ -58,7 +62,7 @@ impl Collection {
     /// Loads the records in the subfolders of a folder; `None` if there are none.
     ///
     /// # Errors
-    /// The folder or one of the records cannot be read, or the records are not of the same machine.
+    /// The folder or one of the records cannot be read, or the records are not of the same type of machine.
     pub fn load(folder: &Path) -> Result<Option<Collection>, GuidelinesError> {
         let unreadable = |source: io::Error| GuidelinesError::Folder { folder: folder.display().to_string(), source };
         let mut records = vec![];
@@ -74,30 +78,43 @@ impl Collection {
             return Ok(None);
         }
         let collection = Collection { records };
-        collection.refuse_two_machines()?;
+        collection.refuse_two_types()?;
         Ok(Some(collection))
     }
 
-    fn refuse_two_machines(&self) -> Result<(), GuidelinesError> {
-        let mut first: Option<(&str, String)> = None;
-        for (folder, record) in &self.records {
-            let parts = record.experiments.iter().filter_map(|part| part.runs.as_ref());
-            for machine in parts.map(|runs| machine(&runs.environment)) {
-                match &first {
-                    None => first = Some((folder, machine)),
-                    Some((one, of_first)) if *of_first != machine => {
-                        return Err(GuidelinesError::Machines {
-                            one: (*one).to_owned(),
-                            other: folder.clone(),
-                            first: of_first.clone(),
-                            second: machine,
-                        });
-                    }
-                    Some(_) => {}
-                }
+    fn refuse_two_types(&self) -> Result<(), GuidelinesError> {
+        let mut machines = self
+            .records
+            .iter()
+            .flat_map(|(folder, record)| machines_of(record).into_iter().map(move |one| (folder, one)));
+        let Some((one, first)) = machines.next() else { return Ok(()) };
+        match machines.find(|(_, second)| second.kind != first.kind) {
+            None => Ok(()),
+            Some((other, second)) => Err(GuidelinesError::Machines {
+                one: one.clone(),
+                other: other.clone(),
+                first: first.kind,
+                second: second.kind,
+            }),
+        }
+    }
+
+    /// The machines of all records, each once, in the order of the folders.
+    fn machines(&self) -> Vec<Machine> {
+        let mut found = vec![];
+        for machine in self.records.iter().flat_map(|(_, record)| machines_of(record)) {
+            if !found.contains(&machine) {
+                found.push(machine);
             }
         }
-        Ok(())
+        found
+    }
+
+    /// What a machine is called on the page; `None` if the records have only this one.
+    fn name_of(&self, machine: &Machine) -> Option<String> {
+        let all = self.machines();
+        let number = all.iter().position(|other| other == machine).filter(|_| all.len() > 1)?;
+        Some(format!("machine {}", number + 1))
     }
 
     /// The publications, by the names of their subfolders.
@@ -112,17 +129,31 @@ impl Collection {
 
     /// The evidence of all records, in the order of the folders and of the publications' definitions.
     fn answers(&self) -> impl Iterator<Item = Evidence<'_>> {
-        self.records.iter().flat_map(|(folder, record)| {
+        self.records.iter().flat_map(move |(folder, record)| {
             let guidelines = definition::find(&record.paper).map_or_else(Vec::new, |paper| paper.guidelines);
             guidelines.into_iter().filter_map(move |guideline| {
                 let table = table(record, &guideline.table)?;
                 let delivered = guideline.delivered.as_ref().and_then(|title| self::table(record, title));
+                let lacks_delivered = guideline.delivered.is_some() && delivered.is_none();
                 let part = record.experiments.iter().find(|part| part.name == table.experiment)?;
-                let ranking = ranking(&guideline, table, delivered)?;
-                Some(Evidence { folder, guideline, table, ranking, runs: part.runs.as_ref()? })
+                let runs = part.runs.as_ref()?;
+                let systems = if guideline.compare == SYSTEM { runs.compared.as_slice() } else { &[] };
+                let ranking = ranking(&guideline, table, delivered, Systems(systems))?;
+                let name = self.name_of(&Machine::of(&runs.environment));
+                let machine = name.filter(|_| is_of_one(&runs.cautions));
+                Some(Evidence { folder, guideline, table, ranking, lacks_delivered, runs, machine })
             })
         })
     }
+}
+
+/// Name of the axis of systems.
+const SYSTEM: &str = "system";
+
+/// The machines of a record's experiments.
+fn machines_of(record: &PaperRecord) -> Vec<Machine> {
+    let runs = record.experiments.iter().filter_map(|part| part.runs.as_ref());
+    runs.map(|runs| Machine::of(&runs.environment)).collect()
 }
 
 fn table<'a>(record: &'a PaperRecord, title: &str) -> Option<&'a TableResult> {
@@ -134,13 +165,21 @@ struct Evidence<'a> {
     folder: &'a str,
     guideline: Guideline,
     table: &'a TableResult,
-    ranking: Ranking<'a>,
+    ranking: Ranking,
+    /// The record is older than the table of shares delivered, so systems that lost messages are compared, too.
+    lacks_delivered: bool,
     runs: &'a RunsSummary,
+    /// What its machine is called on the page; `None` if all records are of one, or its runs are of several.
+    machine: Option<String>,
 }
 
-/// The identity of a machine; software updates do not change it.
-fn machine(environment: &Environment) -> String {
-    let gibibytes = (environment.memory_bytes as f64 / (1u64 << 30) as f64).round();
-    let kind = environment.virtualization.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));
-    format!("{} × {}, {gibibytes} GiB{kind}", environment.cores, environment.cpu)
+impl Evidence<'_> {
+    /// Why the ranking gives no order; `None` if it gives one.
+    fn no_order(&self) -> Option<&'static str> {
+        match (self.ranking.is_repeated, is_of_one(&self.runs.cautions)) {
+            (true, true) => None,
+            (false, _) => Some("so no order is shown"),
+            (true, false) => Some("of several machines, so no order is shown"),
+        }
+    }
 }

@@ -76,10 +76,26 @@ pub struct RunsSummary {
     pub warmup_s: f64,
     /// Systems that ran, with their versions.
     pub systems: Vec<String>,
+    /// The values of the axis `system` with the systems behind them; absent in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compared: Vec<ComparedSystem>,
     /// Cautions to consider before quoting it.
     pub cautions: Vec<String>,
     /// The machine.
     pub environment: Environment,
+}
+
+/// A value of the axis `system`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedSystem {
+    /// The value, as in the tables.
+    pub label: String,
+    /// Name of the system's definition, or `external`.
+    pub system: String,
+    /// Its protocol; `None` if it was chosen automatically, or varies.
+    pub protocol: Option<String>,
+    /// Whether it may be ranked against other systems. The built-in broker may not.
+    pub ranked: bool,
 }
 
 /// A table with printed and measured values.

@@ -130,7 +130,7 @@ mod tests {
         let some = of(&["combench-efficiency-qos", "combench-resilience"], &[("qos", "0,1")]).unwrap();
         assert!(all.len() > 2 && some.len() == 2);
         let qos = some.iter().find(|one| one.name == "combench-efficiency-qos").unwrap();
-        assert_eq!(cells(qos).len(), 20);
+        assert_eq!(cells(qos).len(), 28);
         // Only one AMQP experiment has this size.
         let large = of(&[], &[("payload", "10000B")]).unwrap();
         assert!(large.iter().any(|one| one.name == "combench-efficiency-qos"));

@@ -190,7 +190,12 @@ fn runs_words(made: &RunsSummary) -> String {
 /// The machine of an experiment, and its load.
 pub(crate) fn machine(made: &RunsSummary) -> String {
     let machine = &made.environment;
-    let load = machine.load_before.map_or_else(String::new, |load| format!(", load {load:.1} when it ended"));
+    let load = match (machine.load_after, machine.load_before) {
+        (Some(load), _) => format!(", load {load:.1} after the last run"),
+        // The environment of an older experiment was read when its record was written.
+        (None, Some(load)) => format!(", load {load:.1} when its record was written"),
+        (None, None) => String::new(),
+    };
     format!(
         "{} on {} of {}{}{load}; {}",
         machine.os,
@@ -225,6 +230,9 @@ pub(crate) fn length(record: &PaperRecord) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_record::record::{Environment, Status};
+    use pubmark_record::sample_experiment;
+
     use super::*;
 
     fn cell(row: &str, printed: Option<f64>, mean: Option<f64>) -> TableCell {
@@ -234,6 +242,30 @@ mod tests {
         let detail = measured.is_none().then(|| "`mqttd` is not here".to_owned());
         let (row, column) = (vec![row.to_owned()], vec![]);
         TableCell { row, column, printed, measured, reason, system_failed: false, detail }
+    }
+
+    #[test]
+    fn the_load_of_a_machine_is_named_by_when_it_was_read() {
+        let environment = sample_experiment::experiment().environment;
+        let runs = |load_before: Option<f64>, load_after: Option<f64>| RunsSummary {
+            status: Status::Complete,
+            started_at: "2026-11-28T14:00:00Z".to_owned(),
+            took_s: 60.0,
+            cells: 1,
+            cells_measured: 1,
+            repetitions: 3,
+            duration_s: 5.0,
+            warmup_s: 1.0,
+            systems: vec![],
+            compared: vec![],
+            cautions: vec![],
+            environment: Environment { load_before, load_after, ..environment.clone() },
+        };
+        let now = machine(&runs(None, Some(0.31)));
+        assert!(now.ends_with(", load 0.3 after the last run; 2026-11-28T14:00:00Z"), "{now}");
+        let older = machine(&runs(Some(0.31), None));
+        assert!(older.ends_with(", load 0.3 when its record was written; 2026-11-28T14:00:00Z"), "{older}");
+        assert!(!machine(&runs(None, None)).contains("load"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Capabilities of an adapter and its library. The program checks differences between protocols here, never by the protocol's name.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
@@ -56,8 +57,9 @@ pub struct Features {
     /// Each subscriber listens at an endpoint of its own, and each device connects to all of them,
     /// a requester to that of its responder ([`crate::clients::SessionOptions::targets`]).
     pub subscribers_listen: bool,
-    /// Messages sent to a session that was disconnecting are redelivered after later messages, not before.
-    pub redelivers_behind: bool,
+    /// Longest time until its clients or the system send a message again that was not acknowledged on a connection that is open.
+    /// It then arrives behind later ones. `None` if they do so on a new connection only.
+    pub redelivers_after: Option<Duration>,
     /// How requests and replies are marked, with the protocol's own terms.
     pub requests: Option<&'static str>,
     /// A request goes only to its responder: other subscribers of its topic do not receive it.
@@ -111,7 +113,7 @@ impl Features {
         brokerless: false,
         chooses_addresses: false,
         subscribers_listen: false,
-        redelivers_behind: false,
+        redelivers_after: None,
         requests: None,
         only_responders_receive_requests: false,
         only_requests: false,

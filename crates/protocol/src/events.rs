@@ -201,6 +201,9 @@ pub enum Event<'a> {
         /// The level that was granted, or why none was.
         granted: Result<Qos, Reason>,
     },
+    /// The session has a will, and its connection ends without the protocol's goodbye: the system publishes the will, or may do
+    /// so, if the session was not connected yet. [`Event::Closed`] follows at once.
+    WillLeft,
     /// The connection ended or failed.
     Closed(Cause),
     /// The last byte of a message was accepted by the socket.

@@ -5,6 +5,8 @@
 pub mod known;
 mod round_trip;
 
+use std::time::Duration;
+
 #[cfg(feature = "amqp10")]
 use pubmark_adapters::amqp10::Amqp10;
 #[cfg(feature = "amqp091")]
@@ -242,6 +244,12 @@ impl ProtocolPair {
     /// Returns whether clients on either side find each other without a broker.
     pub fn is_brokerless(self) -> bool {
         [self.publish, self.subscribe].iter().any(|side| side.capabilities.features.brokerless)
+    }
+
+    /// Longest time until a message is sent again on an open connection, on either side; see
+    /// [`pubmark_protocol::capabilities::Features::redelivers_after`].
+    pub fn redelivers_after(self) -> Option<Duration> {
+        self.publish.capabilities.features.redelivers_after.max(self.subscribe.capabilities.features.redelivers_after)
     }
 
     /// The name of the protocol, or of both, as text for people.

@@ -362,7 +362,7 @@ mod tests {
         };
         assert_eq!(refused(|_| ()), None);
         let message = refused(|record| record.throughput.payload_bytes_per_s *= 100.0).unwrap();
-        assert!(message.contains("mean payload 96.4 B)") && message.contains("mean payload 9.64 KB)"), "{message}");
+        assert!(message.contains("mean payload 96.4 B)") && message.contains("mean payload 9.64 kB)"), "{message}");
         let message = refused(|record| record.workload.devices = 7).unwrap();
         assert!(message.contains("scale 1, devices 200)") && message.contains("scale 1, devices 7)"), "{message}");
         let others: [fn(&mut Record); 3] = [

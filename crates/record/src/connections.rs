@@ -37,7 +37,7 @@ pub struct Connections {
     pub never_connected: Option<u64>,
     /// Planned disconnects by churn.
     pub planned_leaves: u64,
-    /// Subscriptions refused by the server.
+    /// Subscriptions refused by the server; a refusal that is repeated after a reconnect counts once.
     pub subscriptions_refused: u64,
     /// Each cause with its count, most frequent first, at most 32.
     pub causes: Vec<CauseCount>,
@@ -46,7 +46,7 @@ pub struct Connections {
     /// Session establishment before the schedule began, by side.
     #[serde(default)]
     pub ramp_up: Vec<RampUp>,
-    /// Subscriptions granted at a lower QoS than requested.
+    /// Subscriptions granted at a lower QoS than requested, each counted once.
     pub granted_qos_lower: u64,
     /// Messages sent again after a reconnect.
     pub resent: u64,
@@ -119,6 +119,10 @@ pub struct ClientPrograms {
 pub struct WillCounts {
     /// Connections with a will that ended without a DISCONNECT from pubmark.
     pub due: u64,
+    /// The same, before the system's acceptance was read, or at the end of the run: whether their wills come is not known. `null` in
+    /// records of older versions.
+    #[serde(default)]
+    pub undetermined: Option<u64>,
     /// Wills that arrived, counted once for each subscription.
     pub delivered: u64,
 }

@@ -1,5 +1,7 @@
 //! Resources that a run used: CPU time, memory, and whether a resource limit restricted the system.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +29,7 @@ pub struct Cost {
     /// never mixed with `system`.
     #[serde(default)]
     pub host: Option<HostUsage>,
-    /// Other activity on this machine, if the system and pubmark both ran on it.
+    /// Other activity on the machine of this process, which the system may not share.
     #[serde(default)]
     pub contention: Option<Contention>,
     /// Effects of the system's resource limits; `null` without limits.
@@ -201,9 +203,16 @@ pub struct HostUsage {
     /// CPU time of everything on the machine over the window's length: 1.0 is one core.
     pub cores: Option<f64>,
     /// Share of the CPU time that the hypervisor took for other guests, 0 to 1; the largest known one of several
-    /// machines. `null` where it is not reported, and in records of older versions.
+    /// machines. `null` where none of them reports it, and in records of older versions.
     #[serde(default)]
     pub steal: Option<f64>,
+    /// The same of each of several machines, by its `url`; absent for one machine, and in records of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub steal_by_machine: BTreeMap<String, Option<f64>>,
+    /// Whether it is the machine of this process (`environment`), by the boot id of the kernel. `null` where that is not
+    /// known (node_exporter), where it holds for some of several machines, and in records of older versions.
+    #[serde(default)]
+    pub is_this_machine: Option<bool>,
     /// Memory of the machine, bytes.
     pub memory_bytes: Option<u64>,
     /// Largest memory use seen (total minus available), bytes.
@@ -219,14 +228,16 @@ pub struct HostUsage {
 }
 
 impl HostUsage {
-    /// Sum of two machines, with the larger steal; other figures that one of them does not have are `None`.
+    /// Sum of two machines, with the larger known steal; other figures that one of them does not have are `None`.
     #[must_use]
     pub fn and(self, other: HostUsage) -> HostUsage {
         HostUsage {
             url: format!("{} and {}", self.url, other.url),
             cores_total: sum(self.cores_total, other.cores_total),
             cores: sum(self.cores, other.cores),
-            steal: self.steal.zip(other.steal).map(|(a, b)| a.max(b)),
+            steal: self.steal.into_iter().chain(other.steal).reduce(f64::max),
+            steal_by_machine: self.steal_by_machine.into_iter().chain(other.steal_by_machine).collect(),
+            is_this_machine: self.is_this_machine.filter(|_| self.is_this_machine == other.is_this_machine),
             memory_bytes: sum(self.memory_bytes, other.memory_bytes),
             peak_used_bytes: sum(self.peak_used_bytes, other.peak_used_bytes),
             received_bytes: sum(self.received_bytes, other.received_bytes),
@@ -236,15 +247,17 @@ impl HostUsage {
     }
 }
 
-/// Competition for the cores of this machine over the measured window. CPU time stolen by the hypervisor is
-/// `environment.steal`.
+/// Competition for the cores of this machine over the measured window, whether or not the system ran on it. CPU time
+/// stolen by the hypervisor is `environment.steal`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contention {
     /// Share of the window in which some thread of the machine was ready to run and had no CPU, 0 to 1: the growth of
     /// `total` in the line `some` of `/proc/pressure/cpu`. `null` with a kernel without pressure stall information.
     pub cpu_pressure: Option<f64>,
     /// Cores used by programs that are neither the system nor pubmark nor a client program; measured in clock ticks, so
-    /// short activity may be missed. `null` where pubmark cannot observe the system, or nodes generated the load.
+    /// short activity may be missed. A system that a node measured on another machine has no share in it. `null` where
+    /// pubmark cannot observe the system, where a node measured it and its machine is not known, and where nodes generated
+    /// the load.
     pub other_cores: Option<f64>,
 }
 
@@ -331,4 +344,28 @@ pub struct ResourceRow {
     pub generator_cores: Option<f64>,
     /// Resident set of pubmark, bytes.
     pub generator_rss_bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_machines_the_largest_known_steal_remains() {
+        let host = |steal, is_this_machine| HostUsage {
+            steal,
+            is_this_machine: Some(is_this_machine),
+            ..HostUsage::default()
+        };
+        let of = |one: HostUsage, other: HostUsage| one.and(other).steal;
+        assert_eq!(of(host(Some(0.1), true), host(Some(0.3), true)), Some(0.3));
+        assert_eq!(of(host(Some(0.3), true), host(None, true)), Some(0.3), "the other one was lost");
+        assert_eq!(of(host(None, true), host(Some(0.3), true)), Some(0.3));
+        assert_eq!(of(host(None, true), host(None, true)), None);
+        let together = |one, other| host(None, one).and(host(None, other)).is_this_machine;
+        assert_eq!(
+            [together(true, true), together(false, false), together(true, false)],
+            [Some(true), Some(false), None]
+        );
+    }
 }

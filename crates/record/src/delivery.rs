@@ -67,7 +67,8 @@ pub struct Delivery {
     /// Of the expected, messages that did not arrive and were sent at QoS 1 or 2 on a connection that ended before the
     /// acknowledgement.
     pub unknown: u64,
-    /// Of the delivered, messages that arrived more than 2 s after publishing ended.
+    /// Of the delivered, messages that arrived more than 2 s after publishing ended; a reaction that was due after the end, more
+    /// than 2 s after it was due.
     pub late: u64,
     /// Duplicates: further copies of delivered messages.
     pub duplicated: u64,

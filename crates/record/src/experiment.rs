@@ -146,6 +146,10 @@ pub struct Cell {
     pub runs: Vec<CellRun>,
     /// Repetitions without figures.
     pub failures: Vec<CellFailure>,
+    /// Limits that its runs were made with, as written (`objectives` of the workload); `null` in records of older versions,
+    /// which do not have them.
+    #[serde(default)]
+    pub objectives: Option<Vec<String>>,
     /// Figures, in the order of [`crate::comparison::FIGURES`]; empty if no run is usable.
     pub figures: Vec<CellFigure>,
     /// User-defined metrics.
@@ -279,6 +283,34 @@ pub struct CellFigure {
     /// The verdicts of all runs exclude the figure: it is shown, and not judged.
     #[serde(default)]
     pub shown_only: bool,
+    /// Repetitions whose verdict excludes their value. It is in `values`, and is in the mean, the median, the quartiles and the
+    /// interval only if there are no others (`shown_only`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<u32>,
+    /// What a limit is compared with, one entry per run; `null` where that is the run's value and its lower bound. Empty if it
+    /// is so for all runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limited: Vec<Option<LimitedValue>>,
+}
+
+/// What a limit on a figure is compared with in one run, where that is more than the run's value: a percentile of too few
+/// samples, requests that only pubmark answered late, or a system that was held up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitedValue {
+    /// Lower bound, in the unit of the figure.
+    pub lower: f64,
+    /// Upper bound.
+    pub upper: f64,
+    /// A percentile of too few samples: the bounds are neighbouring percentiles or the largest sample.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub few_samples: bool,
+    /// The verdict says that the system was prevented from running, or got another load: it could have been faster, or replied
+    /// to more requests in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_up: bool,
+    /// The message log lacks rows: the value decides no limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
 }
 
 /// A user-defined metric over the repetitions of a cell.
@@ -316,6 +348,14 @@ pub struct LowerBounds {
 }
 
 impl CellFigure {
+    /// Both bounds in the run at a position, from 0; `None` where the run did not measure the figure. A value without a lower
+    /// bound is used for both.
+    pub fn bounds(&self, run: usize) -> Option<[f64; 2]> {
+        let upper = self.values.get(run).copied().flatten()?;
+        let lower = self.lower.as_ref().and_then(|lower| lower.values.get(run).copied().flatten());
+        Some([lower.map_or(upper, |lower| lower.min(upper)), upper])
+    }
+
     /// Both bounds of the mean, the lower one first; `None` for a bound that is not known.
     pub fn mean_bounds(&self) -> [Option<f64>; 2] {
         [self.lower.as_ref().and_then(|lower| lower.mean), self.mean]

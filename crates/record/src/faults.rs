@@ -142,8 +142,8 @@ pub struct LevelBooks {
     pub delivered: u64,
     /// Messages not delivered.
     pub lost: u64,
-    /// Of `lost`, messages that may have been lost with a session: a connection of the subscription ended, or at QoS 2 one of
-    /// the device, and its session was not persistent.
+    /// Of `lost`, messages that may have been lost with a session that was not persistent: they were in transit when a connection
+    /// of the subscription ended, or it is a shared one; at QoS 2 also those of a device whose connection ended.
     #[serde(default)]
     pub lost_with_session: u64,
     /// Messages not delivered whose connection ended before the acknowledgement.
@@ -201,7 +201,8 @@ pub enum PromiseVerdict {
     Broken,
     /// It cannot be determined: a connection ended before the acknowledgement of messages that did not arrive.
     Open,
-    /// All missing messages are ones for which there was no guarantee: their sessions ended with their connections.
+    /// All missing messages are ones for which there was no guarantee: they may have been lost with a session that ended with its
+    /// connection, or were sent while there was none.
     NotPromised,
 }
 

@@ -1,12 +1,15 @@
 //! The figures by which runs and systems are compared: one table, [`FIGURES`].
 
-use crate::cost::Usage;
+mod values;
+
 use crate::custom::{self, PREFIX};
 use crate::latency::{lower, upper};
-use crate::record::{Record, Side, Summary};
+use crate::record::{Record, Side};
 use crate::statistics::Scale;
 use crate::unit;
 use crate::verdict::usable::{Usable, usable};
+use crate::wanted::delivered_in_time_share;
+use values::{high, high_trip, low, low_trip};
 
 pub use crate::unit::Unit;
 pub use crate::wanted::delivered_share;
@@ -61,6 +64,10 @@ pub enum ShownOf {
     Packets,
     /// Runs with a client program whose resource use was sampled.
     Programs,
+    /// Runs with faults.
+    Faults,
+    /// Runs on nodes.
+    Nodes,
 }
 
 /// A figure by which runs are compared.
@@ -74,6 +81,8 @@ pub struct Figure<'a> {
     pub better: Better,
     /// Whether it is a latency, which is not judged in a flood.
     pub is_latency: bool,
+    /// Whether it counts only what arrived in time, so that it depends on times though it is no latency.
+    pub is_in_time: bool,
     /// When it may decide a winner.
     pub judged: Judged,
     /// Scale of comparison: ratios or differences.
@@ -155,14 +164,16 @@ impl<'a> Figure<'a> {
             ShownOf::Requests => record.requests.is_some(),
             ShownOf::Tls => record.connections.tls.is_some(),
             ShownOf::Programs => record.cost.client_programs.is_some(),
+            ShownOf::Faults => record.conditions.faults.is_some(),
+            ShownOf::Nodes => !record.tables.nodes.is_empty(),
             ShownOf::Packets => record.cost.efficiency.as_ref().is_some_and(|found| found.total.window.is_some()),
         }
     }
 
-    /// Whether it depends on the times of events and not only on their number. Requests answered in time do, too.
+    /// Whether it depends on the times of events and not only on their number.
     pub fn is_of_times(&self) -> bool {
         let is_own_time = self.is_custom() && self.unit == Unit::Microseconds;
-        self.is_latency || is_own_time || self.shown_of == ShownOf::Requests
+        self.is_latency || is_own_time || self.is_in_time
     }
 
     /// Whether the verdict of a run permits using the figure.
@@ -200,8 +211,14 @@ const MEMORY_STEPS: f64 = 0.02;
 const STRAY_MESSAGES: f64 = 1e-4;
 
 /// All figures, in order. A new figure is a row here.
-pub static FIGURES: [Figure<'static>; 30] = [
+pub static FIGURES: [Figure<'static>; 36] = [
     share("delivered", Better::Higher, delivered_share),
+    // What the papers count as delivered, whose runs end 2 s after publishing (PSMark) or with it (ComBench).
+    Figure {
+        is_in_time: true,
+        judged: Judged::Never,
+        ..share("delivered in time", Better::Higher, delivered_in_time_share)
+    },
     count("lost", |record| delivery_count(record, record.delivery.messages.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.messages.unknown)),
     count("duplicated", |record| delivery_count(record, record.delivery.messages.duplicated)),
@@ -215,9 +232,21 @@ pub static FIGURES: [Figure<'static>; 30] = [
         // The quartiles of a steady system may be equal.
         scale: Scale::Plain,
         resolution: 1.0,
-        ..latency("latency IQR", Judged::Never, [least_interquartile_range, largest_interquartile_range])
+        ..latency(
+            "latency IQR",
+            Judged::Never,
+            [values::least_interquartile_range, values::largest_interquartile_range],
+        )
     },
     latency("latency max", Judged::Never, [|it| Some(low(it)?.max), |it| Some(high(it)?.max)]),
+    Figure {
+        shown_of: ShownOf::Nodes,
+        ..latency(
+            "latency mean of pairs",
+            Judged::Never,
+            [|it| values::pairs_mean(it, lower), |it| values::pairs_mean(it, upper)],
+        )
+    },
     latency(
         "service latency p99",
         Judged::Never,
@@ -230,8 +259,9 @@ pub static FIGURES: [Figure<'static>; 30] = [
     ),
     Figure {
         shown_of: ShownOf::Requests,
+        is_in_time: true,
         judged: Judged::Never,
-        ..share("answered in time", Better::Higher, answered_share)
+        ..share("answered in time", Better::Higher, values::answered_share)
     },
     Figure {
         shown_of: ShownOf::Requests,
@@ -241,7 +271,8 @@ pub static FIGURES: [Figure<'static>; 30] = [
         shown_of: ShownOf::Requests,
         ..latency("round trip p99", Judged::Never, [|it| low_trip(it)?.p99, |it| high_trip(it)?.p99])
     },
-    Figure { shown_of: ShownOf::Tls, ..time("TLS handshake mean", handshake) },
+    Figure { shown_of: ShownOf::Tls, ..time("TLS handshake mean", values::handshake) },
+    Figure { shown_of: ShownOf::Faults, ..time("recovery", values::recovery) },
     Figure {
         shown_of: ShownOf::Packets,
         judged: Judged::Never,
@@ -257,16 +288,48 @@ pub static FIGURES: [Figure<'static>; 30] = [
     positive("delivered rate", Unit::PerSecond, Better::Higher, Judged::Flood, HISTOGRAM, |record| {
         Some(record.throughput.delivered_per_s)
     }),
+    Figure {
+        shown_of: ShownOf::Nodes,
+        ..positive(
+            "received per node",
+            Unit::PerSecond,
+            Better::Higher,
+            Judged::Never,
+            HISTOGRAM,
+            values::received_per_node,
+        )
+    },
+    Figure {
+        shown_of: ShownOf::Nodes,
+        // The rate of a steady system does not vary.
+        scale: Scale::Plain,
+        ..positive(
+            "received variance per node",
+            Unit::Number,
+            Better::Neither,
+            Judged::Never,
+            HISTOGRAM,
+            values::received_variance_per_node,
+        )
+    },
     positive("system CPU", Unit::Cores, Better::Lower, Judged::Never, CPU_TICKS, |record| {
         record.cost.system.map(|usage| usage.cores)
     }),
+    positive(
+        "system CPU of the machine",
+        Unit::Share,
+        Better::Lower,
+        Judged::Never,
+        CPU_TICKS,
+        values::system_cpu_of_the_machine,
+    ),
     positive(
         "system CPU a million",
         Unit::CpuSecondsPerMillion,
         Better::Lower,
         Judged::Always,
         CPU_TICKS,
-        cpu_per_million,
+        values::cpu_per_million,
     ),
     positive("publisher CPU", Unit::Cores, Better::Lower, Judged::Never, THREAD_CPU, |record| {
         record.cost.cores_of(Side::Devices)
@@ -288,7 +351,7 @@ pub static FIGURES: [Figure<'static>; 30] = [
             Better::Lower,
             Judged::Always,
             THREAD_CPU,
-            client_cpu_per_million,
+            values::client_cpu_per_million,
         )
     },
     Figure {
@@ -328,6 +391,7 @@ const fn share(name: &'static str, better: Better, get: Get) -> Figure<'static> 
         unit: Unit::Share,
         better,
         is_latency: false,
+        is_in_time: false,
         judged: Judged::Always,
         scale: Scale::Plain,
         resolution: STRAY_MESSAGES,
@@ -342,6 +406,7 @@ const fn count(name: &'static str, get: Get) -> Figure<'static> {
         unit: Unit::Count,
         better: Better::Lower,
         is_latency: false,
+        is_in_time: false,
         judged: Judged::Never,
         scale: Scale::Plain,
         resolution: 1.0,
@@ -357,6 +422,7 @@ const fn latency(name: &'static str, judged: Judged, [get_lower, get]: [Get; 2])
         unit: Unit::Microseconds,
         better: Better::Lower,
         is_latency: true,
+        is_in_time: false,
         judged,
         scale: Scale::Logarithm,
         resolution: HISTOGRAM,
@@ -382,6 +448,7 @@ const fn positive(name: &str, unit: Unit, better: Better, judged: Judged, resolu
         unit,
         better,
         is_latency: false,
+        is_in_time: false,
         judged,
         scale,
         resolution,
@@ -394,71 +461,11 @@ fn delivery_count(record: &Record, value: u64) -> Option<f64> {
     (record.delivery.messages.expected > 0).then_some(value as f64)
 }
 
-fn answered_share(record: &Record) -> Option<f64> {
-    let books = record.requests.as_ref()?.outcomes;
-    (books.sent > 0).then(|| books.answered as f64 / books.sent as f64)
-}
-
-/// Lower bounds of the latencies of all messages.
-fn low(record: &Record) -> Option<&Summary> {
-    lower(&record.latency.total)
-}
-
-/// Upper bounds of the latencies of all messages.
-fn high(record: &Record) -> Option<&Summary> {
-    upper(&record.latency.total)
-}
-
-/// Lower bound of the difference of the third and the first quartile of the latency, µs.
-fn least_interquartile_range(record: &Record) -> Option<f64> {
-    Some((low(record)?.p75? - high(record)?.p25?).max(0.0))
-}
-
-/// Upper bound of the difference of the third and the first quartile of the latency, µs.
-fn largest_interquartile_range(record: &Record) -> Option<f64> {
-    Some(high(record)?.p75? - low(record)?.p25?)
-}
-
-/// Lower bounds of round trips.
-fn low_trip(record: &Record) -> Option<&Summary> {
-    lower(&record.requests.as_ref()?.round_trip)
-}
-
-/// Upper bounds of round trips.
-fn high_trip(record: &Record) -> Option<&Summary> {
-    upper(&record.requests.as_ref()?.round_trip)
-}
-
-/// Mean of full handshakes: how many handshakes are resumed depends on which connections broke. Often there are too few
-/// for a percentile.
-fn handshake(record: &Record) -> Option<f64> {
-    Some(record.connections.tls.as_ref()?.full_handshake.as_ref()?.mean)
-}
-
-fn cpu_per_million(record: &Record) -> Option<f64> {
-    per_million(record, record.cost.system?)
-}
-
-/// CPU time of the client programs. pubmark's own clients have no such figure, because their CPU time is part of the
-/// generator's.
-fn client_cpu_per_million(record: &Record) -> Option<f64> {
-    per_million(record, record.cost.client_programs?)
-}
-
-/// CPU time and arrivals of the same time: those that arrive after the window, for which the window's CPU time did not
-/// pay, would make a system that falls behind look cheap. Replies are messages, too: without them, a system that loses some
-/// would look cheap. Records of older versions count only those in time.
-fn per_million(record: &Record, usage: Usage) -> Option<f64> {
-    let replies = record.requests.as_ref().map(|requests| requests.replies_per_s.unwrap_or(requests.answered_per_s));
-    let per_s = record.throughput.delivered_per_s + replies.unwrap_or(0.0);
-    (per_s > 0.0).then(|| usage.cores * 1e6 / per_s)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::requests::RequestFigures;
+    use crate::cost::Usage;
 
     #[test]
     fn a_flood_is_judged_by_its_rate_and_an_open_loop_by_its_latency() {
@@ -513,21 +520,6 @@ mod tests {
     }
 
     #[test]
-    fn a_system_that_loses_replies_is_not_cheaper() {
-        let cost = |delivered_per_s: f64, replies_per_s: Option<f64>, answered_per_s: f64| {
-            let mut record = crate::sample::record();
-            record.cost.system.as_mut().unwrap().cores = 0.2;
-            record.throughput.delivered_per_s = delivered_per_s;
-            record.requests = Some(RequestFigures { replies_per_s, answered_per_s, ..RequestFigures::default() });
-            super::figure("system CPU a million").unwrap().value(&record)
-        };
-        assert_eq!(cost(400.0, Some(400.0), 100.0), Some(250.0));
-        assert_eq!(cost(400.0, Some(0.0), 0.0), Some(500.0));
-        assert_eq!(cost(400.0, None, 400.0), Some(250.0), "a record of an older version");
-        assert_eq!(cost(0.0, Some(0.0), 0.0), None);
-    }
-
-    #[test]
     fn a_latency_has_two_bounds_and_a_cost_has_one_value() {
         let record = crate::sample::record();
         let [low, high] = super::figure("latency p99").unwrap().bounds(&record).unwrap();
@@ -539,27 +531,18 @@ mod tests {
     }
 
     #[test]
-    fn the_interquartile_range_lies_between_the_bounds_of_both_quartiles() {
-        let mut record = crate::sample::record();
-        let quartiles = |record: &mut Record, first: [f64; 2], third: [f64; 2]| {
-            let total = record.latency.total.as_mut().unwrap();
-            let lower = total.lower.as_mut().unwrap();
-            (lower.p25, lower.p75) = (Some(first[0]), Some(third[0]));
-            (total.upper.p25, total.upper.p75) = (Some(first[1]), Some(third[1]));
-        };
-        let range = super::figure("latency IQR").unwrap();
-        quartiles(&mut record, [100.0, 110.0], [400.0, 420.0]);
-        assert_eq!(range.bounds(&record), Some([290.0, 320.0]));
-        quartiles(&mut record, [100.0, 150.0], [120.0, 160.0]);
-        assert_eq!(range.bounds(&record), Some([0.0, 60.0]));
-        record.latency.total.as_mut().unwrap().upper.p75 = None;
-        assert_eq!(range.bounds(&record), None);
-    }
-
-    #[test]
     fn an_answer_in_time_is_a_matter_of_times_and_a_message_lost_is_not() {
         let of_times = |name: &str| super::figure(name).unwrap().is_of_times();
-        for name in ["latency p99", "back-pressure p99", "answered in time", "round trip p50", "TLS handshake mean"] {
+        let times = [
+            "latency p99",
+            "back-pressure p99",
+            "answered in time",
+            "round trip p50",
+            "TLS handshake mean",
+            "delivered in time",
+            "recovery",
+        ];
+        for name in times {
             assert!(of_times(name), "{name}");
         }
         for name in ["delivered", "lost", "sent efficiency", "delivered rate", "system CPU a million", "system memory"]

@@ -82,7 +82,7 @@ impl From<&Judged<'_>> for Objective {
             outcome,
             lower: judged.figure.map(|figure| figure.interval[0]),
             upper: judged.figure.map(|figure| figure.interval[1]),
-            measured: judged.figure.map(|figure| metric.interval(figure.interval)),
+            measured: judged.figure.map(|figure| judged.clause.shown(&figure)),
             remedy: figure.map(|figure| figure.remedy().to_owned()),
         }
     }

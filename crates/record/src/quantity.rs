@@ -3,30 +3,25 @@
 /// Text for what is no number, such as a quotient by 0.
 pub(crate) const MISSING: &str = "—";
 
+/// Significant digits of a figure in a sentence.
+pub(crate) const DIGITS: usize = 3;
+
 /// A time in µs.
 pub(crate) fn micros(value_us: f64) -> String {
     if !value_us.is_finite() {
-        MISSING.to_string()
-    } else if value_us.abs() < 1_000.0 {
-        format!("{} µs", digits(value_us))
-    } else if value_us.abs() < 1_000_000.0 {
-        format!("{} ms", digits(value_us / 1_000.0))
-    } else {
-        format!("{} s", digits(value_us / 1_000_000.0))
-    }
-}
-
-/// Two times (µs) in the unit that suits the longer one: `0.41–1.2 ms`.
-pub(crate) fn micros_interval(lower_us: f64, upper_us: f64) -> String {
-    if !upper_us.is_finite() {
         return MISSING.to_string();
     }
-    let (size, symbol) = match upper_us.abs() {
-        upper if upper < 1_000.0 => (1.0, "µs"),
-        upper if upper < 1_000_000.0 => (1_000.0, "ms"),
+    let (size, symbol) = time_unit(value_us);
+    format!("{} {symbol}", digits(value_us / size))
+}
+
+/// The unit that suits a time in µs: its length in µs, and its symbol.
+pub(crate) fn time_unit(value_us: f64) -> (f64, &'static str) {
+    match value_us.abs() {
+        value if value < 1_000.0 => (1.0, "µs"),
+        value if value < 1_000_000.0 => (1_000.0, "ms"),
         _ => (1_000_000.0, "s"),
-    };
-    format!("{}–{} {symbol}", digits(lower_us / size), digits(upper_us / size))
+    }
 }
 
 /// A share as a percentage; 1.0 is 100 %.
@@ -57,16 +52,23 @@ pub(crate) fn bytes(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
-    for (size, symbol) in [(1e9, "GB"), (1e6, "MB"), (1e3, "KB")] {
-        if value.abs() >= size {
-            return format!("{} {symbol}", digits(value / size));
-        }
-    }
-    format!("{} B", digits(value))
+    let (size, symbol) = size_unit(value);
+    format!("{} {symbol}", digits(value / size))
+}
+
+/// The unit that suits a number of bytes: its size in bytes, and its symbol.
+pub(crate) fn size_unit(value: f64) -> (f64, &'static str) {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    units.into_iter().find(|(size, _)| value.abs() >= *size).unwrap_or((1.0, "B"))
 }
 
 /// Three significant digits; trailing zeros of a fraction are removed.
 pub(crate) fn digits(value: f64) -> String {
+    significant(value, DIGITS)
+}
+
+/// At most so many significant digits, and all digits before the point; trailing zeros of a fraction are removed.
+pub(crate) fn significant(value: f64, most: usize) -> String {
     if !value.is_finite() {
         return MISSING.to_string();
     }
@@ -74,7 +76,8 @@ pub(crate) fn digits(value: f64) -> String {
         return "0".to_string();
     }
     let magnitude = value.abs().log10().floor() as i32;
-    let decimals = (2 - magnitude).clamp(0, 6) as usize;
+    let most = most as i32;
+    let decimals = (most - 1 - magnitude).clamp(0, 2 * most) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
@@ -89,16 +92,15 @@ mod tests {
         assert_eq!(micros(31.25), "31.2 µs");
         assert_eq!(micros(1_234.0), "1.23 ms");
         assert_eq!(micros(2_500_000.0), "2.5 s");
-        assert_eq!(micros_interval(410.0, 1_230.0), "0.41–1.23 ms");
-        assert_eq!(micros_interval(2.0, 33.0), "2–33 µs");
+        assert_eq!([bytes(999.0), bytes(9_640.0), bytes(1.2e9)], ["999 B", "9.64 kB", "1.2 GB"]);
+        assert_eq!([3, 4, 6].map(|most| significant(49.9612, most)), ["50", "49.96", "49.9612"]);
         assert_eq!(percent(0.0123), "1.23 %");
         assert_eq!(count(0), "0");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(123), "123");
         assert_eq!([counted(1, "run", "runs"), counted(1_000, "run", "runs")], ["1 run", "1,000 runs"]);
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let texts = [micros(value), micros_interval(1.0, value), percent(value), bytes(value), digits(value)];
-            assert_eq!(texts, [MISSING; 5]);
+            assert_eq!([micros(value), percent(value), bytes(value), digits(value)], [MISSING; 4]);
         }
         assert_eq!(digits(-0.0), "0");
     }

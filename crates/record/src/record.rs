@@ -94,4 +94,30 @@ impl Record {
     pub fn was_stopped(&self) -> bool {
         self.run.status == Status::Interrupted && !self.has_lost()
     }
+
+    /// Length of the measured window, seconds: that of [`Settings::duration_s`], or less in a run that ended early.
+    pub fn window_s(&self) -> f64 {
+        let Settings { duration_s, window_start_ns, window_end_ns, .. } = self.settings;
+        match self.run.status {
+            Status::Complete => duration_s,
+            Status::Interrupted => duration_s.min(window_end_ns.saturating_sub(window_start_ns) as f64 / 1e9),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_window_of_a_stopped_run_is_as_long_as_it_lasted() {
+        let mut record = sample::record();
+        (record.settings.window_start_ns, record.settings.window_end_ns) = (7_000_000_000, 10_400_000_000);
+        assert!((record.window_s() - 10.0).abs() < 1e-9, "of a complete run: {}", record.window_s());
+        record.run.status = Status::Interrupted;
+        assert!((record.window_s() - 3.4).abs() < 1e-9, "{}", record.window_s());
+        (record.settings.window_start_ns, record.settings.window_end_ns) = (0, 0);
+        assert!(record.window_s().abs() < 1e-9, "it never began");
+    }
 }

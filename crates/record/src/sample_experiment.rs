@@ -253,6 +253,8 @@ fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&st
             interval: None,
             lower: None,
             shown_only: false,
+            excluded: Vec::new(),
+            limited: Vec::new(),
         })
         .collect();
     figures.iter_mut().for_each(settle);
@@ -265,6 +267,7 @@ fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&st
         schedule_hash: Some(format!("5f3a9c0de1b74{scale:03}")),
         offered_per_s: Some(MESSAGES as f64 / 60.0 * f64::from(scale)),
         failures: Vec::new(),
+        objectives: Some(Vec::new()),
         figures,
         latency: Some(LatencyBounds { upper: shape.summary(), lower: Some(known(shape).summary()) }),
         latency_curve: Some(shape.curve("latency")),

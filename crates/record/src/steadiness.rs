@@ -46,7 +46,7 @@ pub fn unsteady(record: &Record) -> Option<Unsteady> {
         return None;
     }
     // On average, a message of the last part is due half a part before the end of the window.
-    let until_the_end_us = record.settings.duration_s * 1e6 / PARTS as f64 / 2.0;
+    let until_the_end_us = record.window_s() * 1e6 / PARTS as f64 / 2.0;
     let trend = if last > until_the_end_us {
         Trend::Behind
     } else if last * FACTOR < first {
@@ -69,8 +69,9 @@ fn was_to_change(record: &Record) -> bool {
 /// For each quarter of the window, the middle one of the medians of its bins; bins with too few samples and those that are
 /// short are left out.
 fn quarters(record: &Record) -> Option<[f64; PARTS]> {
-    let window = |start: f64, width: f64| start >= 0.0 && start + width <= record.settings.duration_s + 1e-9;
-    let medians: Vec<f64> = wide_bins(&record.tables.series, record.settings.duration_s)
+    let window_s = record.window_s();
+    let window = |start: f64, width: f64| start >= 0.0 && start + width <= window_s + 1e-9;
+    let medians: Vec<f64> = wide_bins(&record.tables.series, window_s)
         .filter(|bin| window(bin.t_s, bin.width_s))
         .filter(|bin| bin.latency.upper.p50_width_s.is_some_and(|width| width <= bin.width_s))
         .filter_map(|bin| bin.latency.upper.p50_us)

@@ -104,7 +104,7 @@ pub struct LabelRow {
 
 /// One bin of the time series. Bins are wider in longer runs (1 s, 2 s, 4 s, …), so that there are fewer than 600 rows. A bin
 /// lies in the warm-up, in the measured window or in the drain; the first one of the warm-up and the last one of the window may
-/// be shorter. In records of older versions all bins are equally wide, from the start of the warm-up on.
+/// be shorter. A run that ended early has a shorter window. In records of older versions all bins are equally wide, from the start of the warm-up on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRow {
     /// Start of the bin, seconds since the start of the measured window (negative in the warm-up).
@@ -125,8 +125,8 @@ pub struct SeriesRow {
     pub max_scheduler_lag_us: Option<f64>,
 }
 
-/// The bins of a series except those narrower than half of the widest one in their phase (warm-up, window of `window_s`,
-/// drain). Such a bin is what remains of a phase, and has too few messages for a rate or a percentile.
+/// The bins of a series except those narrower than half of the widest one in their phase (warm-up, window of `window_s`
+/// ([`Record::window_s`](crate::record::Record::window_s)), drain). Such a bin is what remains of a phase, and has too few messages for a rate or a percentile.
 pub fn wide_bins(series: &[SeriesRow], window_s: f64) -> impl Iterator<Item = &SeriesRow> {
     let phase = move |row: &SeriesRow| usize::from(row.t_s >= 0.0) + usize::from(row.t_s >= window_s - 1e-9);
     let mut widest_s = [0.0_f64; 3];

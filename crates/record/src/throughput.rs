@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct Throughput {
     /// Messages offered per second.
     pub offered_per_s: f64,
-    /// Messages sent per second.
+    /// Messages sent per second of the window, those that the system refused afterwards included; only messages written
+    /// within the window count.
     pub sent_per_s: f64,
     /// Messages delivered per second of the window; only arrivals within the window count.
     pub delivered_per_s: f64,

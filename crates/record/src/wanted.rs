@@ -38,9 +38,18 @@ pub fn not_delivered(record: &Record, books: &Delivery) -> u64 {
 
 /// Share of a run's wanted deliveries that arrived; `None` where none was wanted.
 pub fn delivered_share(record: &Record) -> Option<f64> {
+    share(record, record.delivery.messages.delivered)
+}
+
+/// Share of a run's wanted deliveries that arrived not more than 2 s after publishing ended; `None` where none was wanted.
+pub fn delivered_in_time_share(record: &Record) -> Option<f64> {
     let books = &record.delivery.messages;
-    let wanted = wanted(record, books);
-    (wanted > 0).then(|| books.delivered as f64 / wanted as f64)
+    share(record, books.delivered.saturating_sub(books.late))
+}
+
+fn share(record: &Record, arrived: u64) -> Option<f64> {
+    let wanted = wanted(record, &record.delivery.messages);
+    (wanted > 0).then(|| arrived as f64 / wanted as f64)
 }
 
 fn wanted(record: &Record, books: &Delivery) -> u64 {

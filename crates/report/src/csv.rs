@@ -206,7 +206,7 @@ fn summary(record: &Record) -> String {
 }
 
 /// Counts of requests with their names in the record; those of responders have the prefix `responder_`.
-fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 19] {
+fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 20] {
     let (books, done) = (&requests.outcomes, &requests.responses);
     [
         ("requesters", requests.requesters),
@@ -214,6 +214,7 @@ fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 19] {
         ("sent", books.sent),
         ("answered", books.answered),
         ("late", books.late),
+        ("late_by_generator", books.late_by_generator),
         ("timed_out", books.timed_out),
         ("unknown", books.unknown),
         ("duplicated", books.duplicated),

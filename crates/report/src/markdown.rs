@@ -6,6 +6,7 @@ mod faults;
 use pubmark_record::comparison::{ComparedFigure, Comparison, Unit};
 use pubmark_record::custom::CustomMetric;
 use pubmark_record::latency::{both, upper};
+use pubmark_record::objectives::Objective;
 use pubmark_record::record::Record;
 use pubmark_record::tables::TypeRow;
 use pubmark_record::wanted::{not_delivered, prevented};
@@ -34,6 +35,7 @@ pub fn run(record: &Record) -> String {
     ));
     text.push_str(&format!("- **Command:** {}\n", code(&words::command_line(&record.run.command))));
     verdict(&mut text, record);
+    objectives(&mut text, record);
     delivery(&mut text, record);
     requests(&mut text, record);
     faults::section(&mut text, record);
@@ -151,6 +153,29 @@ fn verdict(text: &mut String, record: &Record) {
     table_of_words(text, &["code", "check", "result", "finding"].map(String::from), &rows);
 }
 
+/// Limits that the run was required to keep.
+fn objectives(text: &mut String, record: &Record) {
+    if record.objectives.is_empty() {
+        return;
+    }
+    text.push_str("\n## Objectives\n\n");
+    let is_decided = record.objectives.iter().all(|objective| objective.remedy.is_none());
+    let row = |objective: &Objective| {
+        let mut cells = vec![
+            code(&objective.limit).replace('|', "\\|"),
+            objective.outcome.word().to_string(),
+            objective.measured.as_deref().map_or_else(|| MISSING.to_string(), escaped),
+        ];
+        cells.extend((!is_decided).then(|| objective.remedy.as_deref().map_or_else(String::new, escaped)));
+        cells
+    };
+    let rows: Vec<Vec<String>> = record.objectives.iter().map(row).collect();
+    let mut header = vec!["limit", "outcome", "measured"];
+    header.extend((!is_decided).then_some("to decide it"));
+    let header: Vec<String> = header.into_iter().map(String::from).collect();
+    table_of_words(text, &header, &rows);
+}
+
 fn delivery(text: &mut String, record: &Record) {
     text.push_str("\n## Messages\n\n");
     let books = &record.delivery.messages;
@@ -177,6 +202,7 @@ fn requests(text: &mut String, record: &Record) {
     let mut add = |name: &str, value: u64, of: u64| rows.push(vec![name.into(), count(value), share(value, of)]);
     add("sent", books.sent, books.sent);
     words::request_outcomes(books).iter().for_each(|part| add(part.name, part.count, books.sent));
+    words::late_by_pubmark(books).iter().for_each(|part| add(part.name, part.count, books.sent));
     words::further_answers(books).iter().for_each(|part| add(part.name, part.count, books.sent));
     let received = requests.responses.received;
     add("received by responders", received, received);

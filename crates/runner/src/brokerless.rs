@@ -162,7 +162,7 @@ fn subscribers_of_several_nodes(title: &str) -> RunError {
     RunError::unsupported(format!(
         "over {title} each subscriber has an address of its own, and those of each node of this machine are behind a link of its own"
     ))
-    .hint("links for devices alone: `--link GROUP=NAME`; or `--nodes` with machines in place of `--local-nodes`")
+    .hint("links for devices alone: `--link GROUP=NAME`; leave `--local-nodes` out; or a system with a broker")
 }
 
 fn no_common_endpoint(title: &str) -> RunError {
@@ -239,13 +239,6 @@ pub fn check_settings(settings: &str, protocol_pair: ProtocolPair, profile: &str
 /// Names the first of these options that was given.
 pub(crate) fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec) -> Result<(), RunError> {
     let target = &spec.target;
-    if spec.nodes.nodes.is_some() && spec.connection.source_addresses.is_some() {
-        return Err(RunError::unsupported(format!(
-            "`--source-addresses` are this machine's, and clients of `{}` use the address of their node",
-            definition.name
-        ))
-        .hint("leave it out; `pubmark node --address IP` names another address of a node"));
-    }
     let asked = [
         ("--back-end", target.back_end.is_some()),
         ("--image", target.image.is_some()),

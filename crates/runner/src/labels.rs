@@ -20,7 +20,7 @@ pub fn check(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     let nodes = &spec.nodes;
     if nodes.nodes.is_none() && nodes.local_nodes.is_none() {
         return Err(RunError::input(format!("{}, and the run has no nodes", where_to(first, groups))).hint(format!(
-            "`--local-nodes {} {}` for processes of this machine, or `--nodes N` for machines with `pubmark node --label {}`; `--placement none` does without",
+            "`pubmark run … --local-nodes {} {}` for processes of this machine, or `pubmark run … --nodes N` for machines with `pubmark node --label {}`; `pubmark run … --placement none` does without",
             fewest(&wanted).0.max(2),
             node_labels(&wanted),
             example(first)
@@ -127,7 +127,7 @@ pub fn check_nodes(workload: &Workload, nodes: &[(String, Labels)]) -> Result<()
         _ => format!("there are {list}"),
     };
     Err(RunError::input(format!("{}, and none has it: {there}", where_to(placement, &groups))).hint(format!(
-        "`pubmark node --label {}` on a machine that joins, or `--node-label` with `--local-nodes`; `--placement {}=…` places it elsewhere",
+        "`pubmark node --label {}` on a machine that joins; in `pubmark run`, `--node-label` with `--local-nodes`, or `--placement {}=…`, which places it elsewhere",
         example(placement),
         groups.first().unwrap_or(&placement::DEFAULT)
     )))
@@ -233,7 +233,7 @@ subscribers:
                 &sites[..1],
                 None,
                 &[][..],
-                "`cameras` is to run on nodes with the label `site=edge-1`, and the run has no nodes / `--local-nodes 2 --node-label site=edge-1`",
+                "`cameras` is to run on nodes with the label `site=edge-1`, and the run has no nodes / `pubmark run … --local-nodes 2 --node-label site=edge-1`",
             ),
             (&sites, None, &[], "--node-label site=edge-1,edge-2`"),
             (

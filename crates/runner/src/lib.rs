@@ -28,6 +28,7 @@ mod client_program;
 mod cluster;
 pub mod command_line;
 mod conclusion;
+mod contention;
 pub mod custom_metrics;
 mod endpoint;
 mod error;
@@ -81,6 +82,7 @@ pub use cluster::{POD, host_system, observe, unusable};
 pub use error::{ErrorKind, RunError};
 pub use host::Host;
 pub use labels::{check_nodes as check_node_labels, labels_in_turn};
+pub use machine_limits::ClientNeeds;
 pub use message_log::MessageLog;
 pub use observer::{
     LiveInterval, LiveLatency, LiveUsage, Phase, RunEvent, RunObserver, RunProgress, Totals, UsageNow, WindowLatency,

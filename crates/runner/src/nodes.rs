@@ -15,13 +15,16 @@ use crate::cluster::{JoinedNodes, WorkerUsage};
 use crate::error::RunError;
 use crate::spec::{RunSpec, local_name};
 
-/// Refuses options for nodes in a run that has none.
+/// Refuses options for nodes in a run that has none, and options that would concern this machine alone in a run on others.
 ///
 /// # Errors
-/// An option for nodes in a run that has none.
+/// The first such option.
 pub fn validate(spec: &RunSpec) -> Result<(), RunError> {
     let nodes = &spec.nodes;
-    if nodes.nodes.is_some() || nodes.observers.is_some() || spec.target.node.is_some() {
+    if nodes.nodes.is_some() {
+        return refuse_of_this_machine(spec);
+    }
+    if nodes.observers.is_some() || spec.target.node.is_some() {
         return Ok(());
     }
     let given = [
@@ -35,6 +38,24 @@ pub fn validate(spec: &RunSpec) -> Result<(), RunError> {
             .hint("`--nodes N` sends and receives on N machines, `--observers N` observes the system's machines")),
         None => Ok(()),
     }
+}
+
+/// Clients run on machines that join, whose addresses and cores are not those of this machine.
+fn refuse_of_this_machine(spec: &RunSpec) -> Result<(), RunError> {
+    if spec.connection.source_addresses.is_some() {
+        return Err(RunError::unsupported(
+            "`--source-addresses` are this machine's, and with `--nodes` clients connect from the machines that join",
+        )
+        .hint("leave it out: each node connects from its own address, so more nodes have more ports; or `--local-nodes` for processes of this machine"));
+    }
+    if let Some(pin) = spec.generator.pin.iter().find(|pin| pin.trim_start().starts_with("generator")) {
+        let cores = pin.split_once('=').map_or("0", |(_, cores)| cores.trim());
+        return Err(RunError::unsupported(format!(
+            "`--pin {pin}` is for the generator on this machine, and with `--nodes` the load is generated on the machines that join"
+        ))
+        .hint(format!("leave it out, and start the nodes with `taskset -c {cores} pubmark node …`")));
+    }
+    Ok(())
 }
 
 /// The nodes of a run, which is empty if only this process took part; and the usage of groups that had processes of
@@ -120,6 +141,28 @@ pub fn generator(nodes: &[NodeRow]) -> Option<Usage> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::spec::SourceAddresses;
+
+    #[test]
+    fn what_concerns_this_machine_alone_is_refused_for_clients_on_others() {
+        let refused = |change: fn(&mut RunSpec), nodes: Option<u16>| {
+            let mut spec = RunSpec::new("hello");
+            spec.nodes.nodes = nodes;
+            change(&mut spec);
+            validate(&spec).err().map(|error| format!("{error} / {}", error.hint.as_deref().unwrap_or_default()))
+        };
+        let sources: fn(&mut RunSpec) =
+            |spec| spec.connection.source_addresses = Some(SourceAddresses::parse("127.0.0.2").unwrap());
+        assert!(refused(sources, Some(2)).unwrap().contains("clients connect from the machines that join"));
+        let pin: fn(&mut RunSpec) = |spec| spec.generator.pin = vec!["system=0".to_owned(), "generator=1-2".to_owned()];
+        let text = refused(pin, Some(2)).unwrap();
+        assert!(
+            text.starts_with("`--pin generator=1-2` is") && text.contains("`taskset -c 1-2 pubmark node"),
+            "{text}"
+        );
+        assert_eq!((refused(sources, None), refused(pin, None)), (None, None));
+        assert_eq!(refused(|spec| spec.generator.pin = vec!["system=0".to_owned()], Some(2)), None);
+    }
 
     #[test]
     fn a_node_that_was_lost_or_has_no_subscribers_has_no_figure_of_what_it_received() {

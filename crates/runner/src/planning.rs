@@ -60,6 +60,7 @@ impl PreparedRun {
             run_id: run_id(),
             timeline: self.spec.timeline(),
             drain_limit: self.spec.window.drain,
+            redelivers_after: self.protocol_pair.redelivers_after(),
             publish_at: target.publish_at.clone(),
             subscribe_at: target.subscribe_at.clone(),
             networks: match (linked, self.driven()) {
@@ -105,4 +106,25 @@ impl PreparedRun {
 /// A number that distinguishes this run's messages from those of other runs: a hash of the time and the process.
 fn run_id() -> u32 {
     (mix(clock::realtime_ns() ^ mix(u64::from(std::process::id()))) >> 32) as u32
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_protocols::{ProtocolPair, find};
+
+    use super::*;
+
+    #[test]
+    fn a_pair_of_protocols_redelivers_after_the_longer_of_two_times() {
+        let redelivery = |publish: &str, subscribe: &str| {
+            let [publish, subscribe] = [publish, subscribe].map(|name| find(name).unwrap());
+            ProtocolPair { publish, subscribe }.redelivers_after()
+        };
+        assert_eq!(redelivery("mqtt5", "mqtt5"), None);
+        for (publish, subscribe) in [("jetstream", "jetstream"), ("mqtt5", "jetstream")] {
+            assert_eq!(redelivery(publish, subscribe), Some(Duration::from_secs(5)), "{publish}");
+        }
+        assert_eq!(redelivery("coap", "coap"), Some(Duration::from_secs(45)), "MAX_TRANSMIT_SPAN");
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pubmark_model::experiment;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadError, LoadOptions};
@@ -17,6 +18,7 @@ use pubmark_record::threshold::Objectives;
 
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
+use crate::machine_limits::ClientNeeds;
 use crate::prepared::PreparedRun;
 use crate::relay::RelayProcess;
 use crate::spec::{Netem, RunSpec, WorkloadSource};
@@ -249,11 +251,28 @@ impl CheckedRun {
     pub fn check_limits(&self) -> Result<(), RunError> {
         let CheckedRun { spec, workload, wanted, .. } = self;
         let nodes = NodeLabels { nodes: spec.node_count(), labels: &spec.node_labels() };
-        let clients =
-            Fleet::check_counts_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
+        Fleet::check_counts_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
         check_messages(spec, workload)?;
-        machine_limits::check(spec, workload, clients, wanted, machine_limits::look_at_descriptors)?;
+        machine_limits::check(spec, workload, nodes, wanted, machine_limits::look_at_descriptors)?;
         machine_limits::check_memory(spec, workload)
+    }
+
+    /// Checks for a run on other machines what [`CheckedRun::prepare`] checks, without the limits of this machine: whether its
+    /// clients can be numbered, distinguished and carried, and whether sequence numbers suffice for the messages.
+    ///
+    /// # Errors
+    /// The first thing that is not possible.
+    pub fn check_for_other_machines(&self) -> Result<(), RunError> {
+        let CheckedRun { spec, workload, protocol_pair, wanted, .. } = self;
+        let known = labels::sites_are_known(spec, workload);
+        checked_fleet(workload, *protocol_pair, wanted, spec.fleet(workload)?, known)?;
+        check_messages(spec, workload)
+    }
+
+    /// Open files and ports that the clients need, as [`CheckedRun::prepare`] checks them.
+    pub fn needs(&self) -> ClientNeeds {
+        let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.spec.node_labels() };
+        ClientNeeds::of(&self.spec, &self.workload, nodes, &self.wanted)
     }
 
     /// Enumerates the fleet, checks that this machine can run it, and computes the schedule, which takes time if there
@@ -267,7 +286,11 @@ impl CheckedRun {
             linked::by_kernel(&workload)?;
         }
         let known = labels::sites_are_known(&spec, &workload);
-        let fleet = checked_fleet(&spec, &workload, protocol_pair, &wanted, spec.fleet(&workload)?, known)?;
+        let fleet = spec.fleet(&workload)?;
+        // What the labels of nodes decide is checked again in [`PreparedRun::gather`].
+        let labels = NodeLabels { nodes: spec.node_count(), labels: &spec.node_labels() };
+        machine_limits::check(&spec, &workload, labels, &wanted, machine_limits::raise_descriptors)?;
+        let fleet = checked_fleet(&workload, protocol_pair, &wanted, fleet, known)?;
         check_messages(&spec, &workload)?;
         let schedule = schedule::summary_unless(&workload, &fleet, spec.load.seed, &spec.timeline(), &host.stop)
             .ok_or_else(|| RunError::new(ErrorKind::Interrupted, "interrupted while the schedule was worked out"))?;
@@ -299,11 +322,9 @@ fn check_messages(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     })
 }
 
-/// A fleet that its protocols can carry, that this machine can run, and whose clients can be distinguished. The number
-/// of clients at sites of nodes that have not joined is unknown: then the limits of this machine are checked in
-/// [`PreparedRun::gather`].
+/// A fleet that its protocols can carry, and whose clients can be distinguished. The number of clients at sites of nodes that
+/// have not joined is unknown: then these are checked in [`PreparedRun::gather`].
 pub(crate) fn checked_fleet(
-    spec: &RunSpec,
     workload: &Workload,
     protocol_pair: ProtocolPair,
     wanted: &CheckedTarget,
@@ -311,7 +332,6 @@ pub(crate) fn checked_fleet(
     sites_are_known: bool,
 ) -> Result<Arc<Fleet>, RunError> {
     let fleet = suitability::fleet(workload, protocol_pair, fleet).map_err(unsuitable)?;
-    machine_limits::check(spec, workload, fleet.counts(), wanted, machine_limits::raise_descriptors)?;
     if !sites_are_known {
         return Ok(fleet);
     }
@@ -331,6 +351,10 @@ fn unsuitable(lacks: String) -> RunError {
 
 fn not_loaded(error: LoadError, name: &str) -> RunError {
     match error {
+        LoadError::NotFound { ref name, .. } if experiment::names().contains(&name.as_str()) => {
+            RunError::input(format!("`{name}` is an experiment, not a workload"))
+                .hint(format!("`pubmark experiment {name}`; `pubmark list workloads`"))
+        }
         LoadError::NotFound { ref name, ref hint } => {
             RunError::input(format!("there is no workload `{name}`")).hint(hint.clone())
         }

@@ -20,6 +20,7 @@ use pubmark_model::placement::{GroupNodes, Labels, NodeLabels};
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clients::OpenError;
+use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
 use pubmark_record::threshold::Objectives;
@@ -50,7 +51,7 @@ use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{CheckedTarget, Target};
 use crate::watch::Watch;
-use crate::{labels, pins, prepare, workers};
+use crate::{contention, labels, machine_limits, pins, prepare, workers};
 use pubmark_protocols::ProtocolPair;
 
 /// A prepared run: checked, its fleet and its schedule computed, nothing started.
@@ -158,11 +159,18 @@ impl PreparedRun {
         self.place()
     }
 
-    /// Refuses a system on this machine that nodes cannot reach.
+    /// Refuses a system on this machine, or at a loopback address, that nodes cannot reach.
     fn check_reach(&self) -> Result<(), RunError> {
         let listens_at = self.wanted.listens_at().filter(|_| self.spec.target.node.is_none());
         let Some(joined) = &self.joined else { return Ok(()) };
-        joined.check_reach(listens_at)
+        joined.check_reach(listens_at)?;
+        let is_loopback = |endpoint: &&Endpoint| {
+            let address = endpoint.address.ip().to_canonical();
+            address.is_loopback() || address.is_unspecified()
+        };
+        let endpoints = self.wanted.external_endpoints();
+        let loopback = endpoints.into_iter().flatten().find(is_loopback);
+        loopback.map_or(Ok(()), |endpoint| joined.check_loopback(&endpoint.shown))
     }
 
     /// Places the fleet on the nodes that joined, by their labels.
@@ -175,12 +183,13 @@ impl PreparedRun {
         labels::check_nodes(&self.workload, &nodes)?;
         self.node_labels = nodes.into_iter().map(|(_, labels)| labels).collect();
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
+        // Labels decide how many clients a node has.
+        machine_limits::check(&self.spec, &self.workload, nodes, &self.wanted, machine_limits::raise_descriptors)?;
         let copies = GroupNodes::of(&self.workload.placements(), nodes).copies();
         if *self.fleet.copies() != copies || !labels::sites_are_known(&self.spec, &self.workload) {
             // Only the subscribers depend on the number of sites: the schedule is the same.
             let fleet = Fleet::of_copies(&self.workload, &copies);
-            self.fleet =
-                prepare::checked_fleet(&self.spec, &self.workload, self.protocol_pair, &self.wanted, fleet, true)?;
+            self.fleet = prepare::checked_fleet(&self.workload, self.protocol_pair, &self.wanted, fleet, true)?;
         }
         Ok(())
     }
@@ -427,7 +436,7 @@ impl PreparedRun {
         }
         let mut record = self.record(&plan, &mut outcome, &target, environment, sampling, number, name);
         recording::add_in_transit(&mut record, in_transit);
-        recording::add_contention(&mut record, pressure, plan.on_nodes);
+        contention::add(&mut record, pressure, plan.on_nodes);
         recording::add_end(&mut record, end);
         if let Some(reported) = &reported {
             reported.add_done(&self.faults, &mut done);

@@ -14,7 +14,7 @@ use pubmark_model::schedule::Summary;
 use pubmark_model::workload;
 use pubmark_record::conditions::RunConditions;
 use pubmark_record::connections::Connections;
-use pubmark_record::cost::{Contention, Cost, ResourceRow, Usage};
+use pubmark_record::cost::{Cost, ResourceRow, Usage};
 use pubmark_record::distribution;
 use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::faults::FaultFigures;
@@ -348,19 +348,6 @@ fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
         transform: sections::transform(plan, outcome),
         ..measured
     }
-}
-
-/// Adds the contention for the CPUs of this machine.
-pub fn add_contention(record: &mut Record, cpu_pressure: Option<f64>, on_nodes: bool) {
-    let others = || {
-        let (system, generator) = (record.cost.system?, record.cost.generator?);
-        let programs = record.cost.client_programs.map_or(0.0, |usage| usage.cores);
-        Some((record.environment.busy_cores? - system.cores - generator.cores - programs).max(0.0))
-    };
-    // Programs of nodes may or may not be on this machine.
-    let other_cores = if on_nodes { None } else { others() };
-    record.cost.contention =
-        (cpu_pressure.is_some() || other_cores.is_some()).then_some(Contention { cpu_pressure, other_cores });
 }
 
 fn settings(plan: &RunPlan, outcome: &Outcome) -> Settings {

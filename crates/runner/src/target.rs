@@ -490,11 +490,13 @@ impl CheckedTarget {
         }
     }
 
-    /// Sockets that these clients need on this machine. If subscribers listen, both ends of a connection are ours.
-    pub fn sockets(&self, clients: ClientCounts) -> u64 {
-        let ClientCounts { devices, subscribers } = clients;
+    /// Sockets of some clients, among all of a run. If subscribers listen, each has a socket for each device, too.
+    pub fn sockets(&self, own: ClientCounts, all: ClientCounts) -> u64 {
+        let ClientCounts { devices, subscribers } = own;
         match self {
-            CheckedTarget::Brokerless { to_each: true, .. } => 2 * devices * subscribers + subscribers,
+            CheckedTarget::Brokerless { to_each: true, .. } => {
+                devices * all.subscribers + subscribers * all.devices + subscribers
+            }
             _ => devices + subscribers * self.sessions_per_subscriber(),
         }
     }

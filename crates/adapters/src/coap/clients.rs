@@ -1,6 +1,7 @@
 //! All sessions of a shard, and the loop that serves them.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
@@ -56,7 +57,11 @@ impl<T: Timing> CoapClients<T> {
             retain: false,
             persistent_sessions: false,
             ends_sessions: false,
-            features: Features { datagrams: true, ..Features::NONE },
+            features: Features {
+                redelivers_after: Some(Duration::from_nanos(T::TIMES.transmit_span_ns())),
+                datagrams: true,
+                ..Features::NONE
+            },
             sent_means: SentMeans::Wire,
             maximum_payload_bytes: LARGEST_BODY_BYTES,
             check_topic: Some(|topic| check_topic(topic).map_err(|error| error.to_string())),
@@ -85,6 +90,7 @@ impl<T: Timing> CoapClients<T> {
                 requests: Some("FETCH to its responder; the response's token"),
                 only_responders_receive_requests: true,
                 only_requests: true,
+                redelivers_after: Some(Duration::from_nanos(T::TIMES.transmit_span_ns())),
                 datagrams: true,
                 ..Features::NONE
             },

@@ -110,6 +110,11 @@ pub trait Dialect: Sized {
         let _ = (link, shared, goodbye);
     }
 
+    /// Did the connection begin with a will, and has the dialect not said goodbye on its own?
+    fn has_will(&self) -> bool {
+        false
+    }
+
     /// The server has no state of the session any more: reports messages whose delivery is unknown.
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         let _ = (session, sink);

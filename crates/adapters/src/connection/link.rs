@@ -47,8 +47,8 @@ pub struct Shared {
 
 impl Shared {
     /// A silenced connection stays open until the end of the run: closing it earlier would notify the server.
-    pub(super) fn retain_if_silenced(&mut self, stream: &mut Option<Stream>) {
-        if let Some(stream) = stream.take_if(|stream| stream.socket().is_silent()) {
+    pub(super) fn retain_if_silenced(&mut self, stream: Option<Stream>) {
+        if let Some(stream) = stream.filter(|stream| stream.socket().is_silent()) {
             // A reset, so that nothing of it stays in the kernel; where that cannot be set it ends in its own time.
             let _ = stream.socket().close_by_reset();
             self.given_up.push(stream);
@@ -130,6 +130,8 @@ pub struct Link {
     pub(super) resumed_ns: u64,
     /// The end of the stream is behind the bytes in the socket: it must be read up to there.
     pub(super) ended: bool,
+    /// The protocol's goodbye was written.
+    pub(super) said_goodbye: bool,
     /// Why a write failed: nothing is written any more, and the connection ends when what had arrived is handled.
     pub(super) broken: Option<Box<StreamError>>,
     /// The last read left the socket empty, and a time when it was empty.
@@ -179,6 +181,7 @@ impl Link {
             held: HeldBytes::default(),
             resumed_ns: 0,
             ended: false,
+            said_goodbye: false,
             broken: None,
             drained: true,
             empty_at_ns: 0,
@@ -385,18 +388,19 @@ impl Link {
         (self.ended, self.drained) = (true, false);
     }
 
-    /// The connection is gone.
-    pub(super) fn close(&mut self) {
+    /// The connection is gone. Returns its stream, which ends when it is dropped.
+    pub(super) fn close(&mut self) -> Option<Stream> {
         self.past_traffic = self.traffic();
-        self.stream = None;
+        let stream = self.stream.take();
         self.phase = Phase::Closed;
         self.generation = (self.generation + 1) % LISTENING;
         self.partial = Vec::new();
         (self.at_work, self.held) = (false, HeldBytes::default());
-        self.broken = None;
+        (self.said_goodbye, self.broken) = (false, None);
         self.pings = 0;
         (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
         (self.waits_until_ns, self.tls_began_ns) = (None, None);
+        stream
     }
 
     /// What all its connections have carried.

@@ -219,6 +219,7 @@ impl<D: Dialect> Session<D> {
             let is_written = self.write(shared, sink).is_ok() && self.link.broken.is_none();
             let link = &mut self.link;
             if let Some(stream) = link.stream.as_mut().filter(|_| is_written && link.outbox.is_empty()) {
+                link.said_goodbye = !link.full && !stream.socket().is_silent();
                 stream.close_notify();
             }
         }
@@ -227,14 +228,34 @@ impl<D: Dialect> Session<D> {
 
     /// Ends the connection and reports the result of everything in it.
     pub(super) fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
-        shared.retain_if_silenced(&mut self.link.stream);
-        self.link.close();
+        let leaves_will = self.leaves_will(&cause);
+        shared.retain_if_silenced(self.link.close());
         self.abandon(shared, sink);
         let Session { link, dialect } = self;
         if !link.config.persistent {
             dialect.forget(link.id, sink);
         }
+        if leaves_will {
+            sink.event(link.id, Event::WillLeft);
+        }
         sink.event(link.id, Event::Closed(cause));
+    }
+
+    /// Has the server accepted a session with a will, or may it have done so, and is there no goodbye?
+    fn leaves_will(&self, cause: &Cause) -> bool {
+        let link = &self.link;
+        if !self.dialect.has_will() || link.said_goodbye {
+            return false;
+        }
+        match link.phase {
+            Phase::Open => true,
+            Phase::Opening => {
+                let is_refused = matches!(cause, Cause::Refused(_) | Cause::NotAuthorized(_) | Cause::Tls(_));
+                let is_written = link.outbox.is_empty() && !link.full;
+                is_written && !is_refused
+            }
+            Phase::Closed | Phase::Connecting => false,
+        }
     }
 
     /// The run is over: delivery of what was written and not acknowledged is unknown.

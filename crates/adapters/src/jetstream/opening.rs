@@ -1,5 +1,7 @@
 //! From a log-in to an open session: streams, the state of a persistent session, consumers.
 
+use std::time::Duration;
+
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Connected, Event, Reason, Sink};
 use pubmark_wire::nats::encode_subscribe;
@@ -15,7 +17,7 @@ pub(super) const MAX_ACK_PENDING: u32 = 65_536;
 
 /// Time until a message that was not acknowledged is sent again: what was pushed into a connection that had ended. The server's
 /// own 30 s are longer than most runs wait for late messages.
-const ACK_WAIT_NS: u64 = 5_000_000_000;
+pub(super) const ACK_WAIT: Duration = Duration::from_secs(5);
 
 impl JetStream {
     /// The log-in was accepted: requests the streams.
@@ -89,7 +91,7 @@ impl JetStream {
                         filter_subjects: several.then_some(&listener.subjects),
                         deliver_policy: "new",
                         ack_policy: if is_acknowledged { "explicit" } else { "none" },
-                        ack_wait: is_acknowledged.then_some(ACK_WAIT_NS),
+                        ack_wait: is_acknowledged.then_some(ACK_WAIT.as_nanos() as u64),
                         max_ack_pending: is_acknowledged.then_some(MAX_ACK_PENDING),
                     },
                 };

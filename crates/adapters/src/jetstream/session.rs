@@ -23,6 +23,7 @@ use pubmark_wire::nats::{
 };
 
 use super::names;
+use super::opening::ACK_WAIT;
 use crate::connection::{
     Blocked, Dialect, InFlight, Link, Phase, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
 };
@@ -108,7 +109,7 @@ impl Dialect for JetStream {
         persistent_sessions: true,
         ends_sessions: true,
         features: Features {
-            redelivers_behind: true,
+            redelivers_after: Some(ACK_WAIT),
             properties: Some("headers"),
             log_in: true,
             nkeys: true,

@@ -56,6 +56,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
                 properties: if will.delay_s > 0 { Properties::new(&delay) } else { Properties::NONE },
             }
         });
+        self.has_will = will.is_some();
         let connect = Connect {
             version: V::VERSION,
             clean_start: self.starts_clean(link),

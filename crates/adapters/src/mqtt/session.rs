@@ -30,6 +30,8 @@ pub struct Mqtt<V> {
     pub(super) stored: Stored,
     /// The session has said goodbye instead of using its connection: the server has a session that is not this one.
     pub(super) leaving: bool,
+    /// The present connection began with a will.
+    pub(super) has_will: bool,
     pub(super) received_ids: ReceivedIds,
     pub(super) aliases: Aliases,
     /// Subscriptions acknowledged since the server last had no session.
@@ -52,6 +54,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
             in_flight: InFlight::new(0),
             stored: Stored::Unknown,
             leaving: false,
+            has_will: false,
             received_ids: ReceivedIds::default(),
             aliases: Aliases::default(),
             answered: 0,
@@ -137,6 +140,10 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
         link.outbox.append(&mut shared.pool, |out| {
             encode_disconnect(V::VERSION, &words, out).expect("a DISCONNECT like this has no field to be too long");
         });
+    }
+
+    fn has_will(&self) -> bool {
+        self.has_will && !self.leaving
     }
 
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {

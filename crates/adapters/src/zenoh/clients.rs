@@ -172,7 +172,8 @@ impl<V: Variant> ZenohClients<V> {
                 Notice::Lost(key) => lost.push(key),
             }
         }
-        self.settle(done.drain(..), sink);
+        let failed = self.settle(done.drain(..), sink);
+        self.lose_failed(failed, sink);
         self.deliver(arrivals, payloads, sink);
         while let Some((session, messages)) = missed.pop_first() {
             sink.event(SessionId(session), Event::Missed(messages));
@@ -213,8 +214,8 @@ impl<V: Variant> ZenohClients<V> {
         }
     }
 
-    /// Reports the results of messages for the library.
-    fn settle(&mut self, done: impl Iterator<Item = Done>, sink: &mut impl Sink) {
+    /// Reports the results of messages for the library. Returns the connections over which it took none, and why.
+    fn settle(&mut self, done: impl Iterator<Item = Done>, sink: &mut impl Sink) -> Vec<(Key, String)> {
         let mut failed = Vec::new();
         for Done { key, payload_bytes, outcome } in done {
             self.messages -= 1;
@@ -237,6 +238,10 @@ impl<V: Variant> ZenohClients<V> {
                 Outcome::Skipped => {}
             }
         }
+        failed
+    }
+
+    fn lose_failed(&mut self, failed: Vec<(Key, String)>, sink: &mut impl Sink) {
         for (key, words) in failed {
             self.lose(key, Cause::Dropped(format!("the library took no message: {words}")), sink);
         }
@@ -295,10 +300,11 @@ impl<V: Variant> ZenohClients<V> {
     /// over: it may still arrive.
     fn end(&mut self, index: u32, cause: Cause, sink: &mut impl Sink) {
         let phase = std::mem::replace(&mut self.sessions[index as usize].phase, Phase::Closed);
+        let mut failed = Vec::new();
         if let Phase::Open(connection) = phase {
             let begun = connection.gate.close();
             let done = self.mailbox.take_done();
-            self.settle(done.into_iter(), sink);
+            failed = self.settle(done.into_iter(), sink);
             let session = &mut self.sessions[index as usize];
             let now_ns = clock::monotonic_ns();
             let with_library = begun.saturating_sub(session.settled);
@@ -318,6 +324,8 @@ impl<V: Variant> ZenohClients<V> {
         if !requests.is_empty() {
             self.forget(key, requests.into_values().collect());
         }
+        // Those of others: this one has ended.
+        self.lose_failed(failed, sink);
     }
 
     /// Reports sessions as writable that had a message for which there was no space.
@@ -457,5 +465,76 @@ impl<V> Drop for ZenohClients<V> {
             }
             session.next_generation();
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use ::zenoh::Wait as _;
+    use pubmark_protocol::clients::SessionOptions;
+
+    use super::*;
+    use crate::zenoh::connection::Gate;
+    use crate::zenoh::variant::Peers;
+
+    /// The events in words.
+    struct Words(Vec<String>);
+
+    impl Sink for Words {
+        fn event(&mut self, _: SessionId, event: Event<'_>) {
+            self.0.push(match event {
+                Event::Written { token, .. } => format!("written {}", token.sequence),
+                Event::Abandoned(token) => format!("abandoned {}", token.sequence),
+                Event::Closed(cause) => format!("closed: {cause:?}"),
+                other => format!("{other:?}"),
+            });
+        }
+    }
+
+    /// A connection whose session listens nowhere and connects to nobody.
+    fn unconnected() -> Arc<Connection> {
+        let settings = Settings { source: None, keep_alive_s: 60, maximum_message_bytes: 1 << 20, credentials: None };
+        let session = ::zenoh::open(settings.config(&Role::Connecting(vec![])).unwrap()).wait().unwrap();
+        Arc::new(Connection {
+            session,
+            publications: vec![],
+            _subscribers: vec![],
+            congestion: Peers::CONGESTION,
+            requesting: None,
+            gate: Gate::default(),
+        })
+    }
+
+    #[test]
+    fn a_message_that_failed_as_its_session_left_ends_the_connection_once() {
+        let mut clients = ZenohClients::<Peers>::open(ShardConfig::default()).unwrap();
+        let id = clients.add_session(SessionConfig {
+            endpoint: 0,
+            network: None,
+            client_id: "leaving".into(),
+            credentials: None,
+            token: None,
+            nkey: None,
+            certificate: None,
+            persistent: false,
+            in_flight_window: 20,
+            publications: vec![],
+            subscriptions: vec![],
+            options: SessionOptions::default(),
+        });
+        let key = clients.sessions[0].key();
+        let connection = unconnected();
+        // Of three messages the library was given one, and took none.
+        assert!(connection.gate.enter());
+        let session = &mut clients.sessions[0];
+        session.phase = Phase::Open(connection);
+        session.pending.extend((1..=3).map(|sequence| Token { publication: 0, sequence }));
+        (clients.messages, clients.bytes) = (3, 3);
+        let failed = Done { key, payload_bytes: 1, outcome: Outcome::Failed("it is closed".to_owned()) };
+        clients.mailbox.settle(&mut vec![failed], false);
+        let mut words = Words(vec![]);
+        clients.disconnect(id, Goodbye::Graceful, &mut words);
+        assert_eq!(words.0, ["abandoned 1", "abandoned 2", "abandoned 3", "closed: Ours"]);
     }
 }

@@ -21,7 +21,7 @@ use crate::values::{UNDECIDED, one_of};
 
 /// Check a run or an experiment against limits and a baseline.
 ///
-/// Without `--require`, a run is checked against the limits that it was run with. In an experiment, every run has to
+/// Without `--require`, runs are checked against the limits they were made with. In an experiment, every run has to
 /// meet each limit; a change from the baseline counts only if it exceeds the noise. A figure that was not measured
 /// fails its check. For a workload, its file is validated and its links are shown.
 #[derive(Debug, Args)]

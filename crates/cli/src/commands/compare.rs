@@ -66,6 +66,7 @@ pub struct Compare {
 impl Compare {
     /// Runs the experiment, or compares the records.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
+        self.grid.check_log_in()?;
         if !self.grid.is_given() {
             return self.records(printer);
         }

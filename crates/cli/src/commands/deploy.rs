@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pubmark_deploy::{Applied, Cluster, Collected, Deployment, Kind, Order};
+use pubmark_model::experiment;
 use pubmark_runner::RunSpec;
 use pubmark_systems::limits::{self, Machine, ResourceLimits};
 
@@ -145,6 +146,17 @@ fn anywhere(text: &str) -> Result<ResourceLimits, String> {
     limits::parse_for(text, any).map_err(|error| error.to_string())
 }
 
+/// Refuses the name of an experiment: a deployment is one run.
+pub fn refuse_experiment(name: &str) -> Result<(), Failure> {
+    match experiment::names().contains(&name) {
+        true => Err(Failure::usage(format!("`{name}` is an experiment, and `pubmark deploy` deploys one run"))
+            .hint(format!(
+                "start `pubmark node` on each machine, then `pubmark experiment {name} --nodes N`; with Slurm, `sbatch pubmark.sbatch experiment {name}`"
+            ))),
+        false => Ok(()),
+    }
+}
+
 impl Deploy {
     /// Writes the files and prints the next commands.
     pub fn perform(self, printer: &Printer) -> Outcome {
@@ -170,6 +182,7 @@ impl Deploy {
             return Err(Failure::usage("`--apply` hands a manifest to `kubectl`, and this makes none")
                 .hint("`pubmark deploy kubernetes … --apply`; for the others, what is printed without `--apply`"));
         }
+        refuse_experiment(&self.workload)?;
         let words = std::iter::once(self.workload.clone()).chain(self.options.iter().cloned());
         let run = Run::read(&words.collect::<Vec<_>>())?;
         let spec = run.spec()?;

@@ -11,7 +11,7 @@ use pubmark_deploy::ssh::program::Program;
 use pubmark_deploy::ssh::session::Caller;
 use pubmark_runner::check_node_labels;
 
-use crate::commands::deploy::Deploy;
+use crate::commands::deploy::{Deploy, refuse_experiment};
 use crate::commands::run_arguments::Run;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -94,6 +94,7 @@ impl Deployments {
 
 impl Ssh {
     fn perform(self, printer: &Printer) -> Outcome {
+        refuse_experiment(&self.workload)?;
         let hosts = hosts::read(&self.hosts)?;
         let run = self.run(&hosts)?;
         let nodes = HostedNodes {

@@ -30,7 +30,7 @@ pub struct Experiment {
     pub experiment: Option<String>,
 
     /// Continue the experiment in a folder: the missing runs, in their order
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "endpoint", "only", "realtime", "awake", "quick", "repeat", "duration", "warmup", "wait", "out", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "endpoint", "local_nodes", "only", "realtime", "awake", "quick", "repeat", "duration", "warmup", "wait", "out", "dry_run"])]
     pub resume: Option<PathBuf>,
 
     /// Some values of an axis instead of all: `system=mosquitto,nats`, `payload=1024B`; may be repeated, once for each
@@ -42,6 +42,12 @@ pub struct Experiment {
     /// `ours=mqtt://10.0.0.5:1883`; may be repeated. User names and certificates are in the experiment's file
     #[arg(long, value_name = "LABEL=URL")]
     pub endpoint: Vec<String>,
+
+    /// Numbers of worker processes among which the load is divided, as among that many machines: `1,5`; for an
+    /// experiment without an axis `nodes`
+    #[arg(long, value_name = "NODES", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=200),
+          conflicts_with = "nodes")]
+    pub local_nodes: Vec<u16>,
 
     #[command(flatten)]
     pub lengths: Lengths,
@@ -96,6 +102,15 @@ impl Experiment {
         for text in &self.endpoint {
             let (label, url) = labelled_endpoint(text)?;
             experiment = experiment.with_endpoint(label, url);
+        }
+        if !self.local_nodes.is_empty() {
+            let own = experiment.axes.nodes.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
+            if !own.is_empty() {
+                return Err(Failure::usage(format!("`{name}` has an axis `nodes` of its own: {own}")).hint(
+                    "leave `--local-nodes` out: without `--nodes` these are worker processes of this machine; `--only nodes=N` takes some of them",
+                ));
+            }
+            experiment.axes.nodes.clone_from(&self.local_nodes);
         }
         experiment.check_values().map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
         let (realtime, awake) = (self.realtime, self.awake);

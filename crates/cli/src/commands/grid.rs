@@ -10,6 +10,7 @@ use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
 use pubmark_runner::spec::{Netem, Reading};
 
+use crate::commands::endpoint_options::EndpointOptions;
 use crate::commands::setup::{NETEMS, READINGS, protocol_names};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -41,8 +42,8 @@ pub struct Grid {
     #[arg(long, visible_alias = "system", value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHAT)]
     pub systems: Vec<String>,
 
-    /// A system that already runs, with its name in the report: `ours=mqtt://10.0.0.5:1883`; may be repeated. User
-    /// names and certificates are in an experiment's file (docs/how-to/compare-systems.md)
+    /// A system that already runs, with its name in the report: `ours=mqtt://10.0.0.5:1883`; may be repeated. `--user`
+    /// and certificates are for all of them; several log-ins are in an experiment's file (docs/how-to/compare-systems.md)
     #[arg(long, value_name = "LABEL=URL", help_heading = WHAT)]
     pub endpoint: Vec<String>,
 
@@ -177,12 +178,16 @@ pub struct Grid {
     #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, requires = "compared",
           help_heading = LOAD, hide_short_help = true)]
     pub pin: Vec<String>,
+
+    #[command(flatten)]
+    pub at_endpoints: EndpointOptions,
 }
 
 impl Grid {
     /// The experiment, with its names checked.
     pub fn experiment(&self, workload: &str) -> Result<Experiment, Failure> {
-        let experiment = Experiment {
+        self.check_log_in()?;
+        let mut experiment = Experiment {
             variant: self.variant.into(),
             set: self.set.clone(),
             seed: self.seed,
@@ -201,9 +206,22 @@ impl Grid {
             strict_defaults: self.strict_defaults,
             ..comparison(workload, &self.systems, &self.endpoint, self.axes())?
         };
+        let endpoints = experiment.axes.system.iter_mut().filter_map(|choice| choice.endpoint.as_mut());
+        endpoints.for_each(|endpoint| self.at_endpoints.apply(endpoint));
         let experiment = Experiment { pin: pins(&self.pin)?, ..experiment };
         experiment.check_values().map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
         Ok(experiment)
+    }
+
+    /// Refuses a log-in without an endpoint that it is for.
+    pub fn check_log_in(&self) -> Result<(), Failure> {
+        match self.at_endpoints.is_given() && self.endpoint.is_empty() {
+            true => {
+                Err(Failure::usage("a log-in or a certificate is for a system that runs already, and none is named")
+                    .hint("`--endpoint 'ours=mqtt://broker.example:1883'`; or leave it out"))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Whether a system or an endpoint is given to compare.
@@ -247,7 +265,33 @@ fn varied(text: &str) -> Result<(String, Vec<String>), String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches as _;
+
     use super::*;
+    use crate::commands::compare::Compare;
+
+    /// The experiment that `pubmark compare hello` makes with these options.
+    fn compared(options: &[&str]) -> Result<Experiment, Failure> {
+        let command = Compare::augment_args(clap::Command::new("pubmark compare").no_binary_name(true));
+        let matches = command.try_get_matches_from([&["hello"][..], options].concat()).expect("known options");
+        Compare::from_arg_matches(&matches).expect("a comparison").grid.experiment("hello")
+    }
+
+    #[test]
+    fn a_log_in_is_that_of_all_endpoints() {
+        let log_in = ["--user", "ann", "--password-env", "WORD", "--tls-ca", "ca.pem"];
+        let two =
+            ["--systems", "builtin", "--endpoint", "ours=mqtts://a.example", "--endpoint", "theirs=mqtts://b.example"];
+        let experiment = compared(&[&two[..], &log_in].concat()).expect("a comparison");
+        let endpoints: Vec<_> = experiment.axes.system.iter().filter_map(|choice| choice.endpoint.as_ref()).collect();
+        assert_eq!(endpoints.len(), 2);
+        for endpoint in endpoints {
+            let (user, variable) = (endpoint.user.as_deref(), endpoint.password_env.as_deref());
+            assert_eq!((user, variable, endpoint.tls_ca.as_deref()), (Some("ann"), Some("WORD"), Some("ca.pem")));
+        }
+        let failure = compared(&["--systems", "builtin", "--user", "ann"]).expect_err("no endpoint");
+        assert!(failure.chain[0].contains("none is named"), "{failure:?}");
+    }
 
     #[test]
     fn several_values_are_read_from_one_word() {

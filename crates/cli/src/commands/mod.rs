@@ -15,6 +15,7 @@ pub mod deploy;
 pub mod deploy_ssh;
 pub mod devices;
 pub mod doctor;
+pub mod endpoint_options;
 pub mod experiment;
 pub mod explain;
 pub mod grid;

@@ -76,7 +76,7 @@ impl Report {
         }
         Collection::load(&self.run).map_err(|error| {
             Failure::from_error(ExitCode::Usage, &error)
-                .hint("give a folder whose folders hold readable `paper.json` of one machine")
+                .hint("give a folder whose folders hold readable `paper.json` of one type of machine")
         })
     }
 

@@ -80,6 +80,10 @@ impl Runs {
     }
 
     fn filter(&self) -> Result<Filter, Failure> {
+        if let Some(path) = self.filter.iter().find(|word| is_path(word)) {
+            return Err(Failure::usage(format!("`{path}` is a path, and words are searched for in what is listed"))
+                .hint(format!("list the runs of a folder with `pubmark runs --folder {path}`")));
+        }
         let unread = |error: FilterError| Failure::from_error(ExitCode::Usage, &error).hint(error.hint());
         let mut filter = Filter::read(&self.filter).map_err(unread)?;
         for (key, value) in [("system", &self.system), ("workload", &self.workload), ("verdict", &self.verdict)] {
@@ -89,5 +93,26 @@ impl Runs {
         }
         filter.since = self.since.clone();
         Ok(filter)
+    }
+}
+
+/// Whether a word is a path and no filter. What is listed contains no path.
+fn is_path(word: &str) -> bool {
+    let starts = ["/", "./", "../", "~/"];
+    word == "." || word == ".." || starts.iter().any(|start| word.starts_with(start)) || word.ends_with('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_not_searched_for() {
+        for word in ["/nonexistent", "./runs", "../runs", "~/runs", "runs/", "."] {
+            assert!(is_path(word), "{word}");
+        }
+        for word in ["mosquitto", "smart-home", "verdict=valid", "n/a"] {
+            assert!(!is_path(word), "{word}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Common options of commands that make runs: what is measured, with what load, over which connections.
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -18,13 +18,15 @@ use pubmark_runner::spec::{
 use pubmark_runner::{RunError, RunSpec, log_in};
 use pubmark_systems::limits::ResourceLimits;
 
+use crate::commands::endpoint_options::EndpointOptions;
 use crate::values::{Word, limits, one_of, payload_bytes, positive_duration, setting};
 
 /// What is measured, with what load, over which connections. Each command has its own options for the length of the run
 /// and for how much load there is.
 #[derive(Clone, Debug, Args)]
 pub struct Setup {
-    /// System to start and measure (`pubmark list systems`) [default: builtin]
+    /// System to start and measure (`pubmark list systems`), or with `--endpoint` the system that runs there, by whose
+    /// name results rank it [default: builtin]
     #[arg(long, value_name = "SYSTEM", help_heading = "What is measured")]
     pub system: Option<String>,
 
@@ -149,33 +151,8 @@ pub struct Setup {
     #[arg(long, value_name = "SWITCH", value_parser = one_of(SWITCH), help_heading = "Connection", hide_short_help = true)]
     pub tls_resumption: Option<bool>,
 
-    /// Authorities (PEM) with which the server's certificate is verified [default: the machine's]
-    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
-    pub tls_ca: Option<PathBuf>,
-
-    /// Accept any certificate of the server; the record states it
-    #[arg(long, help_heading = "Connection", hide_short_help = true)]
-    pub tls_insecure: bool,
-
-    /// Client certificate (PEM, with its chain behind it), sent to a server that requests one
-    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
-    pub tls_cert: Option<PathBuf>,
-
-    /// Key (PEM, not encrypted) of the certificate
-    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
-    pub tls_key: Option<PathBuf>,
-
-    /// User name of all clients for which the workload has none
-    #[arg(long, value_name = "NAME", help_heading = "Connection", hide_short_help = true)]
-    pub user: Option<String>,
-
-    /// Environment variable with the password
-    #[arg(long, value_name = "VARIABLE", help_heading = "Connection", hide_short_help = true)]
-    pub password_env: Option<String>,
-
-    /// File with the password in its first line
-    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
-    pub password_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub at_endpoint: EndpointOptions,
 
     /// The password. Others on this machine see it in the list of processes, as they see values of `--set`;
     /// `--password-env` and `--password-file` avoid that
@@ -350,18 +327,20 @@ impl Setup {
         let connection = &mut spec.connection;
         connection.tls |= self.tls;
         replace_some(&mut connection.tls_resumption, self.tls_resumption);
-        replace_some(&mut connection.tls_ca, self.tls_ca);
-        connection.tls_insecure |= self.tls_insecure;
-        replace_some(&mut connection.tls_cert, self.tls_cert);
-        replace_some(&mut connection.tls_key, self.tls_key);
-        replace_some(&mut connection.user, self.user);
+        let EndpointOptions { tls_ca, tls_insecure, tls_cert, tls_key, user, password_env, password_file } =
+            self.at_endpoint;
+        replace_some(&mut connection.tls_ca, tls_ca);
+        connection.tls_insecure |= tls_insecure;
+        replace_some(&mut connection.tls_cert, tls_cert);
+        replace_some(&mut connection.tls_key, tls_key);
+        replace_some(&mut connection.user, user);
         let password = self.password.or(self.password_from);
-        if password.is_some() || self.password_env.is_some() || self.password_file.is_some() {
+        if password.is_some() || password_env.is_some() || password_file.is_some() {
             // Each way replaces the others, which the file of a specification may contain.
             (connection.password, connection.password_env, connection.password_file) = (None, None, None);
         }
-        replace_some(&mut connection.password_env, self.password_env);
-        replace_some(&mut connection.password_file, self.password_file);
+        replace_some(&mut connection.password_env, password_env);
+        replace_some(&mut connection.password_file, password_file);
         replace_some(&mut connection.password, password);
         replace_some(&mut connection.source_addresses, self.source_addresses);
         replace_some(&mut connection.congestion_control, self.congestion_control);

@@ -376,6 +376,8 @@ fn groups_without_a_node_are_named() {
     for (words, said) in [
         (&["kubernetes", "smart-home", "--system", "builtin"][..], "no container"),
         (&["kubernetes", "smart-hom"], "there is no workload `smart-hom`"),
+        (&["kubernetes", "psmark-low"], "`psmark-low` is an experiment"),
+        (&["ssh", "no-hosts.txt", "psmark-low"], "`psmark-low` is an experiment"),
         (&["kubernetes", "smart-home", "--name", "Mein Lauf"], "cannot be the name"),
         (&["kubernetes", "smart-home", "--", "--nodes", "3"], "before `--`"),
         (&["kubernetes", "smart-home", "--", "--qos", "7"], "--qos"),
@@ -384,6 +386,7 @@ fn groups_without_a_node_are_named() {
             &["kubernetes", "smart-home", "--", "--endpoint", "mqtts://broker", "--tls-ca", "ca.pem"],
             "ca.pem` (--tls-ca)",
         ),
+        (&["compose", "smart-home", "--", "--endpoint", "mqtt://localhost:1883"], "leads each container to itself"),
         (&["compose", "smart-home", "--", "--message-log"], "would stay in the coordinator's container"),
         (&["kubernetes", "smart-home", "--", "--metric", "a=true"], "start programs, which no container has"),
         (&["kubernetes", "smart-home", "--", "--tls"], "`--tls` cannot be used for a run in containers"),

@@ -14,7 +14,7 @@ use crate::message_log::{assert_counts_agree, rows};
 use crate::support::books::{assert_closed, assert_delivered_once};
 use crate::support::bridge::Bridge;
 use crate::support::mosquitto;
-use crate::support::place::{Call, Called, PUBMARK, Place};
+use crate::support::place::{Call, Called, EVENTS, PUBMARK, Place};
 use crate::support::processes::{children_of, family_of, signal, wait_for, with_files_in};
 
 const SSHD: &str = "/usr/sbin/sshd";
@@ -117,9 +117,9 @@ impl Edge {
 
     /// The same, once all nodes measure.
     fn long_run(&self) -> Call {
-        let call = self.deploy(&[], &["--duration", "50s"]);
+        let call = self.deploy(&[], &["--duration", "50s", "--events", EVENTS]);
         wait_for("three nodes", LIMIT, || (1..=3).all(|host| call.has_said(&format!("`edge-{host}` joined"))));
-        std::thread::sleep(Duration::from_secs(3));
+        self.place.wait_until_measured(1.0);
         call
     }
 
@@ -223,9 +223,10 @@ fn ctrl_c_ends_a_system_on_a_host_too() {
         return;
     }
     let Some(edge) = Edge::new(2) else { return };
-    let call = edge.deploy(&[], &["--system", "mosquitto", "--system-node", "edge-2", "--duration", "50s"]);
+    let system = ["--system", "mosquitto", "--system-node", "edge-2"];
+    let call = edge.deploy(&[], &[&system[..], &["--duration", "50s", "--events", EVENTS]].concat());
     wait_for("two nodes", LIMIT, || (1..=2).all(|host| call.has_said(&format!("`edge-{host}` joined"))));
-    std::thread::sleep(Duration::from_secs(3));
+    edge.place.wait_until_measured(1.0);
     call.signal(libc::SIGINT);
     let called = call.wait();
     assert_eq!(called.code(), 130, "{called:?}");

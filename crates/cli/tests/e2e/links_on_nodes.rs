@@ -7,6 +7,8 @@ use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::links::can_be_made;
+use crate::relayed::assert_relayed;
+use crate::relayed_far::{REQUESTS, assert_near, assert_round_trip};
 use crate::support::bed::Bed;
 use crate::support::books::{assert_closed, assert_delivered_once, check, count, names_deviation};
 use crate::support::bridge::Bridge;
@@ -114,6 +116,9 @@ fn each_node_makes_the_links_of_its_own_clients() {
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     let record = called.json();
     assert_behind_20_ms(&record);
+    assert_relayed(&record);
+    // The fastest message, in the upper bound: what a relay adds to every message is in it, whatever the relay says of itself.
+    assert_near(figure(&record, "upper", "min_us"), 20_000.0, &record["latency"]["total"]);
     // Sensors and readers in turn: all connections of a node pass through its only relay.
     assert_count_eq!(record["conditions"]["links"]["relay"]["connections"], 12);
     // Traffic of a group is the sum over both nodes.
@@ -126,6 +131,22 @@ fn each_node_makes_the_links_of_its_own_clients() {
         .map(|group| group["up"]["traffic"]["entered_packets"].as_u64().unwrap())
         .sum();
     assert_count_eq!(window["sent_packets"].as_u64(), Some(entered), "{efficiency}");
+    spread.end();
+}
+
+#[test]
+fn a_round_trip_takes_twice_the_delay_of_a_node_s_link() {
+    let Some(spread) = Spread::new() else { return };
+    spread.bed.cluster.place.write("asked-from-afar.yaml", REQUESTS);
+    let endpoint = format!("mqtt://{}:{PORT}", Bridge::address(0));
+    let run = ["asked-from-afar.yaml", "--nodes", "2", "--listen", &spread.bed.listen, "--endpoint", &endpoint];
+    let called = spread.bed.run(&[&run[..], &TIMES].concat()).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_relayed(&record);
+    assert_count_eq!(record["requests"]["outcomes"]["answered"], 300, "{}", record["requests"]);
+    assert_round_trip(&record);
     spread.end();
 }
 
@@ -206,11 +227,25 @@ fn a_node_that_cannot_emulate_links_is_named_before_anything_starts() {
 #[test]
 fn an_endpoint_that_a_node_does_not_reach_is_named_with_the_node() {
     let Some(spread) = Spread::new() else { return };
-    let called = spread.start(&[&["--endpoint", "mqtt://127.0.0.1:9"], &TIMES[..]].concat()).wait();
+    let closed = format!("mqtt://{}:9", Bridge::address(0));
+    let called = spread.start(&[&["--endpoint", &closed], &TIMES[..]].concat()).wait();
     assert_eq!(called.code(), 6, "{called:?}");
     let said = words(&called);
-    assert!(said.contains("could not begin: failed to connect to `mqtt://127.0.0.1:9`"), "{said}");
+    assert!(said.contains(&format!("could not begin: failed to connect to `{closed}`")), "{said}");
     assert!(said.contains("`edge-2`") || said.contains("`edge-3`"), "{said}");
+    spread.end();
+}
+
+#[test]
+fn an_endpoint_at_which_each_machine_reaches_itself_is_refused_for_nodes_elsewhere() {
+    let Some(spread) = Spread::new() else { return };
+    for endpoint in ["mqtt://127.0.0.1:18830", "mqtt://[::1]:18830"] {
+        let called = spread.start(&[&["--endpoint", endpoint], &TIMES[..]].concat()).wait();
+        assert_eq!(called.code(), 2, "{called:?}");
+        let said = words(&called);
+        assert!(said.contains(&format!("`{endpoint}` leads each node to its own machine")), "{said}");
+        assert!(said.contains("`edge-2` at 10.99.8.2") || said.contains("`edge-3` at 10.99.8.3"), "{said}");
+    }
     spread.end();
 }
 

@@ -78,6 +78,23 @@ const GRID: &str = "name: grid\nworkload: ./spread.yaml\nduration: 1s\nwarmup: 5
                     quiet_machine: {within: 0s}\naxes:\n  system: builtin\n  nodes: [1, 2]\n";
 
 #[test]
+fn an_experiment_without_an_axis_of_nodes_gets_one_of_worker_processes() {
+    let place = Place::new();
+    place.write(
+        "plain.yaml",
+        "name: plain\nworkload: hello\nduration: 1s\nwarmup: 0s\nrepeat: 1\nquiet_machine: {within: 0s}\naxes: {system: builtin}\n",
+    );
+    let plan = ["experiment", "plain.yaml", "--dry-run", "--local-nodes"];
+    let called = place.call(&[&plan[..], &["1,2"]].concat());
+    assert!(called.code() == 0 && called.printed.contains("2 nodes"), "{called:?}");
+    let called = place.call(&[&plan[..], &["2", "--nodes", "2"]].concat());
+    assert!(called.code() == 2 && words(&called).contains("cannot be used with"), "{called:?}");
+    place.write("grid.yaml", GRID.replace("./spread.yaml", "hello"));
+    let called = place.call(&["experiment", "grid.yaml", "--dry-run", "--local-nodes", "2"]);
+    assert!(called.code() == 2 && words(&called).contains("has an axis `nodes` of its own: 1,2"), "{called:?}");
+}
+
+#[test]
 fn nodes_join_once_and_an_interrupted_experiment_goes_on_with_them() {
     let cluster = Cluster::new();
     let (place, listen) = (&cluster.place, cluster.listen.to_string());

@@ -1,5 +1,6 @@
 //! A publication, repeated: one call, the same call again, and the published values beside the measured ones.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -164,11 +165,14 @@ fn what_is_not_installed_is_named_and_left_out() {
     assert!(cells.filter(|cell| cell["printed"].is_number()).count() > 0, "what is printed is shown all the same");
 }
 
+/// The publications with a committed record.
+const COMMITTED: [&str; 4] = ["combench", "edge", "mq-bench", "psmark"];
+
 /// The committed records of publications, in a folder of the test.
 fn committed_records(place: &Place) -> Vec<PathBuf> {
     let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
     let mut records = vec![];
-    for name in ["combench", "mq-bench"] {
+    for name in COMMITTED {
         let folder = place.path().join("results").join(name);
         std::fs::create_dir_all(&folder).unwrap();
         records.push(folder.join("paper.json"));
@@ -180,13 +184,32 @@ fn committed_records(place: &Place) -> Vec<PathBuf> {
 #[test]
 fn a_folder_of_publications_gives_guidelines() {
     let place = Place::new();
-    committed_records(&place);
+    let records = committed_records(&place);
     let called = place.call(&["report", "results"]);
     assert_eq!(called.code(), 0, "{called:?}");
     let page = std::fs::read_to_string(place.path().join("results/guidelines.md")).unwrap();
     for found in ["## Latency-bound", "](mq-bench/paper.md#latency-by-payload-median)", "## Lossy link"] {
         assert!(page.contains(found), "no {found} in\n{page}");
     }
+    for name in COMMITTED {
+        assert!(page.contains(&format!("]({name}/paper.md#")), "no link to {name} in\n{page}");
+    }
+    // Experiments have labels of their own for it.
+    let mosquitto = page.lines().filter(|line| line.starts_with("| mosquitto over mqtt311 |"));
+    assert_eq!(mosquitto.count(), 1, "{page}");
+    assert!(!page.contains("| MQTT |") && !page.contains("| Mosquitto |"), "{page}");
+    assert!(page.contains("coap (the built-in broker is a demonstration, never ranked)"), "{page}");
+    assert!(!page.contains("| coap") && !page.contains("first **coap"), "{page}");
+    let mut machines: BTreeSet<(String, String)> = BTreeSet::new();
+    for record in &records {
+        let record: Value = serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();
+        let parts = list(&record, "experiments").iter().map(|part| &part["runs"]["environment"]);
+        machines.extend(
+            parts.filter(|one| one.is_object()).map(|one| (one["kernel"].to_string(), one["memory_bytes"].to_string())),
+        );
+    }
+    let said = page.contains(&format!("on {} machines of one type (", machines.len()));
+    assert_eq!(said, machines.len() > 1, "{machines:?} in\n{page}");
     let json = place.call(&["report", "results", "--json"]);
     assert_eq!(json.code(), 2, "{json:?}");
     assert!(words(&json.errors).contains("there is no JSON of guidelines"), "{json:?}");

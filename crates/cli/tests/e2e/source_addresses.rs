@@ -71,6 +71,13 @@ fn more_connections_than_one_address_has_ports_come_from_several() {
     let called = call_with_few_ports(&place, &fleet);
     assert_eq!(called.code(), 2, "{called:?}");
     assert!(called.errors.contains("`--source-addresses` with 4 addresses"), "{}", called.errors);
+    // Processes of this machine have its ports in common; machines have their own.
+    let called = call_with_few_ports(&place, &[&fleet[..], &["--local-nodes", "4"]].concat());
+    assert!(called.code() == 2 && called.errors.contains("`--source-addresses` with 4 addresses"), "{called:?}");
+    let called = call_with_few_ports(&place, &[&fleet[..], &["--nodes", "4", "--dry-run"]].concat());
+    assert!(called.code() == 0 && called.printed.contains("✓ local ports on each node"), "{called:?}");
+    let called = call_with_few_ports(&place, &[&fleet[..], &["--nodes", "2"]].concat());
+    assert!(called.code() == 2 && called.errors.contains("`--nodes 4`, or fewer devices"), "{called:?}");
     let options = ["--source-addresses", "127.0.0.1-127.0.0.5", "--json", "--quiet"];
     let called = call_with_few_ports(&place, &[&fleet[..], &options].concat());
     assert!(matches!(called.code(), 0 | 5), "{called:?}");

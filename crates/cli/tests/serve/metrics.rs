@@ -37,6 +37,7 @@ fn a_server_answers_only_with_the_token_and_serves_the_last_values() {
             ("messaging_client_sent_messages_total", "sent"),
             ("messaging_client_consumed_messages_total", "delivered"),
             ("pubmark_lost_messages_total", "lost"),
+            ("pubmark_unknown_messages_total", "unknown"),
         ] {
             assert_count_eq!(value(&text, name), record["delivery"][field].as_f64(), "{name} in {text}");
         }

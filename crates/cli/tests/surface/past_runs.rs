@@ -69,6 +69,15 @@ fn a_filter_chooses_and_says_when_nothing_is_left() {
 }
 
 #[test]
+fn a_path_and_a_verdict_that_does_not_exist_are_refused() {
+    let folder = folder_of_runs();
+    let text = call_in(folder.path(), &["runs", "/nonexistent"]);
+    assert!(text.contains("--folder /nonexistent") && text.ends_with("[exit code 2]\n"), "{text}");
+    let text = call_in(folder.path(), &["runs", "verdict=good"]);
+    assert!(text.contains("valid, suspect, invalid") && text.ends_with("[exit code 2]\n"), "{text}");
+}
+
+#[test]
 fn a_folder_of_a_running_command_is_running() {
     let folder = folder_of_runs();
     let (mut experiment, mut choice) = (sample_experiment::experiment(), pubmark_choose::sample::choice(1));

@@ -8,6 +8,7 @@ use crate::call::{assert_fits, call, call_in};
 const WRONG: &[(&str, &[&str])] = &[
     ("no-such-verb", &["runn", "smart-home"]),
     ("no-such-workload", &["run", "smart-hme", "--dry-run"]),
+    ("an-experiment-as-workload", &["run", "psmark-low", "--dry-run"]),
     ("no-such-system", &["run", "smart-home", "--system", "mosquito"]),
     ("an-endpoint-as-system", &["run", "smart-home", "--system", "endpoint"]),
     ("no-such-protocol", &["run", "smart-home", "--protocol", "mqtt6"]),
@@ -77,6 +78,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
     ("choose-growth-too-fine", &["choose", "--workload", "hello", "--slo", "loss=0", "--growth", "1.125"]),
     ("choose-no-such-protocol", &["choose", "--workload", "hello", "--slo", "loss=0", "--protocol", "mqtt6"]),
+    ("choose-on-nodes", &["choose", "--workload", "hello", "--slo", "loss=0", "--nodes", "2"]),
     ("choose-no-such-limit", &["choose", "--workload", "hello", "--slo", "loss=0", "--limit", "cpus=1"]),
     (
         "choose-endpoint-without-scheme",

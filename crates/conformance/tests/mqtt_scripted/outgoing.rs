@@ -1,12 +1,12 @@
 //! Outgoing messages: acknowledged, refused, resent, blocked.
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
-use pubmark_conformance::peer::publisher;
+use pubmark_conformance::peer::{Peer, publisher};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, Goodbye, SendOutcome, SessionConfig};
+use pubmark_protocol::clients::{Break, Clients, Goodbye, SendOutcome, SessionConfig, SessionId, SessionOptions, Will};
 use pubmark_protocol::events::Cause;
-use pubmark_testing::assert_count_eq;
+use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Publish, Version};
 
 use crate::script::{Script, packet};
@@ -134,12 +134,8 @@ fn retransmissions_preserve_order_flags_and_the_window() {
     assert_eq!(outcomes(&peer.record.events), [(2, Ok(()))]);
 }
 
-/// Every submitted message is either written or abandoned, in order, and never both.
-fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
-    let (mut script, mut peer) = Script::with_peer::<C>(version);
-    let config = publisher("stuck", "topic", Qos::AtLeastOnce);
-    let config = SessionConfig { persistent, in_flight_window: 60_000, ..config };
-    let id = script.accept(&mut peer, config, &[]);
+/// Offers messages until neither the socket nor the outbox accepts more; returns their number.
+fn fill<C: Clients>(peer: &mut Peer<C>, id: SessionId) -> u32 {
     let mut handed = 0;
     loop {
         let before = handed;
@@ -147,11 +143,20 @@ fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
             handed += 1;
         }
         if handed == before {
-            break;
+            return handed;
         }
         peer.flush(id);
         peer.linger(10);
     }
+}
+
+/// Every submitted message is either written or abandoned, in order, and never both.
+fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
+    let (mut script, mut peer) = Script::with_peer::<C>(version);
+    let config = publisher("stuck", "topic", Qos::AtLeastOnce);
+    let config = SessionConfig { persistent, in_flight_window: 60_000, ..config };
+    let id = script.accept(&mut peer, config, &[]);
+    let handed = fill(&mut peer, id);
     assert!(peer.clients.unsent_bytes() > 100_000);
     peer.leave(id, Goodbye::Cut);
     assert_eq!(peer.clients.unsent_bytes(), 0);
@@ -174,4 +179,70 @@ fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
 fn unsent_messages_are_abandoned_at_the_end() {
     a_server_that_does_not_read::<Mqtt5>(Version::V5, false);
     a_server_that_does_not_read::<Mqtt311>(Version::V311, true);
+}
+
+#[test]
+fn what_a_connection_carried_before_it_was_cut_stays_counted() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
+    let id = script.accept(&mut peer, publisher("cut", "topic", Qos::BestEffort), &[]);
+    (0..100).for_each(|_| peer.send(id, 100));
+    peer.wait_sent();
+    let before = peer.clients.traffic(id).unwrap();
+    assert_count!(before.sent.ip_bytes > 10_000 && before.received.packets > 0, "{before:?}");
+    for how in [Break::Silence, Break::GiveUp] {
+        peer.clients.break_connection(id, how, &mut peer.record);
+    }
+    assert_count_eq!(peer.record.causes(id).len(), 1);
+    let after = peer.clients.traffic(id).unwrap();
+    for (before, after) in [(before.sent, after.sent), (before.received, after.received)] {
+        assert_count!(
+            after.packets >= before.packets && after.ip_bytes >= before.ip_bytes,
+            "{after:?}, not {before:?}"
+        );
+    }
+}
+
+fn with_will(client_id: &str) -> SessionConfig {
+    let will = Will {
+        publisher: 7,
+        topic: "gone/7".into(),
+        qos: Qos::BestEffort,
+        retain: false,
+        payload_bytes: 100,
+        delay_s: 0,
+    };
+    let options = SessionOptions { will: Some(Box::new(will)), ..SessionOptions::default() };
+    SessionConfig { options, ..publisher(client_id, "topic", Qos::BestEffort) }
+}
+
+#[test]
+fn a_goodbye_that_the_socket_does_not_accept_leaves_a_will() {
+    for (goodbye, is_full, left) in [
+        (Goodbye::Graceful, false, 0),
+        (Goodbye::Graceful, true, 1),
+        (Goodbye::Final, true, 1),
+        (Goodbye::Cut, false, 1),
+    ] {
+        let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+        let id = script.accept(&mut peer, with_will("mortal"), &[]);
+        if is_full {
+            fill(&mut peer, id);
+        }
+        peer.leave(id, goodbye);
+        assert_eq!(peer.record.causes(id), [Cause::Ours]);
+        assert_count_eq!(peer.record.wills_left, left, "{goodbye:?}, {is_full}");
+    }
+}
+
+#[test]
+fn a_connection_without_an_answer_may_leave_a_will_and_a_refused_one_does_not() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let id = peer.clients.add_session(with_will("mortal"));
+    let refusal = script.connack(false, 0x87, &[]);
+    script.connect_client(&mut peer, id, &refusal);
+    peer.wait("closed", |record| record.causes(id).len() == 1);
+    assert_count_eq!(peer.record.wills_left, 0);
+    script.connect_client(&mut peer, id, &[]);
+    peer.leave(id, Goodbye::Graceful);
+    assert_count_eq!(peer.record.wills_left, 1);
 }

@@ -13,6 +13,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
+use pubmark_model::fleet::ClientsOnNodes;
+use pubmark_model::placement::{Labels, NodeLabels};
+use pubmark_model::workload::Workload;
 use pubmark_runner::spec::Nodes;
 use pubmark_runner::target::CheckedTarget;
 use pubmark_runner::{ErrorKind, Host as Machine, JoinedNodes, PreparedRun, RunError, RunEvent, RunObserver};
@@ -67,20 +70,24 @@ impl HostedNodes {
         join(hosts, prepared, machine, observer)
     }
 
-    /// Open files that a host needs. A system has a connection to each client, a node has those of its own clients.
-    fn files(&self, clients: usize) -> u64 {
-        let most = if self.system_host.is_some() { clients } else { clients.div_ceil(self.hosts.len()) };
-        most as u64 + OTHER_FILES
+    /// Open files that a host needs. A system has a connection to each client, a node has those of its own clients, which labels
+    /// may place on a few hosts.
+    fn files(&self, workload: &Workload) -> u64 {
+        let is_of_clients = |host: &&Host| Some(&host.name) != self.system_host.as_ref();
+        let labels: Vec<Labels> = self.hosts.iter().filter(is_of_clients).map(|host| host.labels.clone()).collect();
+        let nodes = NodeLabels { nodes: labels.len() as u16, labels: &labels };
+        let ClientsOnNodes { all, most } = ClientsOnNodes::of(workload, nodes);
+        let clients = if self.system_host.is_some() { all } else { most };
+        clients.devices + clients.subscribers + OTHER_FILES
     }
 
     /// Connects to the hosts, and selects an address at which they reach a system of this machine.
     fn reach(&self, prepared: &mut PreparedRun, machine: &Machine, note: &dyn Fn(&str)) -> Result<Hosts, RunError> {
-        let clients = prepared.fleet.devices().len() + prepared.fleet.subscribers().len();
         let settings = Settings {
             caller: self.caller.clone(),
             folder: self.folder.clone(),
             address: self.address,
-            files: self.files(clients),
+            files: self.files(&prepared.workload),
             system_host: self.system_host.clone(),
         };
         note(&match self.hosts.len() {
@@ -222,7 +229,38 @@ impl Drop for Keys {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_model::load::{LoadOptions, parse};
+    use pubmark_model::placement::labels;
+
     use super::*;
+
+    #[test]
+    fn a_host_needs_the_open_files_of_the_clients_that_labels_place_there() {
+        let text = "name: w\ndevices: [{name: a, count: 100, every: 1s, payload: 30B, topic: 'a/{index}'}]\n\
+                    subscribers: [{name: b, filters: ['#']}]\nplacement: {a: site=edge, subscribers: once}\n";
+        let workload = parse("w.yaml", text, &LoadOptions::default()).unwrap();
+        let needed = |sites: &[&str], system_host: Option<&str>| {
+            let host = |site: &&str| Host {
+                name: (*site).to_owned(),
+                address: (*site).to_owned(),
+                user: None,
+                port: None,
+                labels: labels(&[format!("site={site}")]).unwrap(),
+            };
+            let nodes = HostedNodes {
+                hosts: sites.iter().map(host).collect(),
+                program: Program::read(None).unwrap(),
+                caller: Caller { config: None },
+                folder: None,
+                address: None,
+                system_host: system_host.map(str::to_owned),
+            };
+            nodes.files(&workload) - OTHER_FILES
+        };
+        assert_eq!(needed(&["edge", "cloud"], None), 101);
+        assert_eq!(needed(&["edge", "edge"], None), 51);
+        assert_eq!(needed(&["edge", "edge", "cloud"], Some("cloud")), 101);
+    }
 
     #[test]
     fn a_system_listens_where_all_hosts_reach_it() {

@@ -13,6 +13,8 @@ use super::planned::PlannedFault;
 pub const LEVELS: usize = 3;
 /// Largest number of events that a shard stores: 32 MB.
 const EVENT_LIMIT: usize = 1 << 20;
+/// Largest number of [`EndedSessions::streams`] that a shard stores: 16 MB.
+const STREAM_LIMIT: usize = 1 << 20;
 
 /// What happened to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,8 +64,7 @@ pub struct FaultNotes {
     pub chosen: Vec<u64>,
     /// By fault: number of connections that were not broken because their shard had finished, since it was late.
     pub missed: Vec<u64>,
-    /// Publishers, by number in the fleet, and audiences, by number in the message accounting, of the sessions that ended
-    /// with a connection. No level of QoS promises what is lost with a session.
+    /// The sessions that ended with a connection. No level of QoS promises what is lost with a session.
     pub ended: EndedSessions,
     /// By segment and QoS level: counters that are incremented during the run.
     pub tallies: Vec<[LevelBooks; LEVELS]>,
@@ -74,10 +75,42 @@ pub struct FaultNotes {
 /// See [`FaultNotes::ended`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedSessions {
-    /// Publishers.
+    /// Publishers, by number in the fleet.
     pub publishers: BTreeSet<u32>,
-    /// Audiences.
+    /// Audiences, by number in the message accounting, of which it is not known what was in transit.
     pub audiences: BTreeSet<u32>,
+    /// The streams of the other audiences, once for each end of a session.
+    pub streams: Vec<EndedStream>,
+}
+
+/// A stream when the session of its subscriber ended. What was in transit then has a number that is not below `next`, and was
+/// sent before `epoch`: what has a lower number was overtaken, and did not end with the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedStream {
+    /// Audience, by number in the message accounting.
+    pub audience: u32,
+    /// Publisher, by number in the fleet.
+    pub publisher: u32,
+    /// The number after the highest that had arrived.
+    pub next: u32,
+    /// First epoch after the session.
+    pub epoch: u32,
+}
+
+impl EndedSessions {
+    /// A session of an audience ended. `streams` has its streams as (publisher, number after the highest that had arrived);
+    /// `None` for a shared group, whose members receive side by side: the highest number may be another member's.
+    pub fn add(&mut self, audience: u32, epoch: u32, streams: Option<Vec<(u32, u32)>>) {
+        match streams.filter(|streams| self.streams.len() + streams.len() <= STREAM_LIMIT) {
+            Some(streams) => {
+                let row = |(publisher, next)| EndedStream { audience, publisher, next, epoch };
+                self.streams.extend(streams.into_iter().map(row));
+            }
+            None => {
+                self.audiences.insert(audience);
+            }
+        }
+    }
 }
 
 impl Default for FaultNotes {
@@ -118,6 +151,7 @@ impl FaultNotes {
         self.chosen.iter_mut().zip(other.chosen).for_each(|(mine, theirs)| *mine += theirs);
         self.ended.publishers.extend(other.ended.publishers);
         self.ended.audiences.extend(other.ended.audiences);
+        self.ended.streams.extend(other.ended.streams);
         self.missed.iter_mut().zip(other.missed).for_each(|(mine, theirs)| *mine += theirs);
         for (mine, theirs) in self.tallies.iter_mut().zip(&other.tallies) {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
@@ -250,6 +284,17 @@ mod tests {
         );
         log.hold(7, 100);
         assert_eq!([log.holds(7, 99), log.holds(8, 99), log.holds(7, 100)], [true, false, false]);
+    }
+
+    #[test]
+    fn an_audience_is_named_alone_if_it_is_not_known_what_was_in_transit() {
+        let mut ended = EndedSessions::default();
+        ended.add(3, 7, Some(vec![(0, 12), (1, 1)]));
+        ended.add(4, 8, None);
+        let row = |publisher, next| EndedStream { audience: 3, publisher, next, epoch: 7 };
+        assert_eq!((&ended.streams[..], ended.audiences.len()), (&[row(0, 12), row(1, 1)][..], 1));
+        ended.add(5, 9, Some(vec![(0, 1); STREAM_LIMIT - 1]));
+        assert_eq!((ended.streams.len(), ended.audiences.contains(&5)), (2, true), "there are too many");
     }
 
     #[test]

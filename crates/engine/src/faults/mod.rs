@@ -13,7 +13,7 @@ pub(crate) mod planned;
 mod segments;
 
 pub use after::{FaultEffects, Span, figures};
-pub use log::{EndedSessions, Event, FaultNotes, LEVELS};
+pub use log::{EndedSessions, EndedStream, Event, FaultNotes, LEVELS};
 pub use outcome::FaultOutcome;
 pub use planned::{BreakConnections, PlannedFault};
 pub(crate) use segments::{by_segment, levels_of_audiences};

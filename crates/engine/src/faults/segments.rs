@@ -1,12 +1,15 @@
 //! The completed message accounting, divided by segment and QoS level.
 
+use std::collections::HashMap;
+
 use pubmark_metrics::holes::Range;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::workload::Workload;
 use pubmark_record::faults::LevelBooks;
 use pubmark_record::record::Delivery;
 
-use super::log::{FaultNotes, LEVELS};
+use super::log::{EndedStream, FaultNotes, LEVELS};
+use crate::absences::{intersection, merged};
 use crate::books::{Judged, Received};
 use crate::plan::RunPlan;
 use crate::shard_outcome::PublisherBook;
@@ -27,6 +30,10 @@ pub(crate) fn by_segment(
     let listening = levels_of_audiences(&plan.workload, &plan.fleet);
     let sessions = plan.subscribe_at.sessions_per_subscriber().max(1) as u32;
     let judged = Judged::new(publishers, received);
+    let mut ends: HashMap<(u32, u32), Vec<EndedStream>> = HashMap::new();
+    for end in &ended.streams {
+        ends.entry((end.audience, end.publisher)).or_default().push(*end);
+    }
     for stream in judged.streams() {
         let subscribed_level = listening.get((stream.row.subscriber / sessions) as usize).copied().unwrap_or(0);
         let group = &plan.workload.devices[usize::from(stream.book.group)];
@@ -35,6 +42,8 @@ pub(crate) fn by_segment(
         // the rest is lost with its session.
         let may_lose = ended.audiences.contains(&stream.row.subscriber)
             || (level == LEVELS - 1 && ended.publishers.contains(&stream.book.publisher));
+        let ends = ends.get(&(stream.row.subscriber, stream.book.publisher));
+        let in_transit = ends.map_or_else(Vec::new, |ends| in_transit(ends, stream.book));
         for (segment, range) in ranges(stream.book) {
             let mut found = Delivery::default();
             stream.judge(range, &mut found);
@@ -42,12 +51,23 @@ pub(crate) fn by_segment(
             book.expected += found.expected;
             book.delivered += found.delivered;
             book.lost += found.lost;
-            book.lost_with_session += if may_lose { found.lost } else { 0 };
+            let mut with_session = Delivery::default();
+            intersection(&[range], &in_transit).iter().for_each(|range| stream.judge(*range, &mut with_session));
+            book.lost_with_session += if may_lose { found.lost } else { with_session.lost };
             book.unknown += found.unknown;
             book.absent += found.absent;
         }
     }
     books
+}
+
+/// The sequence numbers of a stream that were in transit to its subscriber when a session of that ended, as ascending ranges.
+fn in_transit(ends: &[EndedStream], book: &PublisherBook) -> Vec<Range> {
+    let range = |end: &EndedStream| {
+        let until = book.epochs.first_since(end.epoch).unwrap_or(book.last.saturating_add(1));
+        (end.next < until).then(|| Range { first: end.next, last: until - 1 })
+    };
+    merged(ends.iter().filter_map(range).collect())
 }
 
 /// By audience: the QoS level that its members request.
@@ -75,6 +95,22 @@ fn ranges(book: &PublisherBook) -> impl Iterator<Item = (u16, Range)> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_transit_was_what_was_sent_before_the_end_of_a_session_and_after_what_had_arrived() {
+        let epochs = [(0, 1), (4, 41), (9, 81)].into_iter().collect();
+        let book = PublisherBook { first_measured: 1, last: 100, epochs, ..Default::default() };
+        let of = |ends: &[(u32, u32)]| {
+            let end =
+                |(next, epoch): &(u32, u32)| EndedStream { audience: 0, publisher: 0, next: *next, epoch: *epoch };
+            let ends: Vec<EndedStream> = ends.iter().map(end).collect();
+            in_transit(&ends, &book).iter().map(|range| (range.first, range.last)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[(35, 4)]), [(35, 40)]);
+        assert_eq!(of(&[(41, 4)]), vec![], "everything had arrived");
+        assert_eq!(of(&[(98, 10)]), [(98, 100)], "nothing was sent afterwards");
+        assert_eq!(of(&[(35, 4), (35, 9), (99, 10)]), [(35, 80), (99, 100)], "the second session received nothing");
+    }
 
     #[test]
     fn a_publisher_s_numbers_are_dealt_out_to_segments_without_gap() {

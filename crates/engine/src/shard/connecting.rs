@@ -143,12 +143,12 @@ impl Sessions {
         if let Some(secured_ns) = session.secured_ns.take() {
             times.opening.record(now_ns as i64 - secured_ns as i64);
         }
-        if !timetable.window.is_set() {
+        if !timetable.window.is_set() && !session.was_up {
             self.ramp.accepted(now_ns);
         }
     }
 
-    /// A connection ended or could not be established.
+    /// A connection ended or could not be established. Returns the first epoch after the session's subscriptions, if they ended.
     pub fn closed(
         &mut self,
         id: SessionId,
@@ -156,8 +156,8 @@ impl Sessions {
         timetable: &mut Timetable,
         totals: &mut Totals,
         now_ns: u64,
-    ) {
-        self.subscriber_lost(id, timetable, now_ns);
+    ) -> Option<u32> {
+        let ended = self.subscriber_lost(id, timetable, now_ns);
         let session = &mut self[id];
         session.leaving = None;
         if *cause == Cause::Ours {
@@ -168,6 +168,7 @@ impl Sessions {
             // A device that lost its connection discards its waiting messages: see `Publishing::step`.
             self.writable.push(id.0);
         }
+        ended
     }
 
     /// Counts a failed attempt or a lost connection and schedules the next attempt.
@@ -182,7 +183,6 @@ impl Sessions {
         let was_away = session.is_away();
         session.lost |= was_up;
         let goes_away = session.is_away() && !was_away;
-        counters.wills_due += u64::from(was_up && session.has_will);
         let fails_first = session.failures == 0 && !was_up;
         session.failures += u32::from(!was_up);
         session.state = State::Waiting;

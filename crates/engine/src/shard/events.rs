@@ -79,6 +79,7 @@ impl Shard {
                 self.note_presence(session);
             }
             Event::Subscribed { index, granted } => self.subscribed(now_ns, session, index, granted),
+            Event::WillLeft => sessions.will_left(session, totals),
             Event::Closed(cause) => self.closed(now_ns, session, &cause),
             Event::Withheld(token) | Event::Abandoned(token) | Event::Unacknowledged(token) if is_probe(token) => {}
             Event::Withheld(token) => Publishing::withheld(session, token, sessions, totals),
@@ -167,8 +168,22 @@ impl Shard {
 
     fn closed(&mut self, now_ns: u64, session: SessionId, cause: &Cause) {
         self.publishing.orphan_requests(session, &self.sessions);
-        self.sessions.closed(session, cause, &mut self.timetable, &mut self.totals, now_ns);
+        let ended = self.sessions.closed(session, cause, &mut self.timetable, &mut self.totals, now_ns);
+        if let Some(epoch) = ended {
+            self.note_session_end(session, epoch);
+        }
         self.note_presence(session);
+    }
+
+    /// Records which messages may be lost with a session that ended, in a run with faults. `epoch` is the first one after it.
+    fn note_session_end(&mut self, session: SessionId, epoch: u32) {
+        let Some(audience) = self.sessions[session].subscriber.filter(|_| self.timetable.window.is_set()) else {
+            return;
+        };
+        let number = self.sessions.presence.number(audience);
+        if let Some(log) = &mut self.sessions.faults {
+            log.notes.ended.add(number, epoch, self.receiving.receiver.next_numbers(audience));
+        }
     }
 
     /// Messages that are missing because of a subscriber's absence are not counted as lost during the run.

@@ -1,7 +1,7 @@
-//! Planned disconnects of devices.
+//! Planned disconnects of devices, and the wills of those that end without a goodbye.
 
 use pubmark_model::churn::Leave;
-use pubmark_protocol::clients::Goodbye;
+use pubmark_protocol::clients::{Goodbye, SessionId};
 
 use super::publisher::Publisher;
 use super::session::State;
@@ -23,8 +23,7 @@ impl Sessions {
         totals: &mut Totals,
         now_ns: u64,
     ) -> Option<Goodbye> {
-        let counters = &mut totals.figures.counters;
-        counters.planned_leaves += 1;
+        totals.figures.counters.planned_leaves += 1;
         self.note_fault(now_ns, index, SessionChange::Left);
         let session = &mut self[index];
         session.wanted = false;
@@ -40,7 +39,7 @@ impl Sessions {
                 None
             }
             State::Offline => None,
-            State::Connecting(_) if leave == Leave::Cut => Some(Goodbye::Cut),
+            State::Connecting(_) | State::Online if leave == Leave::Cut => Some(Goodbye::Cut),
             // The system may already have accepted the connection. Without a graceful disconnect it would publish the
             // device's will.
             State::Connecting(_) => {
@@ -48,10 +47,6 @@ impl Sessions {
                 session.leaving = Some(limit_ns);
                 timers.add(limit_ns, Task::Leave(index));
                 None
-            }
-            State::Online if leave == Leave::Cut => {
-                counters.wills_due += u64::from(session.has_will);
-                Some(Goodbye::Cut)
             }
             State::Online => {
                 let limit_ns = now_ns + QUIESCE_LIMIT.as_nanos() as u64;
@@ -63,5 +58,13 @@ impl Sessions {
                 (!is_busy).then_some(Goodbye::Graceful)
             }
         }
+    }
+
+    /// A connection of a session with a will ends without a goodbye. Whether its will is published while subscribers listen is
+    /// not known if the server's acceptance was not read, or if all sessions are being ended.
+    pub fn will_left(&self, session: SessionId, totals: &mut Totals) {
+        let counters = &mut totals.figures.counters;
+        let is_due = self[session].state == State::Online && !self.finishing;
+        *if is_due { &mut counters.wills_due } else { &mut counters.wills_undetermined } += 1;
     }
 }

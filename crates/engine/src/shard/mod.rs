@@ -181,6 +181,7 @@ impl Shard {
             }
             Command::Close { at_ns } => {
                 timetable.close(at_ns);
+                self.totals.figures.series.close(timetable.window.length_ns());
                 self.totals.tally.end();
             }
             Command::Finish => {}

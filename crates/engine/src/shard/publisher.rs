@@ -38,6 +38,8 @@ pub struct Pending {
     pub payload_bytes: u32,
     /// Number of subscriptions in its fan-out that the system's content filter excludes.
     pub excluded: u32,
+    /// The adapter does not send it, because nobody has subscribed to it.
+    pub withheld: bool,
 }
 
 /// How far sending is behind the schedule.

@@ -177,6 +177,13 @@ impl Receiver {
         }
     }
 
+    /// Publishers of an audience's streams, each with the number after the highest that arrived; `None` for a shared group.
+    pub fn next_numbers(&self, audience: u32) -> Option<Vec<(u32, u32)>> {
+        let index = audience as usize;
+        let row = |(publisher, stream, _): (u32, u32, u8)| (publisher, self.ledger.next_number(stream));
+        (!self.shared[index]).then(|| self.streams[index].rows().into_iter().map(row).collect())
+    }
+
     /// Records the audiences that are absent when devices begin to send.
     pub fn note_absent(&mut self, presence: &Presence) {
         for audience in 0..self.numbers.len() as u32 {
@@ -379,7 +386,8 @@ impl Receiver {
             figures.counters.out_of_order += 1;
             row.out_of_order += 1;
         }
-        if delivery.at_ns > window.closed_ns().saturating_add(LATE_AFTER.as_nanos() as u64) {
+        // A reaction may be due after the end of the window.
+        if delivery.at_ns > window.closed_ns().max(header.due_ns).saturating_add(LATE_AFTER.as_nanos() as u64) {
             figures.counters.late += 1;
             row.late += 1;
         }

@@ -200,8 +200,16 @@ impl Publishing {
                     let (group, all) = (publisher.book.group, &mut totals.figures.transform);
                     transform::record_transform(all, group, &timetable.workload, &transformed_message.costs);
                 }
-                let pending =
-                    Pending { publisher: index, sequence, ready_ns, own_ns, measured, payload_bytes, excluded };
+                let pending = Pending {
+                    publisher: index,
+                    sequence,
+                    ready_ns,
+                    own_ns,
+                    measured,
+                    payload_bytes,
+                    excluded,
+                    withheld: false,
+                };
                 sessions[publisher.session].pending.push_back(pending);
                 if measured && let Some(log) = &mut totals.figures.log {
                     log.note(submitted(publisher.book.publisher, sequence, (due_ns, ready_ns), payload_bytes));

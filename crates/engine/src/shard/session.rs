@@ -31,6 +31,10 @@ pub struct Filter {
     pub granted: bool,
     /// The system holds it, whether the session is connected or not.
     pub held: bool,
+    /// A refusal of it is counted: a response to it after a reconnect is the same refusal.
+    pub counted_refused: bool,
+    /// A grant of it at a lower QoS than requested is counted.
+    pub counted_lower: bool,
 }
 
 /// A session.
@@ -61,8 +65,6 @@ pub struct Session {
     pub subscribed: bool,
     /// The server stores its state.
     pub persistent: bool,
-    /// It has a will, which the server publishes if the connection ends without a graceful disconnect.
-    pub has_will: bool,
     /// It can send again, because a reply ended a wait. The time up to which the system still kept it from sending, ns
     /// of `CLOCK_MONOTONIC`.
     pub free_since_ns: Option<u64>,
@@ -92,7 +94,6 @@ impl Session {
             filters: vec![Filter::default(); config.subscriptions.len()].into(),
             subscribed: false,
             persistent: config.persistent,
-            has_will: config.options.will.is_some(),
             free_since_ns: None,
             pending: PendingQueue::new(),
             secured_ns: None,

@@ -115,8 +115,9 @@ impl Sessions {
     }
 
     /// The message that a token names, if it was passed to the adapter and not written.
-    pub fn pending(&self, session: SessionId, token: Token) -> Option<&Pending> {
-        self.find_pending(session, token).and_then(|place| self[session].pending.get(place))
+    pub fn pending_mut(&mut self, session: SessionId, token: Token) -> Option<&mut Pending> {
+        let place = self.find_pending(session, token)?;
+        self[session].pending.get_mut(place)
     }
 
     /// Removes and returns the message that a token names, if it was passed to the adapter and not written.
@@ -164,7 +165,6 @@ impl Sessions {
         for session in ended {
             let session = &self.all[session as usize];
             notes.ended.publishers.extend(session.own(publishers).iter().map(|publisher| publisher.book.publisher));
-            notes.ended.audiences.extend(session.subscriber.map(|audience| self.presence.number(audience)));
         }
         Some(notes)
     }

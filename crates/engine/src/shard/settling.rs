@@ -36,10 +36,13 @@ impl Publishing {
         totals: &mut Totals,
     ) {
         let Some(pending) = sessions.take_pending(session, token) else { return };
-        totals.tally.sent(session, u64::from(pending.payload_bytes));
+        if !pending.withheld {
+            totals.tally.sent(session, u64::from(pending.payload_bytes));
+        }
         totals.last_event_ns = written.end_ns;
         let figures = &mut totals.figures;
         figures.series.bin(window.relative(written.end_ns)).sent += 1;
+        figures.counters.sent_in_window += u64::from(window.holds(written.end_ns));
         self.sent += 1;
         let publisher = &mut self.publishers[pending.publisher as usize];
         self.expected += u64::from(publisher.fan_out.saturating_sub(pending.excluded));
@@ -61,9 +64,10 @@ impl Publishing {
     }
 
     /// The adapter accepted a message but does not send it, because no remote reader has subscribed to it.
-    pub fn withheld(session: SessionId, token: Token, sessions: &Sessions, totals: &mut Totals) {
-        let measured = sessions.pending(session, token).is_some_and(|pending| pending.measured);
-        totals.figures.counters.withheld += u64::from(measured);
+    pub fn withheld(session: SessionId, token: Token, sessions: &mut Sessions, totals: &mut Totals) {
+        let Some(pending) = sessions.pending_mut(session, token) else { return };
+        pending.withheld = true;
+        totals.figures.counters.withheld += u64::from(pending.measured);
     }
 
     /// The system acknowledged a message, or refused it.

@@ -25,10 +25,14 @@ impl Sessions {
         let (requested_qos, filter) = session.requested_qos.zip(session.filters.get_mut(index))?;
         (filter.settled, filter.granted) = (true, granted.is_ok());
         match granted {
-            Ok(level) if level < requested_qos => totals.figures.counters.granted_lower += 1,
+            Ok(level) if level < requested_qos => {
+                let was_counted = std::mem::replace(&mut filter.counted_lower, true);
+                totals.figures.counters.granted_lower += u64::from(!was_counted);
+            }
             Ok(_) => {}
             Err(reason) => {
-                totals.figures.counters.subscriptions_refused += 1;
+                let was_counted = std::mem::replace(&mut filter.counted_refused, true);
+                totals.figures.counters.subscriptions_refused += u64::from(!was_counted);
                 totals.count_cause(format!("subscription refused: {reason}"));
             }
         }
@@ -58,13 +62,14 @@ impl Sessions {
         self.note_fault(now_ns, id.0, SessionChange::Connected);
     }
 
-    /// A session's connection has ended, and its subscriptions with it unless the session is persistent.
-    pub(super) fn subscriber_lost(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
+    /// A session's connection has ended, and its subscriptions with it unless the session is persistent. Returns the first epoch
+    /// after them, if they ended.
+    pub(super) fn subscriber_lost(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) -> Option<u32> {
         let finishing = self.finishing;
         let session = &mut self[id];
         session.filters.iter_mut().for_each(|filter| filter.settled = false);
         if session.subscriber.is_none() || !session.subscribed {
-            return;
+            return None;
         }
         session.subscribed = false;
         let ends = !session.persistent && !finishing;
@@ -72,15 +77,14 @@ impl Sessions {
             session.filters.iter_mut().for_each(|filter| filter.granted = false);
         }
         self.subscribed -= 1;
-        if ends {
-            self.settle_presence(id, timetable, now_ns);
-        }
+        if ends { self.settle_presence(id, timetable, now_ns) } else { None }
     }
 
-    /// Records changes of the filters that the system holds for a session.
-    fn settle_presence(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
+    /// Records changes of the filters that the system holds for a session. Returns the first epoch without those that it no
+    /// longer holds.
+    fn settle_presence(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) -> Option<u32> {
         let session = &mut self.all[id.0 as usize];
-        let Some(audience) = session.subscriber else { return };
+        let audience = session.subscriber?;
         let (mut begins, mut ends) = (None, None);
         for (number, filter) in (0u16..).zip(&mut session.filters) {
             match (filter.held, filter.granted) {
@@ -96,5 +100,6 @@ impl Sessions {
             }
             filter.held = filter.granted;
         }
+        begins
     }
 }

@@ -48,6 +48,11 @@ impl Window {
         self.until_ns = at_ns.min(self.end_ns);
     }
 
+    /// Length up to the end of publishing, ns.
+    pub fn length_ns(&self) -> u64 {
+        self.closed_ns - self.start_ns
+    }
+
     /// Is a message due at this instant offered? It is if publishing had not ended by then, however late the shard
     /// reaches it.
     pub fn offers(&self, due_ns: u64) -> bool {

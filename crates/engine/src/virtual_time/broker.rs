@@ -128,6 +128,8 @@ pub struct Broker {
     /// Time from the write of a message to the report of it, by sequence number, ns; a report with a delay is overtaken by
     /// those of later messages.
     pub reports_written_after: Box<dyn FnMut(u32) -> u64>,
+    /// Does the client withhold a message, by sequence number? It is reported and not sent.
+    pub withholds: Box<dyn FnMut(u32) -> bool>,
     /// Subscribers with a processing time learn whether a message had arrived when they were done with the one before.
     pub tells_waits: bool,
     /// Delay of the reply to a request, by sequence number, ns after its arrival; `None`: never.
@@ -166,6 +168,7 @@ impl Broker {
             acknowledges: Box::new(|_| Some(Ok(()))),
             delivers_refused: false,
             reports_written_after: Box::new(|_| 0),
+            withholds: Box::new(|_| false),
             tells_waits: false,
             replies: Box::new(|_| None),
             cuts: 0,

@@ -169,6 +169,12 @@ impl Clients for ScriptedClients {
             let mut broker = self.broker.borrow_mut();
             let now_ns = broker.now_ns;
             let Outgoing { publication, sequence, timing, root, payload_bytes, .. } = message;
+            if (broker.withholds)(sequence) {
+                drop(broker);
+                sink.event(id, Event::Withheld(message.token()));
+                sink.event(id, Event::Written { token: message.token(), write_start_ns: now_ns, written_ns: now_ns });
+                continue;
+            }
             let publisher = session.config.publications[usize::from(publication)].publisher;
             let mut payload = Vec::with_capacity(payload_bytes as usize);
             header::write(&mut payload, payload_bytes as usize, self.run, publisher, sequence, timing.due_ns);

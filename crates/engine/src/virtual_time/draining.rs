@@ -1,12 +1,14 @@
-//! The end of the drain while deliveries arrive that nobody expects.
+//! The drain: when it ends, and what counts in it.
 
 use std::time::Duration;
 
 use pubmark_protocol::events::Reason;
-use pubmark_testing::assert_count_eq;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::{ONE_TO_ONE, SECOND_NS, Simulation, plan, window_ns};
+use crate::plan::RunPlan;
 use crate::progress::Totals;
+use crate::sections;
 
 #[test]
 fn deliveries_of_refused_messages_do_not_stand_for_those_that_are_still_missing() {
@@ -41,6 +43,46 @@ fn messages_without_acknowledgement_that_arrived_do_not_lengthen_the_drain() {
 }
 
 #[test]
+fn messages_written_in_the_drain_do_not_count_for_the_rate_of_the_window() {
+    let workload = ONE_TO_ONE
+        .replace("every: 10ms", "every: 1ms")
+        .replace("qos: 1}\nsubscribers", "qos: 1, in_flight_window: 1}\nsubscribers");
+    let simulation = Simulation::new(&workload, Duration::from_secs(1));
+    simulation.broker.borrow_mut().acknowledges_after_ns = 2_000_000;
+    let outcome = simulation.run().outcome;
+    let (delivery, rates) = (&outcome.books.delivery, sections::throughput(&outcome));
+    assert_count!(
+        delivery.offered >= 999 && delivery.sent == delivery.offered,
+        "the drain completes them: {delivery:?}"
+    );
+    assert!((300.0..=510.0).contains(&rates.sent_per_s), "{rates:?}");
+    assert!((300.0..=510.0).contains(&rates.delivered_per_s), "{rates:?}");
+}
+
+/// Number of late messages, if a reaction to a message takes this long to arrive. It is due 3 s after the message.
+fn late_reactions(after_ns: u64) -> u64 {
+    let workload = "
+name: virtual
+devices:
+  - {name: root, arrival: {trace: [100ms, 500ms]}, payload: 100B, topic: chain/root}
+  - {name: answer, client: c, arrival: {reaction_to: chain/root, think: 3s}, payload: 100B, topic: chain/answer}
+subscribers:
+  - {name: c, client: c, filters: [chain/root, chain/answer]}
+";
+    let simulation = Simulation::new(workload, Duration::from_secs(1));
+    simulation.broker.borrow_mut().copy_delays =
+        Box::new(move |publisher, _, _| vec![if publisher == 0 { 100_000 } else { after_ns }]);
+    let delivery = simulation.run().outcome.books.delivery;
+    assert_count_eq!((delivery.sent, delivery.delivered), (4, 4));
+    delivery.late
+}
+
+#[test]
+fn a_reaction_that_is_due_after_the_window_is_late_two_seconds_after_its_due_time() {
+    assert_count_eq!([late_reactions(1_900_000_000), late_reactions(2_100_000_000)], [0, 2]);
+}
+
+#[test]
 fn sums_show_that_all_arrived_only_if_every_delivery_is_an_expected_one() {
     let filtered = |place: &str| {
         let workload = r#"
@@ -68,4 +110,16 @@ subscribers:
         assert!(!plan.have_all_arrived(&totals), "{missing}");
     }
     assert!(plan.have_all_arrived(&Totals { excused: 1, ..totals }), "an unacknowledged message is expected");
+}
+
+#[test]
+fn silence_is_no_end_before_a_message_would_be_sent_again() {
+    let quiet = |workload: &str, redelivers_after| {
+        RunPlan { redelivers_after, ..plan(workload, Duration::from_secs(1)) }.quiet()
+    };
+    let redelivers_after = Some(Duration::from_secs(5));
+    assert!(quiet(ONE_TO_ONE, redelivers_after) > Duration::from_secs(5));
+    assert_eq!(quiet(ONE_TO_ONE, None), Duration::from_secs(3));
+    let best_effort = ONE_TO_ONE.replace("qos: 1", "qos: 0");
+    assert_eq!(quiet(&best_effort, redelivers_after), Duration::from_secs(3), "nothing is acknowledged");
 }

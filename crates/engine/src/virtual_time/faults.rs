@@ -1,10 +1,12 @@
 //! Runs with faults: connections that the engine breaks, and what is lost with a session.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use pubmark_protocol::events::Cause;
 use pubmark_record::faults::LevelBooks;
-use pubmark_testing::assert_count_eq;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::broker::Broker;
 use super::{ONE_TO_ONE, Simulation, plan, window_ns};
@@ -76,6 +78,24 @@ fn messages_are_lost_with_a_session_only_if_its_connection_ended() {
     assert!(device.lost > 0);
     assert_count_eq!(device.lost_with_session, 0, "the system had acknowledged what it lost");
     let subscriber = forgetful(|broker| broker.cut("s0"));
-    assert!(subscriber.lost > 0);
-    assert_count_eq!(subscriber.lost_with_session, subscriber.lost);
+    assert_count!(subscriber.lost > 10 && subscriber.lost_with_session <= 1, "{subscriber:?}");
+}
+
+#[test]
+fn a_session_takes_with_it_only_what_was_in_transit_when_it_ended() {
+    let fault = PlannedFault { at_ns: S, length_ns: None, connections: None };
+    let simulation = with_fault(ONE_TO_ONE, Duration::from_secs(3), fault);
+    let is_stuck = Rc::new(Cell::new(false));
+    let (stuck_from, stuck_until) = (Rc::clone(&is_stuck), Rc::clone(&is_stuck));
+    // Every tenth message is lost all the time, and each of the last 100 ms before the session ends.
+    simulation.broker.borrow_mut().copy_delays =
+        Box::new(move |_, sequence, _| if is_stuck.get() || sequence % 10 == 0 { vec![] } else { vec![100_000] });
+    simulation.at(1_400 * MS + 12_345, move |_| stuck_from.set(true));
+    simulation.at(1_500 * MS + 12_345, move |broker| {
+        stuck_until.set(false);
+        broker.cut("s0");
+    });
+    let found = faults(simulation, super::IN_TIME_NS).books[1][1];
+    assert_count!((10..=11).contains(&found.lost_with_session), "10 ms apart, and one may be a tenth: {found:?}");
+    assert_count!(found.lost > found.lost_with_session + 10, "some were lost before, and some afterwards: {found:?}");
 }

@@ -16,6 +16,7 @@ mod pacing;
 mod probing;
 mod refusing;
 mod slowing;
+mod stopping;
 mod subscribers;
 mod working;
 mod writing;
@@ -141,7 +142,18 @@ impl Simulation {
     }
 
     /// The same, with a schedule that is begun at another time, ns relative to the start of the measured window.
-    fn run_begun_at(mut self, begin_ns: i64) -> Ended {
+    fn run_begun_at(self, begin_ns: i64) -> Ended {
+        let duration_ns = self.plan.timeline.duration_ns;
+        self.run_between(begin_ns, duration_ns)
+    }
+
+    /// Executes a run that is stopped after a part of its measured window, ns. Unlike a real one it waits for messages in
+    /// transit.
+    fn run_stopped_at(self, length_ns: u64) -> Ended {
+        self.run_between(IN_TIME_NS, length_ns)
+    }
+
+    fn run_between(mut self, begin_ns: i64, length_ns: u64) -> Ended {
         self.send_command(Command::Connect, Some(Side::Subscribe));
         self.advance(BEGIN_NS + 100_000_000);
         self.send_command(Command::Connect, Some(Side::Publish));
@@ -158,7 +170,7 @@ impl Simulation {
         self.send_command(Command::Prepare { start_ns }, None);
         self.advance(start_ns.saturating_add_signed(begin_ns));
         self.send_command(Command::Begin, None);
-        let end_ns = start_ns + self.plan.timeline.duration_ns;
+        let end_ns = start_ns + length_ns;
         self.advance(end_ns);
         self.send_command(Command::Close { at_ns: end_ns }, None);
         let drained_ns = end_ns + self.plan.drain_limit.as_nanos() as u64;
@@ -261,6 +273,7 @@ pub(crate) fn plan(workload: &str, duration: Duration) -> RunPlan {
         run_id: 7,
         timeline: Timeline { warmup_ns: 0, duration_ns: duration.as_nanos() as u64 },
         drain_limit: Duration::from_secs(10),
+        redelivers_after: None,
         publish_at: at.clone(),
         subscribe_at: at,
         networks: Networks::none(),

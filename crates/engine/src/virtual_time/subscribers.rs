@@ -81,6 +81,32 @@ fn a_refused_filter_expects_nothing_and_the_other_one_continues() {
 }
 
 #[test]
+fn a_filter_that_is_refused_on_each_connection_is_one_refused_subscription() {
+    let workload = workload("clean", 0).replace("['v/#']", "['v/+', 'w/#']");
+    let simulation = Simulation::new(&workload, Duration::from_secs(3));
+    simulation.broker.borrow_mut().grants =
+        Box::new(|filter| if filter == "v/+" { Err(Reason::code(0x87, "not authorized")) } else { Ok(()) });
+    for at_ms in [500, 1_200, 1_900] {
+        simulation.at(at_ms * MS + 12_345, |broker| broker.cut("s0"));
+    }
+    let ended = simulation.run();
+    let counters = &ended.outcome.counters;
+    assert_count_eq!(counters.established, 3 + 4, "three devices, and the subscriber four times");
+    assert_count_eq!(counters.subscriptions_refused, 1);
+}
+
+#[test]
+fn a_reconnect_before_the_schedule_is_not_one_more_session_of_the_ramp_up() {
+    let simulation = Simulation::new(&workload("clean", 0), Duration::from_secs(1));
+    // Subscribers connect 1 s before the window, which is known 0.8 s before it begins.
+    simulation.at(-950 * MS, |broker| broker.cut("s0"));
+    let outcome = simulation.run().outcome;
+    assert_count_eq!(outcome.counters.established, 2 + 3, "the subscriber twice, and three devices");
+    let accepted: Vec<u64> = outcome.ramps.iter().map(|ramp| ramp.accepted).collect();
+    assert_count_eq!(accepted, [1, 3], "subscribers, and devices");
+}
+
+#[test]
 fn a_schedule_that_is_begun_late_offers_what_was_due_before_and_its_lag_is_ours() {
     let ended = Simulation::new(&workload("clean", 0), Duration::from_secs(1)).run_begun_at(300 * MS);
     let delivery = &ended.outcome.books.delivery;

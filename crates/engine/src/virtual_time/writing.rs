@@ -1,9 +1,9 @@
-//! A client program that reports writes in another order than that of the messages.
+//! Clients that report writes in another order than that of the messages, or of messages that they withhold.
 
 use std::time::Duration;
 
 use pubmark_protocol::events::Reason;
-use pubmark_testing::assert_count_eq;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::{ONE_TO_ONE, Simulation};
 
@@ -38,4 +38,14 @@ fn what_may_be_the_generator_s_in_a_wait_for_the_window_is_in_the_upper_bound_on
     let wait = simulation.run().outcome.times.backpressure;
     let [lower_ns, upper_ns] = [wait.lower.max_ns(), wait.upper.max_ns()];
     assert!(upper_ns >= 5_000_000 && lower_ns < upper_ns / 2, "{lower_ns} to {upper_ns} ns");
+}
+
+#[test]
+fn the_payload_of_a_withheld_message_was_not_published() {
+    let simulation = Simulation::new(&ONE_TO_ONE.replace("qos: 1", "qos: 0"), Duration::from_secs(1));
+    simulation.broker.borrow_mut().withholds = Box::new(|sequence| sequence % 2 == 0);
+    let outcome = simulation.run().outcome;
+    assert_count_eq!(outcome.counters.withheld, outcome.books.delivery.sent / 2);
+    let published: u64 = outcome.traffic.iter().map(|group| group.published).sum();
+    assert_count!((48..=51).contains(&published), "{published} of 100");
 }

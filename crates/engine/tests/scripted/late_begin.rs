@@ -54,6 +54,7 @@ fn plan() -> RunPlan {
         run_id: 7,
         timeline: Timeline { warmup_ns: 0, duration_ns: 1_000_000_000 },
         drain_limit: Duration::from_secs(10),
+        redelivers_after: None,
         publish_at: at.clone(),
         subscribe_at: at,
         networks: Networks::none(),

@@ -6,11 +6,10 @@ use std::time::Duration;
 use pubmark_model::workload::Workload;
 use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome};
 use pubmark_record::experiment::FailureKind;
-use pubmark_record::figures::{ShownOf, Unit, delivered_share};
+use pubmark_record::figures::{Unit, delivered_share};
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::requests::RequestFigures;
 use pubmark_record::tables::wide_bins;
-use pubmark_record::threshold::{ClauseOutcome, Judged, Limited, Objectives};
+use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
 use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
 
 use super::search::Verdict;
@@ -24,9 +23,6 @@ const WANTED_MESSAGES: f64 = 2_000.0;
 const WINDOW: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(30));
 /// If a smaller share of the expected deliveries arrives within the window, a queue grows: no second try is needed.
 const CLEAR_SHARE: f64 = 0.95;
-
-/// Name of the figure of a wait.
-const BACK_PRESSURE: &str = "back-pressure p99";
 
 /// What all trials of a search have in common.
 pub struct Trials<'a> {
@@ -196,7 +192,7 @@ impl Judgement {
             ClauseOutcome::True => Judgement::of(TrialOutcome::Held, None),
             ClauseOutcome::False => Judgement::of(TrialOutcome::Missed, decides.complaint()),
             ClauseOutcome::Undecided => Judgement::of(TrialOutcome::GeneratorLimited, decides.complaint()),
-            ClauseOutcome::NotMeasured if nothing_arrived(&decides.clause.metric, record) => {
+            ClauseOutcome::NotMeasured if decides.clause.metric.nothing_arrived(record) => {
                 let reason = format!("nothing arrived, so {name} was not measured");
                 Judgement::of(TrialOutcome::Missed, Some(reason))
             }
@@ -215,27 +211,12 @@ impl Judgement {
     }
 }
 
-/// Whether the metric is a time of messages, or of replies, that were expected and of which none arrived. Then the time is
-/// missing because of the system.
-fn nothing_arrived(metric: &Limited, record: &Record) -> bool {
-    let figure = metric.figure();
-    let messages = &record.delivery.messages;
-    let is_unanswered = |requests: &RequestFigures| requests.outcomes.sent > 0 && requests.outcomes.answered == 0;
-    match (figure.is_latency, figure.shown_of) {
-        (false, _) => false,
-        // It ends when the system accepts a message, whether that arrives or not.
-        (true, _) if figure.name == BACK_PRESSURE => false,
-        (true, ShownOf::Requests) => record.requests.as_ref().is_some_and(is_unanswered),
-        (true, _) => messages.expected > 0 && messages.delivered == 0,
-    }
-}
-
 /// Ranks outcomes: the highest one decides.
 fn severity(judged: &Judged<'_>, record: &Record) -> u8 {
     match judged.outcome {
         ClauseOutcome::True => 0,
         ClauseOutcome::Undecided => 1,
-        ClauseOutcome::NotMeasured if nothing_arrived(&judged.clause.metric, record) => 3,
+        ClauseOutcome::NotMeasured if judged.clause.metric.nothing_arrived(record) => 3,
         ClauseOutcome::NotMeasured => 2,
         ClauseOutcome::False => 3,
     }
@@ -328,6 +309,7 @@ pub fn is_doubtful(trial: &Trial) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_record::requests::RequestFigures;
     use pubmark_record::sample;
 
     use super::*;
@@ -435,6 +417,8 @@ mod tests {
         }
         record.requests.as_mut().unwrap().outcomes.sent = 1;
         assert_eq!(judge("round_trip_p99<1s", &record).outcome, TrialOutcome::Missed, "no reply arrived");
+        record.requests.as_mut().unwrap().outcomes.late_by_generator = 1;
+        assert!(judge("round_trip_p99<1s", &record).not_measured.is_some(), "pubmark made the reply late");
         (record.delivery.messages.lost, record.delivery.messages.delivered) = (0, record.delivery.messages.expected);
         assert_eq!(judge("p99<1s", &record).outcome, TrialOutcome::GeneratorLimited, "messages arrived, and no reply");
     }

@@ -8,7 +8,7 @@ use pubmark_record::experiment::{
     Cell as ExperimentCell, CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord,
     FailureKind, PaperFigures, PaperValue,
 };
-use pubmark_record::record::{Record, Status, VerdictStatus};
+use pubmark_record::record::{Environment, Record, Status, VerdictStatus};
 use pubmark_record::store;
 use pubmark_record::verdict::usable::{Usable, usable};
 use pubmark_runner::{ErrorKind, RunError};
@@ -46,7 +46,7 @@ pub fn record(
     let earlier: Option<ExperimentRecord> = store::load_as(&folder.path).ok();
     let unchanged =
         earlier.filter(|earlier| earlier.status == Status::Complete && runs(&earlier.cells) == runs(&cells));
-    let environment = unchanged.map_or_else(environment::read, |earlier| earlier.environment);
+    let environment = unchanged.map_or_else(|| after_runs(environment::read()), |earlier| earlier.environment);
     Ok(ExperimentRecord {
         schema_version: EXPERIMENT_SCHEMA_VERSION,
         pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -72,6 +72,11 @@ pub fn record(
         environment,
         definition: experiment.to_yaml(),
     })
+}
+
+/// The environment as it was read after the runs: the load in it is not that before them.
+fn after_runs(read: Environment) -> Environment {
+    Environment { load_before: None, load_after: read.load_before, ..read }
 }
 
 /// Figures of publications, by cell.
@@ -245,4 +250,16 @@ fn left_out(plan: &Plan, events: &[Event]) -> Vec<String> {
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_after_the_runs_is_not_recorded_as_that_before_them() {
+        let read = environment::read();
+        let found = after_runs(read.clone());
+        assert_eq!((found.load_before, found.load_after), (None, read.load_before));
+    }
 }

@@ -17,7 +17,7 @@ text_kinds! {
     /// `0`, `1`, `2`.
     LevelText = "Level", "a delivery level: `0`, `1`, `2`", r"^[012]$", &["string", "integer"];
     /// `16B`, `1KB`.
-    BytesText = "Bytes", "a size such as `1KB`", r"^[0-9]*\.?[0-9]+(B|KB|KiB|MB|MiB|GB|GiB)?$", &["string", "number"];
+    BytesText = "Bytes", "a size such as `1KB`", r"^[0-9]*\.?[0-9]+(B|kB|KB|KiB|MB|MiB|GB|GiB)?$", &["string", "number"];
     /// `10%` or `0.1`.
     ShareText = "Share", "a share such as `10%`", r"^[0-9]*\.?[0-9]+%?$", &["string", "number"];
     /// `1`, `3:bridge`, `5:shard`.

@@ -70,7 +70,7 @@ impl TooLarge {
 }
 
 /// Number of clients of a run as the groups state it; publishers that reactions add are not included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCounts {
     /// Devices.
     pub devices: u64,
@@ -79,11 +79,6 @@ pub struct ClientCounts {
 }
 
 impl Fleet {
-    /// Counts the devices and subscribers.
-    pub fn counts(&self) -> ClientCounts {
-        ClientCounts { devices: self.devices().len() as u64, subscribers: self.subscribers().len() as u64 }
-    }
-
     /// The fleet of `copies` copies of the workload as [`Fleet::new`] builds it, if it is not too large.
     pub fn checked(workload: &Workload, copies: u32) -> Result<Fleet, TooLarge> {
         check_counts(workload, &Copies::of_all(&workload.placements(), copies))?;

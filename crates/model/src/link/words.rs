@@ -1,4 +1,4 @@
-//! Descriptions of links for people: `20 ms ± 5 ms, 1 % lost, 1 Mbit/s (125 kB/s) with a queue of 64 KB`.
+//! Descriptions of links for people: `20 ms ± 5 ms, 1 % lost, 1 Mbit/s (125 kB/s) with a queue of 64 kB`.
 
 use super::{Conditions, Delay, Distribution, Link, Loss, Rate, Step};
 
@@ -100,7 +100,7 @@ impl Loss {
 /// In bits and in bytes, so that the units are not confused.
 fn rate(rate: &Rate) -> String {
     let (bits, bytes) = (rate.bits_per_second as f64, rate.bits_per_second as f64 / 8.0);
-    let queue = scaled(rate.queue_bytes as f64, ["B", "KB", "MB", "GB"]);
+    let queue = scaled(rate.queue_bytes as f64, ["B", "kB", "MB", "GB"]);
     format!(
         "{} ({}) with a queue of {queue}",
         scaled(bits, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]),
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(
             conditions.words(),
             "20 ms ± 5 ms (normal), overtaking, 3.846 % lost in bursts (100 % of 4 packets, on average 100 apart), \
-             800 kbit/s (100 kB/s) with a queue of 64 KB, 0.1 % twice, 5 % sent ahead"
+             800 kbit/s (100 kB/s) with a queue of 64 kB, 0.1 % twice, 5 % sent ahead"
         );
         assert_eq!(Conditions { down: true, ..conditions }.words(), "nothing gets through");
         assert_eq!(Conditions::default().words(), "nothing happens to packets");
@@ -193,7 +193,7 @@ mod tests {
     fn directions_are_described_separately_only_where_they_differ() {
         let slow = Conditions { rate: Some(Rate { bits_per_second: 8, queue_bytes: 1_500 }), ..Conditions::default() };
         let mut link = Link::symmetric("slow", slow);
-        assert_eq!(link.lines(), ["both ways: 8 bit/s (1 B/s) with a queue of 1.5 KB"]);
+        assert_eq!(link.lines(), ["both ways: 8 bit/s (1 B/s) with a queue of 1.5 kB"]);
         link.down.push(Step { at_ns: 1_500_000_000, conditions: Conditions { down: true, ..slow } });
         assert_eq!(link.lines()[2], "down from 1.5 s: nothing gets through");
         link.up = (0..20).map(|number| Step { at_ns: number, conditions: slow }).collect();

@@ -133,13 +133,13 @@ text_kinds! {
         r"^([0-9]*\.?[0-9]+(ns|us|ms|s|m|h)|.*\$\{.+\}.*)$", &["string"];
     /// `16B`, `1KB`, `1KiB`, `1.2MB`, `100`.
     SizeText = "Size", "a size such as `1KB`",
-        r"^([0-9]*\.?[0-9]+(B|KB|KiB|MB|MiB|GB|GiB)?|.*\$\{.+\}.*)$", &["string", "number"];
+        r"^([0-9]*\.?[0-9]+(B|kB|KB|KiB|MB|MiB|GB|GiB)?|.*\$\{.+\}.*)$", &["string", "number"];
     /// `5/s`, `10/min`, `1/h`.
     RateText = "Rate", "a rate such as `5/s`",
         r"^([0-9]*\.?[0-9]+/(s|min|h)|.*\$\{.+\}.*)$", &["string"];
     /// `10%` of the mean, or a size.
     SpreadText = "Spread", "a share of the mean such as `10%`, or a size such as `20B`",
-        r"^([0-9]*\.?[0-9]+(%|B|KB|KiB|MB|MiB|GB|GiB)?|.*\$\{.+\}.*)$", &["string", "number"];
+        r"^([0-9]*\.?[0-9]+(%|B|kB|KB|KiB|MB|MiB|GB|GiB)?|.*\$\{.+\}.*)$", &["string", "number"];
     /// `20% every 5s`.
     CheckText = "Check", "a chance and a period such as `20% every 5s`",
         r"^([0-9]*\.?[0-9]+%? every [0-9]*\.?[0-9]+(ns|us|ms|s|m|h)|.*\$\{.+\}.*)$", &["string"];

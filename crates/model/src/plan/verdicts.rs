@@ -14,8 +14,6 @@ const MEMORY_SHARE: f64 = 0.5;
 pub struct Machine {
     /// Descriptors that one process may open.
     pub descriptor_limit: u64,
-    /// Ports available for connections from one source address to one endpoint, if the kernel reports them.
-    pub source_ports: Option<u64>,
     /// Memory, bytes.
     pub memory_bytes: u64,
     /// CPU cores available to this process.
@@ -64,7 +62,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn new(what: impl Into<String>, unit: Unit, needed: f64, available: f64, note: impl Into<String>) -> Verdict {
+    /// A comparison; the run fits if `needed` is not above `available`.
+    pub fn new(what: impl Into<String>, unit: Unit, needed: f64, available: f64, note: impl Into<String>) -> Verdict {
         let margin = if needed > 0.0 { available / needed } else { f64::INFINITY };
         Verdict { what: what.into(), unit, needed, available, margin, ok: needed <= available, note: note.into() }
     }
@@ -91,7 +90,6 @@ impl Plan {
                 "estimate, against half the memory",
             ),
         ];
-        verdicts.extend(machine.source_ports.map(|ports| self.port_verdict(ports, node)));
         verdicts.extend(self.packet_verdict());
         verdicts.extend(self.traffic_verdicts(machine));
         verdicts.extend(self.link_verdict(machine));
@@ -100,17 +98,6 @@ impl Plan {
             Verdict::new(what, Unit::Share, processing.share, 1.0, "processing of one second's messages")
         }));
         verdicts
-    }
-
-    /// Each connection uses a port of its source address.
-    fn port_verdict(&self, ports_per_address: u64, node: &str) -> Verdict {
-        let available = ports_per_address as f64 * f64::from(self.source_addresses);
-        let note = match self.source_addresses {
-            1 => "one a connection; `--source-addresses` with more addresses has more".to_owned(),
-            addresses => format!("one a connection, from {addresses} source addresses"),
-        };
-        let needed = self.node.connections.div_ceil(u64::from(self.endpoints)) as f64;
-        Verdict::new(format!("local ports {node}"), Unit::Count, needed, available, note)
     }
 
     fn packet_verdict(&self) -> Option<Verdict> {

@@ -2,12 +2,11 @@
 
 use pubmark_report::markdown::{escaped, table};
 use pubmark_report::numbers::{MISSING, counted, seconds};
-use pubmark_report::words::{capitalised, sentence};
+use pubmark_report::words::capitalised;
 
-use super::{Collection, Evidence, machine};
+use super::{Collection, Evidence, machines_of, unconfirmed};
 use crate::definition::{self, Better, Need};
 use crate::guidelines::ranking::{DELIVERED_AT_LEAST, Ranked};
-use crate::record::{Outcome, StatementResult};
 use crate::words::{self, TableLayout};
 
 /// Mark of a figure from a single run.
@@ -29,7 +28,7 @@ pub(super) fn page(collection: &Collection) -> String {
             text.push_str(&format!("- {}\n", answer_words(answer)));
         }
     }
-    unconfirmed(&mut text, collection);
+    unconfirmed::section(&mut text, collection);
     text
 }
 
@@ -47,18 +46,32 @@ fn what_would(need: Need) -> String {
 }
 
 fn introduction(text: &mut String, collection: &Collection) {
-    let machines = collection.records.iter().flat_map(|(_, record)| {
-        record.experiments.iter().filter_map(|part| part.runs.as_ref()).map(|runs| machine(&runs.environment))
-    });
-    let machine = machines.last().unwrap_or_else(|| MISSING.to_string());
+    let machines = collection.machines();
+    let on = match machines.as_slice() {
+        [] => format!("one machine ({MISSING})"),
+        [only] => format!("one machine ({}, {})", escaped(&only.kind), escaped(&only.details())),
+        [first, ..] => format!("{} machines of one type ({})", machines.len(), escaped(&first.kind)),
+    };
     text.push_str(&format!(
-        "From {} of repeated publications on one machine ({}), which clients and systems share. `pubmark report` of \
-         their folder makes this page again.\n\nA system is *first* where its interval, of measurement and noise \
+        "From {} of repeated publications on {on}, which clients and systems share. `pubmark report` of their folder \
+         makes this page again.\n",
+        counted(collection.records.len() as u64, "record", "records"),
+    ));
+    if machines.len() > 1 {
+        text.push_str("\nEach ranking is of the runs of one machine, which it names:\n\n");
+    }
+    for machine in &machines {
+        if let Some(name) = collection.name_of(machine) {
+            let folders = collection.records.iter().filter(|(_, record)| machines_of(record).contains(machine));
+            let folders: Vec<&str> = folders.map(|(folder, _)| folder.as_str()).collect();
+            text.push_str(&format!("- {name}: {} ({})\n", escaped(&machine.details()), escaped(&folders.join(", "))));
+        }
+    }
+    text.push_str(&format!(
+        "\nA system is *first* where its interval, of measurement and noise \
          together, is the best or overlaps the best. A figure with {ONCE} is of one run: no noise is known, and no order \
          is shown. Latency and cost are compared among systems that delivered at least {} % of the messages. ≥ stands where \
          the next step was not judged.\n",
-        counted(collection.records.len() as u64, "record", "records"),
-        escaped(&machine),
         DELIVERED_AT_LEAST * 100.0,
     ));
 }
@@ -69,23 +82,24 @@ fn overview(text: &mut String, answers: &[Evidence<'_>]) {
         Need::ALL.iter().filter_map(|need| answers.iter().find(|answer| answer.guideline.need == *need)).collect();
     let mut systems: Vec<&str> = vec![];
     for ranked in leading.iter().flat_map(|answer| &answer.ranking.ranked) {
-        if !systems.iter().any(|system| is_same(system, ranked.name)) {
-            systems.push(ranked.name);
+        if !systems.iter().any(|system| is_same(system, &ranked.name)) {
+            systems.push(&ranked.name);
         }
     }
     if systems.is_empty() {
         return;
     }
     systems.sort_by_key(|system| system.to_lowercase());
-    let heads = leading
-        .iter()
-        .map(|answer| escaped(&format!("{}: {}", answer.guideline.need.title().to_lowercase(), figure_words(answer))));
+    let heads = leading.iter().map(|answer| {
+        let machine = answer.machine.as_ref().map_or_else(String::new, |machine| format!(", {machine}"));
+        escaped(&format!("{}: {}{machine}", answer.guideline.need.title().to_lowercase(), figure_words(answer)))
+    });
     let header: Vec<String> = std::iter::once("system".to_owned()).chain(heads).collect();
     let rows: Vec<Vec<String>> = systems
         .iter()
         .map(|system| {
             let cells = leading.iter().map(|answer| {
-                let ranked = answer.ranking.ranked.iter().find(|ranked| is_same(ranked.name, system));
+                let ranked = answer.ranking.ranked.iter().find(|ranked| is_same(&ranked.name, system));
                 ranked.map_or_else(|| MISSING.to_string(), |ranked| overview_cell(answer, ranked))
             });
             std::iter::once(escaped(system)).chain(cells).collect()
@@ -95,17 +109,17 @@ fn overview(text: &mut String, answers: &[Evidence<'_>]) {
     table(text, &header, &rows);
 }
 
-/// Whether two names mean the same system: experiments do not write names in the same way.
+/// Whether two names mean the same system: the labels of older records are not written in the same way.
 fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-fn overview_cell(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
+fn overview_cell(answer: &Evidence<'_>, ranked: &Ranked) -> String {
     let value = value(answer, ranked);
-    match answer.ranking.is_repeated {
-        true if ranked.is_first => format!("**{value}**"),
-        true => value,
-        false => format!("{value} {ONCE}"),
+    match answer.no_order() {
+        _ if !answer.ranking.is_repeated => format!("{value} {ONCE}"),
+        None if ranked.is_first => format!("**{value}**"),
+        _ => value,
     }
 }
 
@@ -129,7 +143,7 @@ fn figure_words(answer: &Evidence<'_>) -> String {
     }
 }
 
-fn value(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
+fn value(answer: &Evidence<'_>, ranked: &Ranked) -> String {
     let (low, high) = ranked.ends;
     match answer.guideline.better {
         Better::Further(_) if high > low => format!("≥ {low}"),
@@ -144,11 +158,12 @@ fn value(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
 /// One answer in a sentence or two, with a link to its table.
 fn answer_words(answer: &Evidence<'_>) -> String {
     let ranking = &answer.ranking;
-    let with_value = |ranked: &Ranked<'_>| format!("{} {}", escaped(ranked.name), value(answer, ranked));
+    let with_value = |ranked: &Ranked| format!("{} {}", escaped(&ranked.name), value(answer, ranked));
     let (first, behind): (Vec<_>, Vec<_>) = ranking.ranked.iter().partition(|ranked| ranked.is_first);
-    let listed = |ranked: &[&Ranked<'_>]| ranked.iter().map(|one| with_value(one)).collect::<Vec<_>>().join(", ");
+    let listed = |ranked: &[&Ranked]| ranked.iter().map(|one| with_value(one)).collect::<Vec<_>>().join(", ");
     let mut text = format!("{}: ", capitalised(&escaped(&figure_words(answer))));
-    if ranking.is_repeated {
+    let no_order = answer.no_order();
+    if no_order.is_none() {
         text.push_str(&format!("first **{}**", listed(&first)));
         if !behind.is_empty() {
             text.push_str(&format!("; behind {}", listed(&behind)));
@@ -161,12 +176,16 @@ fn answer_words(answer: &Evidence<'_>) -> String {
         let reasons = ranking.left_out.iter().map(|(name, why)| format!("{} ({why})", escaped(name)));
         text.push_str(&format!(" Not compared: {}.", reasons.collect::<Vec<_>>().join(", ")));
     }
+    if answer.lacks_delivered {
+        text.push_str(" The record lacks the shares delivered: systems that lost messages are compared, too.");
+    }
     let runs = answer.runs;
     text.push_str(&format!(
-        " {} of {}{}: [{}]({}/paper.md#{}).",
+        " {} of {}{}{}: [{}]({}/paper.md#{}).",
         counted(runs.repetitions.into(), "run", "runs"),
         seconds(runs.duration_s),
-        if ranking.is_repeated { "" } else { ", so no order is shown" },
+        answer.machine.as_ref().map_or_else(String::new, |machine| format!(" on {machine}")),
+        no_order.map_or_else(String::new, |why| format!(", {why}")),
         escaped(&answer.table.title),
         answer.folder,
         anchor(&answer.table.title)
@@ -175,39 +194,9 @@ fn answer_words(answer: &Evidence<'_>) -> String {
 }
 
 /// The anchor of a Markdown heading: lower-case letters, digits, and hyphens for spaces.
-fn anchor(title: &str) -> String {
+pub(super) fn anchor(title: &str) -> String {
     let is_part = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
     title.to_lowercase().chars().filter(is_part).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
-}
-
-/// The conclusions that no measured case confirms.
-fn unconfirmed(text: &mut String, collection: &Collection) {
-    let is_confirmed = |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome == Outcome::Holds);
-    let is_measured =
-        |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome != Outcome::NotMeasured);
-    let mut lines = vec![];
-    for (folder, record) in &collection.records {
-        for statement in record.statements.iter().filter(is_measured).filter(|one| !is_confirmed(one)) {
-            let mut ratios: Vec<(f64, f64)> = statement.cases.iter().filter_map(|case| case.ratio).collect();
-            ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
-            let ratios: Vec<String> = ratios.into_iter().map(words::times).collect();
-            lines.push(format!(
-                "- *{}* ({}, {}): {}; {} by {}. [The cases]({folder}/paper.md#{}).",
-                sentence(&escaped(&statement.conclusion)),
-                escaped(&record.citation),
-                escaped(&statement.source),
-                words::counts(statement),
-                if ratios.is_empty() { MISSING.to_string() } else { ratios.join(", ") },
-                statement.figure,
-                anchor(&statement.conclusion)
-            ));
-        }
-    }
-    text.push_str("\n## Conclusions of the publications that are not confirmed here\n\n");
-    match lines.is_empty() {
-        true => text.push_str("Every conclusion that was measured holds in some case.\n"),
-        false => text.push_str(&format!("{}\n", lines.join("\n"))),
-    }
 }
 
 #[cfg(test)]

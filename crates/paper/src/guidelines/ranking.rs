@@ -1,5 +1,6 @@
 //! The order of systems by one figure, as far as their intervals are apart.
 
+use super::systems::Systems;
 use crate::definition::{Better, Guideline};
 use crate::record::{MeanFigure, TableCell, TableResult};
 use crate::statement::ends;
@@ -8,19 +9,19 @@ use crate::statement::ends;
 pub(crate) const DELIVERED_AT_LEAST: f64 = 0.999;
 
 /// The ranked systems of a table.
-pub(crate) struct Ranking<'a> {
+pub(crate) struct Ranking {
     /// The systems that were compared, the best first.
-    pub ranked: Vec<Ranked<'a>>,
+    pub ranked: Vec<Ranked>,
     /// The systems that were not compared, with the reasons.
-    pub left_out: Vec<(&'a str, String)>,
+    pub left_out: Vec<(String, String)>,
     /// Whether the ranking is based on repeated runs. One run says nothing about the noise.
     pub is_repeated: bool,
 }
 
 /// A system and its figure.
-pub(crate) struct Ranked<'a> {
+pub(crate) struct Ranked {
     /// The system.
-    pub name: &'a str,
+    pub name: String,
     /// Lowest and highest possible value of the figure: its bounds, and noise if runs were repeated. For
     /// [`Better::Further`], both are the number on the axis, but the upper end is infinite if the next number was not
     /// judged.
@@ -29,15 +30,16 @@ pub(crate) struct Ranked<'a> {
     pub is_first: bool,
 }
 
-/// Ranks the systems of a table; `None` if none has a figure.
-pub(crate) fn ranking<'a>(
+/// Ranks the systems of a table, except demonstrations; `None` if none has a figure.
+pub(super) fn ranking(
     guideline: &Guideline,
-    table: &'a TableResult,
+    table: &TableResult,
     delivered: Option<&TableResult>,
-) -> Option<Ranking<'a>> {
+    systems: Systems<'_>,
+) -> Option<Ranking> {
     let mut ranking = match &guideline.better {
-        Better::Further(along) => by_reach(guideline, table, along),
-        Better::Smaller | Better::Larger => by_figure(guideline, table, delivered),
+        Better::Further(along) => by_reach(guideline, table, along, systems),
+        Better::Smaller | Better::Larger => by_figure(guideline, table, delivered, systems),
     };
     let is_larger_better = guideline.better != Better::Smaller;
     ranking.ranked.sort_by(|one, other| {
@@ -52,10 +54,20 @@ pub(crate) fn ranking<'a>(
     Some(ranking)
 }
 
-fn by_figure<'a>(guideline: &Guideline, table: &'a TableResult, delivered: Option<&TableResult>) -> Ranking<'a> {
+fn by_figure(
+    guideline: &Guideline,
+    table: &TableResult,
+    delivered: Option<&TableResult>,
+    systems: Systems<'_>,
+) -> Ranking {
     let mut ranking = Ranking { ranked: vec![], left_out: vec![], is_repeated: true };
     for cell in table.cells.iter().filter(|cell| is_at(guideline, table, cell)) {
-        let Some(name) = value(table, cell, &guideline.compare) else { continue };
+        let Some(label) = value(table, cell, &guideline.compare) else { continue };
+        let name = systems.name(label);
+        if let Some(why) = systems.why_not_ranked(label) {
+            ranking.left_out.push((name, why.to_owned()));
+            continue;
+        }
         let share = delivered.and_then(|delivered| share_of(delivered, cell));
         match usable(cell) {
             Err(reason) => ranking.left_out.push((name, reason)),
@@ -74,14 +86,19 @@ fn by_figure<'a>(guideline: &Guideline, table: &'a TableResult, delivered: Optio
 
 /// The highest number on an axis up to which each system delivers everything: the last one before the first number with a
 /// loss.
-fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> Ranking<'a> {
+fn by_reach(guideline: &Guideline, table: &TableResult, along: &str, systems: Systems<'_>) -> Ranking {
     let mut ranking = Ranking { ranked: vec![], left_out: vec![], is_repeated: true };
     let cells = || table.cells.iter().filter(|cell| is_at(guideline, table, cell));
-    let mut names: Vec<&str> = cells().filter_map(|cell| value(table, cell, &guideline.compare)).collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        let own = cells().filter(|cell| value(table, cell, &guideline.compare) == Some(name));
+    let mut labels: Vec<&str> = cells().filter_map(|cell| value(table, cell, &guideline.compare)).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    for label in labels {
+        let name = systems.name(label);
+        if let Some(why) = systems.why_not_ranked(label) {
+            ranking.left_out.push((name, why.to_owned()));
+            continue;
+        }
+        let own = cells().filter(|cell| value(table, cell, &guideline.compare) == Some(label));
         let mut steps: Vec<(f64, &TableCell)> =
             own.filter_map(|cell| Some((value(table, cell, along)?.parse().ok()?, cell))).collect();
         steps.sort_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -138,6 +155,7 @@ mod tests {
 
     use super::*;
     use crate::definition::Need;
+    use crate::record::ComparedSystem;
 
     fn guideline(better: Better, at: &[(&str, &str)]) -> Guideline {
         let at = at.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>();
@@ -174,8 +192,17 @@ mod tests {
         }
     }
 
-    fn names<'a>(ranking: &'a Ranking<'_>) -> Vec<(&'a str, bool)> {
-        ranking.ranked.iter().map(|ranked| (ranked.name, ranked.is_first)).collect()
+    fn names(ranking: &Ranking) -> Vec<(&str, bool)> {
+        ranking.ranked.iter().map(|ranked| (ranked.name.as_str(), ranked.is_first)).collect()
+    }
+
+    fn left_out(ranking: &Ranking) -> Vec<(&str, &str)> {
+        ranking.left_out.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect()
+    }
+
+    /// Ranks by labels.
+    fn ranking(guideline: &Guideline, table: &TableResult, delivered: Option<&TableResult>) -> Option<Ranking> {
+        super::ranking(guideline, table, delivered, Systems(&[]))
     }
 
     #[test]
@@ -190,7 +217,7 @@ mod tests {
         let at = [("set.pairs", "10")];
         let found = ranking(&guideline(Better::Smaller, &at), &table, None).unwrap();
         assert_eq!(names(&found), [("fast", true), ("near", true), ("slow", false)]);
-        assert_eq!(found.left_out, [("absent", "not installed".to_owned())]);
+        assert_eq!(left_out(&found), [("absent", "not installed")]);
         assert!(found.is_repeated);
         let most = ranking(&guideline(Better::Larger, &at), &table, None).unwrap();
         assert_eq!(names(&most), [("slow", true), ("near", false), ("fast", false)]);
@@ -213,7 +240,7 @@ mod tests {
         );
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, None).unwrap();
         assert_eq!(names(&found), [("slow", true)]);
-        assert_eq!(found.left_out, [("fast", reason.to_owned())]);
+        assert_eq!(left_out(&found), [("fast", reason)]);
         let whole = || measured(1.0, None);
         let delivered = failing(
             table(&[
@@ -235,7 +262,7 @@ mod tests {
         let delivered = table(&[("10", "fast", measured(0.4567, None)), ("10", "slow", measured(1.0, None))]);
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, Some(&delivered)).unwrap();
         assert_eq!(names(&found), [("slow", true)]);
-        assert_eq!(found.left_out, [("fast", "delivered 45.67 %".to_owned())]);
+        assert_eq!(left_out(&found), [("fast", "delivered 45.67 %")]);
         // Without the table of shares delivered it is ranked. One run gives no order.
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, None).unwrap();
         assert_eq!(names(&found), [("fast", true), ("slow", false)]);
@@ -259,12 +286,30 @@ mod tests {
         ]);
         let found = ranking(&guideline(Better::Further("set.pairs".to_owned()), &[]), &table, None).unwrap();
         let reach: Vec<(&str, (f64, f64), bool)> =
-            found.ranked.iter().map(|ranked| (ranked.name, ranked.ends, ranked.is_first)).collect();
+            found.ranked.iter().map(|ranked| (ranked.name.as_str(), ranked.ends, ranked.is_first)).collect();
         let open = f64::INFINITY;
         let expected =
             [("robust", (1_000.0, open), true), ("unknown", (200.0, open), true), ("weak", (200.0, 200.0), false)];
         assert_eq!(reach, expected);
-        let left_out: Vec<&str> = found.left_out.iter().map(|(name, _)| *name).collect();
-        assert_eq!(left_out, ["absent", "broken"]);
+        let names: Vec<&str> = found.left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["absent", "broken"]);
+    }
+
+    #[test]
+    fn a_demonstration_is_neither_first_nor_ranked() {
+        let system = |label: &str, ranked: bool| ComparedSystem {
+            label: label.to_owned(),
+            system: label.to_owned(),
+            protocol: None,
+            ranked,
+        };
+        let systems = [system("builtin", false), system("real", true)];
+        let share = |mean: f64| measured(mean, Some((mean, mean)));
+        let table = table(&[("10", "builtin", share(1.0)), ("10", "real", share(0.9995))]);
+        for better in [Better::Larger, Better::Further("set.pairs".to_owned())] {
+            let found = super::ranking(&guideline(better, &[]), &table, None, Systems(&systems)).unwrap();
+            assert_eq!(names(&found), [("real", true)]);
+            assert_eq!(left_out(&found), [("builtin", "the built-in broker is a demonstration, never ranked")]);
+        }
     }
 }

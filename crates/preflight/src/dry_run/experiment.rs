@@ -9,9 +9,10 @@ use pubmark_experiment::experiment::outline::{self, Outline};
 use pubmark_experiment::experiment::pace::about;
 use pubmark_experiment::experiment::planning::{Cell, Plan};
 use pubmark_experiment::experiment::quiet;
+use pubmark_model::placement::NodeLabels;
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
 use pubmark_runner::progress_text::seconds;
-use pubmark_runner::{PreparedRun, RunError};
+use pubmark_runner::{ClientNeeds, PreparedRun, RunError};
 
 use super::{images, run};
 
@@ -118,14 +119,14 @@ fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
             duration: plan.experiment.duration,
             tls: run.wanted.is_encrypted(),
             packet_limit_bytes: run.wanted.packet_limit_bytes(),
-            endpoints: run.wanted.brokers() as u32,
-            source_addresses: 1,
         };
+        let nodes = NodeLabels { nodes: options.nodes, labels: &options.labels };
+        let needs = ClientNeeds::of(&run.spec, &run.workload, nodes, &run.wanted);
         let who = match machines.count() {
             Some(_) if options.nodes > 1 => format!("{} nodes like this machine", options.nodes),
             _ => "this machine".to_owned(),
         };
-        let verdicts = RunPlan::new(&run.workload, &options).verdicts(&machine);
+        let verdicts = run::verdicts(RunPlan::new(&run.workload, &options), &needs, &machine);
         let missing: Vec<&str> = verdicts.iter().filter(|verdict| !verdict.ok).map(|verdict| &*verdict.what).collect();
         text.push_str(&match missing.is_empty() {
             true => format!("  {who} can carry the load of `{label}`, as far as can be told\n"),

@@ -14,7 +14,8 @@ use pubmark_model::workload::Workload;
 use pubmark_report::numbers::{bytes, count, three_digits};
 use pubmark_report::wrapping::wrap;
 use pubmark_runner::progress_text::seconds;
-use pubmark_runner::{CheckedRun, ErrorKind, RunError};
+use pubmark_runner::target::CheckedTarget;
+use pubmark_runner::{CheckedRun, ClientNeeds, ErrorKind, RunError};
 use pubmark_systems::{descriptors, environment};
 
 use super::placement;
@@ -29,8 +30,6 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
         duration: spec.window.duration,
         tls: required.is_encrypted(),
         packet_limit_bytes: required.packet_limit_bytes(),
-        endpoints: required.brokers() as u32,
-        source_addresses: spec.connection.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
     };
     let nodes = NodeLabels { nodes: options.nodes, labels: &options.labels };
     Fleet::check_counts_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
@@ -39,7 +38,14 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
     let variant = if workload.has_readings { format!(", {}", workload.variant.as_str()) } else { String::new() };
     field("workload", format!("{}{variant}, scale {}, seed {}", workload.name, workload.scale, spec.load.seed));
-    field("system", format!("{} over {}", required.shown(), run.protocol_pair.title()));
+    // The name of an endpoint's system, by which results rank it.
+    let name = match required {
+        CheckedTarget::External { definition: Some(definition), .. } => {
+            format!(", named {} in results", definition.name)
+        }
+        _ => String::new(),
+    };
+    field("system", format!("{} over {}{name}", required.shown(), run.protocol_pair.title()));
     let window = &spec.window;
     let times = [window.warmup, window.duration, window.drain].map(seconds);
     field("time", format!("{} warm-up, {} measured, up to {} for late messages", times[0], times[1], times[2]));
@@ -54,11 +60,27 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     }
     text.push('\n');
     let machine = this_machine()?;
-    text.push_str(&judged(&plan.verdicts(&machine), plan.nodes));
-    if plan.nodes == 1 {
+    let nodes = plan.nodes;
+    text.push_str(&judged(&verdicts(plan, &run.needs(), &machine), nodes));
+    if nodes == 1 {
         text.push_str(&wrap("  ", 2, &kernel::precise(&precision()?)));
     }
     Ok(text)
+}
+
+/// Compares a plan with a machine. Open files and ports are those that the run itself checks.
+pub fn verdicts(mut plan: Plan, needs: &ClientNeeds, machine: &Machine) -> Vec<Verdict> {
+    plan.node.descriptors = needs.open_files;
+    let mut verdicts = plan.verdicts(machine);
+    if let Some(available) = needs.available_ports {
+        let place = if needs.are_on_nodes && plan.nodes > 1 { "on each node" } else { "here" };
+        let [needed, available] = [needs.ports, available].map(|ports| ports as f64);
+        let ports =
+            Verdict::new(format!("local ports {place}"), Unit::Count, needed, available, needs.more_ports.as_str());
+        // Behind open files and memory.
+        verdicts.insert(verdicts.len().min(2), ports);
+    }
+    verdicts
 }
 
 /// The resources of this machine, and the rate that its loopback interface carries, which takes a second to measure.
@@ -80,13 +102,12 @@ fn calibrate() -> Result<Calibration, RunError> {
 }
 
 fn machine(found: Calibration) -> Result<Machine, RunError> {
-    let limit = descriptors::limit().map_err(|error| {
+    let limit = descriptors::reachable().map_err(|error| {
         RunError::from_error(ErrorKind::Internal, &error).during("failed to read the limit of open files")
     })?;
     let here = environment::read();
     Ok(Machine {
-        descriptor_limit: limit.hard,
-        source_ports: pubmark_systems::ports::outgoing(),
+        descriptor_limit: limit,
         memory_bytes: here.memory_bytes,
         // Part of a core is one for a thread.
         cores: (here.usable_cores().ceil() as u32).max(1),
@@ -203,8 +224,8 @@ fn judged(verdicts: &[Verdict], nodes: u32) -> String {
     for verdict in missing {
         let times = three_digits(verdict.needed / verdict.available);
         text.push_str(&format!("    {}: needs {times} times what there is\n", verdict.what));
-        if verdict.note.contains("`--") {
-            text.push_str(&format!("      {}\n", verdict.note));
+        if verdict.note.contains('`') {
+            text.push_str(&wrap("      ", 6, &verdict.note));
         }
     }
     text.push_str("  the loopback is an upper bound: no broker copies bytes for free\n");
@@ -283,11 +304,11 @@ mod tests {
     use pubmark_model::link::choice::LinkChoice;
     use pubmark_model::load::{self, LoadOptions};
     use pubmark_report::wrapping::COLUMNS;
+    use pubmark_runner::{Host, RunSpec};
 
     fn machine() -> Machine {
         Machine {
             descriptor_limit: 20_000,
-            source_ports: Some(28_232),
             memory_bytes: 24 << 30,
             cores: 2,
             calibrated_bytes_per_s: 3e9,
@@ -312,19 +333,41 @@ mod tests {
     }
 
     #[test]
-    fn too_few_ports_say_how_to_have_more() {
-        let options = LoadOptions { scale: 2_000, ..LoadOptions::default() };
-        let workload = load::load("smart-home", &options).expect("a built-in workload");
-        let judge = |source_addresses| {
-            let plan = Plan::new(&workload, &PlanOptions { source_addresses, ..PlanOptions::default() });
-            judged(&plan.verdicts(&machine()), 1)
+    fn too_few_ports_and_open_files_are_those_that_a_run_checks() {
+        let judge = |change: fn(&mut RunSpec)| {
+            let mut spec = RunSpec::new("smart-home");
+            spec.load.scale = 2_000;
+            change(&mut spec);
+            let checked = spec.check(&Host::this()).expect("a run that can be checked");
+            let options = PlanOptions { nodes: spec.node_count(), ..PlanOptions::default() };
+            let needs = ClientNeeds { available_ports: Some(28_232), ..checked.needs() };
+            judged(&verdicts(Plan::new(&checked.workload, &options), &needs, &machine()), options.nodes.into())
         };
-        let text = judge(1);
+        let text = judge(|_| ());
         assert!(text.contains("    local ports here: needs 1.42 times what there is"), "{text}");
-        assert!(text.contains("      one a connection; `--source-addresses` with more addresses has more"), "{text}");
+        assert!(text.contains("      `--source-addresses` with "), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
-        let text = judge(2);
-        assert!(text.contains("✓ local ports here"), "{text}");
+        // Processes of this machine have its ports in common.
+        let text = judge(|spec| spec.nodes.local_nodes = Some(4));
+        assert!(text.contains("    local ports here: needs 1.42 times what there is"), "{text}");
+        assert!(text.contains("✓ descriptors on each node"), "{text}");
+        let text = judge(|spec| spec.nodes.nodes = Some(4));
+        assert!(text.contains("✓ local ports on each node"), "{text}");
+    }
+
+    #[test]
+    fn the_name_under_which_an_endpoint_is_ranked_is_shown() {
+        let shown = |system: Option<&str>| {
+            let mut spec = RunSpec::new("smart-home");
+            spec.target.endpoint = Some("mqtt://127.0.0.1:1883".to_owned());
+            spec.target.system = system.map(str::to_owned);
+            let checked = spec.check(&Host::this()).expect("a run that can be checked");
+            let text = text(&checked, false).expect("a plan");
+            text.lines().find(|line| line.starts_with("  system")).unwrap_or_default().to_owned()
+        };
+        let named = shown(Some("mosquitto"));
+        assert!(named.contains("127.0.0.1:1883 over ") && named.ends_with(", named mosquitto in results"), "{named}");
+        assert!(!shown(None).contains("named"), "{}", shown(None));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl NotComparable {
 /// Requirements for a subject.
 #[derive(Default)]
 pub struct Demands {
-    /// Limits that must hold; if `None`, the limits that the run was started with.
+    /// Limits that must hold; if `None`, the limits that the runs were made with.
     pub require: Option<Objectives>,
     /// Conditions that must not be true.
     pub fail_on: Option<Conditions>,
@@ -64,20 +64,15 @@ pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -
         let detail = "it was stopped before its end".to_owned();
         rows.insert(0, Row::plain("", "came to its end", Kind::Verdict, Outcome::Failed, detail));
     }
-    let own = subject.own_limits.as_ref().filter(|_| demands.require.is_none());
-    if let Some(Err(error)) = own {
-        let detail = format!("they cannot be read: {error}");
-        rows.push(Row::plain("", "limits of the run", Kind::Required, Outcome::NotMeasured, detail));
-    }
-    let required = demands.require.as_ref().or(own.and_then(|limits| limits.as_ref().ok()));
-    for clause in required.iter().flat_map(|limits| limits.clauses()) {
-        rows.extend(subject.cells.iter().map(|cell| limit(cell, clause, Kind::Required)));
-    }
+    rows.extend(subject.cells.iter().flat_map(|cell| required(cell, demands.require.as_ref())));
     let conditions = || demands.fail_on.iter().flat_map(Conditions::clauses);
     for clause in conditions().filter(|clause| matches!(clause.bound, Bound::Value(_))) {
         rows.extend(subject.cells.iter().map(|cell| limit(cell, clause, Kind::FailOn)));
     }
     let mut notes = Vec::new();
+    if demands.require.is_none() && !subject.has_own_limits {
+        notes.push("limits of its runs are not checked: an older pubmark wrote the record without them".to_owned());
+    }
     if let Some(baseline) = baseline {
         let clauses: Vec<&Clause> = conditions().filter(|clause| matches!(clause.bound, Bound::Change(_))).collect();
         rows.extend(changes(subject, baseline, &clauses)?);
@@ -88,6 +83,17 @@ pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -
     // Groups the checks by cell; the sort is stable and preserves their order.
     rows.sort_by_key(|row| subject.cells.iter().position(|cell| cell.label == row.cell));
     Ok(Checked { subject: subject.name.clone(), baseline: baseline.map(|other| other.name.clone()), rows, notes })
+}
+
+/// Checks a cell against the limits that are given, or else against those that its runs were made with.
+fn required(cell: &CellFacts, given: Option<&Objectives>) -> Vec<Row> {
+    let own = cell.own_limits.as_ref().filter(|_| given.is_none());
+    if let Some(Err(error)) = own {
+        let detail = format!("they cannot be read: {error}");
+        return vec![Row::plain(&cell.label, "limits of the run", Kind::Required, Outcome::NotMeasured, detail)];
+    }
+    let limits = given.or(own.and_then(|limits| limits.as_ref().ok()));
+    limits.into_iter().flat_map(Objectives::clauses).map(|clause| limit(cell, clause, Kind::Required)).collect()
 }
 
 /// Checks the verdicts of a cell's runs, and whether all repetitions were executed.
@@ -142,7 +148,7 @@ fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
         value: figure.map(|figure| figure.interval[1]),
         ..Row::plain(&cell.label, &clause.text, kind, outcome, detail)
     };
-    let text = |figure: &MeasuredFigure| clause.metric.interval(figure.interval);
+    let text = |figure: &MeasuredFigure| clause.shown(figure);
     let several = runs.len() - missing > 1;
     if let Some(worst) = decisive(clause, &broken, kind) {
         let among = if several { format!(" (the worst of {} runs)", runs.len() - missing) } else { String::new() };

@@ -7,7 +7,7 @@ use pubmark_model::experiment::axis_title;
 
 use crate::comparison::{Load, settings_of};
 use crate::custom::CustomMetric;
-use crate::experiment::{Cell, CellFailure, CellFigure, CellMetric, CellRun, ExperimentRecord};
+use crate::experiment::{Cell, CellFailure, CellFigure, CellMetric, CellRun, ExperimentRecord, LimitedValue};
 use crate::figures::Figure;
 use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
@@ -21,8 +21,8 @@ pub struct Subject {
     pub name: String,
     /// The run or experiment was stopped before its end.
     pub is_interrupted: bool,
-    /// Limits that it was started with, or why they cannot be read; used if no others are given.
-    pub own_limits: Option<Result<Objectives, ThresholdError>>,
+    /// The record has the limits that its runs were made with; an experiment of an older version does not.
+    pub has_own_limits: bool,
     /// Cells; a run is one cell without a label.
     pub cells: Vec<CellFacts>,
 }
@@ -41,6 +41,8 @@ pub struct CellFacts {
     pub(super) load: Load,
     /// Settings besides the load and the system, by name.
     pub(super) settings: Vec<(String, String)>,
+    /// Limits that its runs were made with, or why they cannot be read; `None` without limits.
+    pub(super) own_limits: Option<Result<Objectives, ThresholdError>>,
     /// Verdict of each run, with its worst reason if it was read.
     pub verdicts: Vec<(VerdictStatus, Option<String>)>,
     /// Repetitions without figures.
@@ -119,7 +121,6 @@ impl OwnFacts {
 
     fn of_cell(metric: &CellMetric, cell: &[CellRun]) -> OwnFacts {
         let (name, symbol) = (metric.figure.figure.clone(), metric.unit.clone());
-        // An experiment contains no values of partial message logs.
         let runs = runs_of(&metric.figure, &Figure::custom(&name, &symbol), cell, MeasuredFigure::within);
         OwnFacts { name, symbol, runs }
     }
@@ -190,6 +191,7 @@ pub(super) fn of_run(record: &Record) -> Subject {
         axes: BTreeMap::new(),
         load: Load::of_run(record),
         settings: settings_of(record).map(|(name, value)| (name.to_owned(), value)).collect(),
+        own_limits: own_limits(record.objectives.iter().map(|objective| objective.limit.as_str())),
         verdicts: vec![(record.verdict.status, reason)],
         failures: Vec::new(),
         measured: METRICS.iter().map(|metric| (metric.name, vec![of_record(metric, record)])).collect(),
@@ -198,7 +200,7 @@ pub(super) fn of_run(record: &Record) -> Subject {
     Subject {
         name: record.run.name.clone(),
         is_interrupted: record.run.status == Status::Interrupted,
-        own_limits: own_limits(record),
+        has_own_limits: true,
         cells: vec![cell],
     }
 }
@@ -213,6 +215,8 @@ pub(super) fn of_experiment(record: ExperimentRecord) -> Subject {
         ("kernel", record.environment.kernel.clone()),
     ];
     let of_all = of_all.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    // A cell that was refused before any run has no limits in any version.
+    let has_own_limits = record.cells.iter().all(|cell| cell.objectives.is_some() || cell.runs.is_empty());
     let cells = record.cells.into_iter().zip(loads).map(|(cell, load)| CellFacts {
         load,
         settings: [settings_of_cell(&cell), of_all.clone()].concat(),
@@ -220,6 +224,7 @@ pub(super) fn of_experiment(record: ExperimentRecord) -> Subject {
         id: cell.id,
         label: cell.label,
         schedule_hash: cell.schedule_hash,
+        own_limits: own_limits(cell.objectives.iter().flatten().map(String::as_str)),
         verdicts: cell.runs.iter().map(|run| (run.verdict, None)).collect(),
         failures: cell.failures,
         measured: METRICS
@@ -231,7 +236,7 @@ pub(super) fn of_experiment(record: ExperimentRecord) -> Subject {
     Subject {
         name: record.name,
         is_interrupted: record.status == Status::Interrupted,
-        own_limits: None,
+        has_own_limits,
         cells: cells.collect(),
     }
 }
@@ -242,9 +247,9 @@ fn settings_of_cell(cell: &Cell) -> Vec<(String, String)> {
     settings.map(|(axis, value)| (axis_title(axis).to_owned(), value.clone())).collect()
 }
 
-/// The limits in the record of a run.
-fn own_limits(record: &Record) -> Option<Result<Objectives, ThresholdError>> {
-    let limits: Vec<&str> = record.objectives.iter().map(|objective| objective.limit.as_str()).collect();
+/// The limits in a record.
+fn own_limits<'a>(limits: impl Iterator<Item = &'a str>) -> Option<Result<Objectives, ThresholdError>> {
+    let limits: Vec<&str> = limits.collect();
     (!limits.is_empty()).then(|| Objectives::parse(&limits.join(",")))
 }
 
@@ -261,29 +266,36 @@ fn of_cell(metric: &Metric, figures: &[CellFigure], runs: &[CellRun]) -> Option<
     Some(runs_of(found, metric.of_figure(), runs, measured))
 }
 
-/// Both bounds of a figure in each run of a cell. The times of its invalid runs are excluded.
+/// What limits and changes of a figure are judged by in each run of a cell. The times of its invalid runs are excluded.
 fn runs_of(
     found: &CellFigure,
     figure: &Figure<'_>,
     runs: &[CellRun],
     measured: impl Fn(Interval) -> MeasuredFigure,
 ) -> Vec<Option<MeasuredFigure>> {
-    let of_run = |(run, value): (usize, &Option<f64>)| {
-        let lower = found.lower.as_ref().and_then(|lower| lower.values.get(run).copied().flatten());
-        let upper = (*value)?;
+    let of_run = |run: usize| {
         let is_invalid = runs.get(run).is_some_and(|run| run.verdict == VerdictStatus::Invalid);
         let excluded = found.shown_only || (is_invalid && figure.is_of_times());
-        Some(MeasuredFigure { excluded, ..measured([lower.map_or(upper, |lower| lower.min(upper)), upper]) })
+        let figure = match found.limited.get(run).copied().flatten() {
+            Some(LimitedValue { lower, upper, few_samples, held_up, partial }) => {
+                MeasuredFigure { few_samples, held_up, partial, ..measured([lower, upper]) }
+            }
+            None => measured(found.bounds(run)?),
+        };
+        Some(MeasuredFigure { excluded, ..figure })
     };
-    found.values.iter().enumerate().map(of_run).collect()
+    (0..found.values.len()).map(of_run).collect()
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::check::{Demands, judge};
-    use crate::sample;
+    use crate::check::{Demands, Kind, Outcome, judge};
+    use crate::evaluation::{CellInput, RunInput, evaluate};
+    use crate::record::Reason;
+    use crate::requests::{RequestBooks, RequestFigures};
+    use crate::{objectives, sample, sample_experiment};
 
     #[test]
     fn of_several_repetitions_the_worst_counts() {
@@ -312,5 +324,112 @@ mod tests {
         assert_eq!(both.cells[0].custom[0].runs.len(), 2, "not measured in the first");
         assert!(both.cells[0].custom[0].runs[0].is_none() && both.cells[0].custom[0].runs[1].is_some());
         assert!(Subject::load_all(&[]).unwrap().is_none());
+    }
+
+    /// An experiment of one run.
+    fn experiment_of(record: &Record) -> ExperimentRecord {
+        let run = CellRun {
+            repetition: 1,
+            order: 1,
+            folder: "run".to_owned(),
+            verdict: record.verdict.status,
+            waited_ms: 0,
+            busy: false,
+        };
+        let settings = BTreeMap::from([("system".to_owned(), "one".to_owned())]);
+        let run = RunInput { run, record: record.clone(), latency: None, latency_lower: None };
+        let (id, label, failures) = ("one".to_owned(), "one".to_owned(), vec![]);
+        let cells = [CellInput { id, label, settings, runs: vec![run], failures }];
+        let cells = evaluate(&[], 1, &cells).unwrap().cells;
+        let written = serde_json::to_string(&ExperimentRecord { cells, ..sample_experiment::experiment() }).unwrap();
+        serde_json::from_str(&written).unwrap()
+    }
+
+    /// A run of 985 requests that were answered and 15 that pubmark made late.
+    fn with_requests() -> Record {
+        let mut record = sample::record();
+        let outcomes =
+            RequestBooks { sent: 1_000, answered: 985, late: 15, late_by_generator: 15, ..RequestBooks::default() };
+        let round_trip = record.latency.total.clone();
+        record.requests = Some(RequestFigures { outcomes, round_trip, ..RequestFigures::default() });
+        record
+    }
+
+    /// Removes the percentiles of distributions that are limited, as in a run with few messages.
+    fn short(mut record: Record) -> Record {
+        let latency = &mut record.latency;
+        let bounds = [&mut latency.total, &mut latency.service, &mut record.requests.as_mut().unwrap().round_trip];
+        let pairs = bounds.into_iter().flatten().flat_map(|found| [Some(&mut found.upper), found.lower.as_mut()]);
+        let waits = [latency.backpressure.as_mut(), latency.backpressure_lower.as_mut()];
+        for summary in pairs.chain(waits).flatten() {
+            (summary.p50, summary.p90, summary.p95, summary.p99, summary.p999) = (None, None, None, None, None);
+        }
+        record
+    }
+
+    fn with_reason(mut record: Record, code: &str, status: VerdictStatus) -> Record {
+        record.verdict.status = status;
+        let (text, hint) = (String::new(), String::new());
+        record.verdict.reasons = vec![Reason { code: code.to_owned(), status, text, hint }];
+        record
+    }
+
+    #[test]
+    fn an_experiment_of_one_run_is_judged_as_the_run() {
+        let with_own = |partial: bool| {
+            let jitter = CustomMetric { partial, ..sample::custom("jitter", "ms", [0.5, 1.5]) };
+            Record { custom: vec![jitter, sample::custom("energy", "mJ", [20.0, 20.0])], ..with_requests() }
+        };
+        let records = [
+            ("as usual", with_own(false)),
+            ("of a partial log", with_own(true)),
+            ("short", short(with_own(false))),
+            ("held up", with_reason(with_own(false), "V28", VerdictStatus::Suspect)),
+            ("short and held up", with_reason(short(with_own(false)), "V01", VerdictStatus::Suspect)),
+            ("without usable times", with_reason(with_own(false), "V22", VerdictStatus::Invalid)),
+        ];
+        let own = ["custom.jitter", "custom.energy"]
+            .map(|name| Limited::Custom { name: name.to_owned(), symbol: String::new() });
+        for (what, record) in &records {
+            let (run, experiment) = (of_run(record), of_experiment(experiment_of(record)));
+            for metric in METRICS.iter().map(Limited::Known).chain(own.iter().cloned()) {
+                let of = |subject: &Subject| subject.cells[0].measured(&metric);
+                assert_eq!(of(&experiment), of(&run), "{} of a run {what}", metric.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_of_a_short_run_has_the_same_outcome_in_an_experiment() {
+        let outcomes = |subject: &Subject, limits: &str| -> Vec<Outcome> {
+            let require = Some(Objectives::parse(limits).unwrap());
+            let rows = judge(subject, &Demands { require, ..Demands::default() }, None).unwrap().rows;
+            rows.iter().filter(|row| row.kind == Kind::Required).map(|row| row.outcome).collect()
+        };
+        let record = short(with_requests());
+        for subject in [of_run(&record), of_experiment(experiment_of(&record))] {
+            assert_eq!(outcomes(&subject, "p99<1h,p50<1h"), [Outcome::Passed; 2]);
+            assert_eq!(outcomes(&subject, "answered>=99%,answered>=98%"), [Outcome::Undecided, Outcome::Passed]);
+        }
+    }
+
+    #[test]
+    fn the_limits_that_runs_were_made_with_are_checked_in_an_experiment() {
+        let mut record = sample::record();
+        objectives::assess(&mut record, &Objectives::parse("p50<1us,loss=0").unwrap());
+        let mut experiment = experiment_of(&record);
+        let checked = |experiment: &ExperimentRecord| {
+            judge(&of_experiment(experiment.clone()), &Demands::default(), None).unwrap()
+        };
+        let found = checked(&experiment);
+        let of_limits = found.rows.iter().filter(|row| row.kind == Kind::Required);
+        let outcomes: Vec<(&str, Outcome)> = of_limits.map(|row| (row.name.as_str(), row.outcome)).collect();
+        assert_eq!(outcomes, [("p50<1us", Outcome::Failed), ("loss=0", Outcome::Passed)]);
+        assert!(found.notes.is_empty(), "{:?}", found.notes);
+        // A record of an older version.
+        experiment.cells[0].objectives = None;
+        let found = checked(&experiment);
+        assert!(found.rows.iter().all(|row| row.kind != Kind::Required));
+        assert!(found.notes[0].contains("limits of its runs are not checked"), "{:?}", found.notes);
     }
 }

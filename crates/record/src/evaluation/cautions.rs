@@ -24,6 +24,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(lost_to_the_generator(cells));
     found.extend(without_times(cells));
     found.extend(suspect_runs(cells));
+    found.extend(missed_limits(cells));
     found.extend(not_steady(cells));
     found.extend(busy_machine(cells));
     found.extend(not_interleaved(cells, contests));
@@ -73,6 +74,22 @@ fn without_times(cells: &[CellInput]) -> Option<String> {
         let runs = counted(late.len(), "run", "runs");
         format!("the times of {runs} are shown and not judged, as the verdict says ({})", codes.join(", "))
     })
+}
+
+/// Limits of the workload that runs missed, or whose figure they did not measure.
+fn missed_limits(cells: &[CellInput]) -> Option<String> {
+    let objectives = || cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.record.objectives);
+    let mut missed: BTreeMap<&str, usize> = BTreeMap::new();
+    for objective in objectives().filter(|objective| objective.outcome.is_failure()) {
+        *missed.entry(&objective.limit).or_default() += 1;
+    }
+    let parts = missed.iter().map(|(limit, runs)| {
+        let all = objectives().filter(|objective| objective.limit == *limit).count();
+        format!("{limit} in {runs} of {}", counted(all, "run", "runs"))
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty())
+        .then(|| format!("limits of the workload were missed: {} (`pubmark check` has more)", parts.join(", ")))
 }
 
 /// `1 run`, `2 runs`.

@@ -18,13 +18,14 @@ use pubmark_model::experiment::same_schedule_axes;
 
 use crate::custom;
 use crate::experiment::{
-    Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, LowerBounds, system_failures,
+    Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, LimitedValue, LowerBounds, system_failures,
 };
 use crate::figures::{FIGURES, Figure, custom_figures};
 use crate::latency::{lower, upper};
 use crate::record::{Curve, LatencyBounds, Record, Summary, VerdictStatus};
 use crate::statistics::description::{mean_on, median, quartiles};
 use crate::statistics::interval::interval;
+use crate::threshold::{Limited, MeasuredFigure};
 use contests::{Entrant, Match};
 
 /// The preferred axis of contests.
@@ -184,11 +185,12 @@ fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
         offered_per_s: first.map(|record| record.throughput.offered_per_s),
         runs: cell.runs.iter().map(|run| run.run.clone()).collect(),
         failures: cell.failures.clone(),
+        objectives: Some(objectives(cell)),
         figures: if cell.runs.is_empty() {
             Vec::new()
         } else {
             let concerns = |figure: &&Figure| cell.runs.iter().any(|run| figure.concerns(&run.record));
-            FIGURES.iter().filter(concerns).map(|figure| cell_figure(figure, cell, seed)).collect()
+            FIGURES.iter().filter(concerns).map(|figure| cell_figure(figure, "", cell, seed)).collect()
         },
         custom: custom_metrics(cell, seed),
         latency_curve_lower: latency_curve_lower.filter(|_| latency.is_some()),
@@ -197,13 +199,25 @@ fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
     })
 }
 
+/// Limits that the runs of a cell were made with, as written, each once.
+fn objectives(cell: &CellInput) -> Vec<String> {
+    let mut found: Vec<String> = vec![];
+    for objective in cell.runs.iter().flat_map(|run| &run.record.objectives) {
+        if !found.contains(&objective.limit) {
+            found.push(objective.limit.clone());
+        }
+    }
+    found
+}
+
 /// User-defined metrics over the runs of a cell.
 fn custom_metrics(cell: &CellInput, seed: u64) -> Vec<CellMetric> {
     let figures = custom_figures(cell.runs.iter().map(|run| &run.record));
     let of_cell = |figure: Figure| {
         let unit =
             cell.runs.iter().find_map(|run| custom::find(&run.record.custom, figure.name)).map(|found| &found.unit);
-        CellMetric { unit: unit.cloned().unwrap_or_default(), figure: cell_figure(&figure, cell, seed) }
+        let unit = unit.cloned().unwrap_or_default();
+        CellMetric { figure: cell_figure(&figure, &unit, cell, seed), unit }
     };
     figures.into_iter().map(of_cell).collect()
 }
@@ -227,7 +241,9 @@ fn merged<'a>(
     merging::merge(&parts).map_err(|source| EvaluationError::Histogram { cell: cell.id.clone(), source })
 }
 
-fn cell_figure(figure: &Figure, cell: &CellInput, seed: u64) -> CellFigure {
+/// A figure over the runs of a cell; `symbol` is the unit of a user-defined metric.
+fn cell_figure(figure: &Figure, symbol: &str, cell: &CellInput, seed: u64) -> CellFigure {
+    let limited_by = Limited::of_figure(figure, symbol);
     let shown_only = cell.runs.iter().all(|run| !figure.is_usable(&run.record));
     let over = |values: Vec<Option<f64>>| {
         let counts = |run: &RunInput| shown_only || figure.is_usable(&run.record);
@@ -249,7 +265,29 @@ fn cell_figure(figure: &Figure, cell: &CellInput, seed: u64) -> CellFigure {
     let lower = lower.into_iter().zip(&values).map(|(lower, value)| Some(lower?.min((*value)?))).collect();
     let LowerBounds { values, mean, median, quartiles, interval } = over(values);
     let lower = (is_bounded && mean.is_some()).then(|| over(lower));
-    CellFigure { figure: figure.name.to_owned(), values, mean, median, quartiles, interval, lower, shown_only }
+    let excluded =
+        cell.runs.iter().zip(&values).filter(|(run, value)| value.is_some() && !figure.is_usable(&run.record));
+    let excluded = excluded.map(|(run, _)| run.run.repetition).collect();
+    let figure = figure.name.to_owned();
+    let found =
+        CellFigure { figure, values, mean, median, quartiles, interval, lower, shown_only, excluded, limited: vec![] };
+    CellFigure { limited: limited_values(&found, limited_by, cell), ..found }
+}
+
+/// What a limit is compared with in each run; empty if it is the value with its lower bound in all of them.
+fn limited_values(figure: &CellFigure, limited: Option<Limited>, cell: &CellInput) -> Vec<Option<LimitedValue>> {
+    let Some(limited) = limited else { return vec![] };
+    let of_run = |(position, run): (usize, &RunInput)| {
+        let measured = limited.measured(&run.record)?;
+        let [lower, upper] = measured.interval;
+        let is_plain =
+            MeasuredFigure::within([lower, upper]) == measured && figure.bounds(position) == Some([lower, upper]);
+        let MeasuredFigure { few_samples, held_up, partial, .. } = measured;
+        let is_known = lower.is_finite() && upper.is_finite();
+        (is_known && !is_plain).then_some(LimitedValue { lower, upper, few_samples, held_up, partial })
+    };
+    let found: Vec<Option<LimitedValue>> = cell.runs.iter().enumerate().map(of_run).collect();
+    if found.iter().all(Option::is_none) { vec![] } else { found }
 }
 
 /// All matches: for every axis of contests and every combination of the other axes, each figure that applies.

@@ -377,6 +377,31 @@ fn a_run_without_usable_times_has_its_counts_in_the_cell_and_its_times_are_not_j
 }
 
 #[test]
+fn the_limits_of_the_workload_are_in_each_cell_and_missed_ones_in_a_caution() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    assert_eq!(evaluate(&systems(), 1, &cells).unwrap().cells[0].objectives, Some(vec![]), "there were none");
+    let limits = crate::threshold::Objectives::parse("p50<0.2ms,loss=0").unwrap();
+    let runs = cells.iter_mut().flat_map(|cell| &mut cell.runs);
+    runs.for_each(|run| crate::objectives::assess(&mut run.record, &limits));
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert_eq!(found.cells[1].objectives, Some(vec!["p50<0.2ms".to_owned(), "loss=0".to_owned()]));
+    let expected = "limits of the workload were missed: p50<0.2ms in 3 of 6 runs (`pubmark check` has more)";
+    assert!(found.cautions.iter().any(|caution| caution == expected), "{:?}", found.cautions);
+}
+
+#[test]
+fn a_value_that_the_verdict_excludes_is_marked() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    cells[0].runs[1] = without_times(cells[0].runs[1].clone());
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    let excluded = |name: &str| {
+        let figure = found.cells[0].figures.iter().find(|figure| figure.figure == name).unwrap();
+        figure.excluded.clone()
+    };
+    assert_eq!((excluded("latency p50"), excluded("delivered")), (vec![2], vec![]));
+}
+
+#[test]
 fn a_cell_of_runs_without_usable_times_is_ranked_by_what_they_count() {
     let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
     cells[0].runs = cells[0].runs.drain(..).map(without_times).collect();

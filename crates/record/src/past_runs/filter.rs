@@ -2,22 +2,27 @@
 
 use crate::headline::Headline;
 
-/// A key of `key=value`, and the function that reads its values from an entry.
-type Key = (&'static str, fn(&Headline) -> Vec<String>);
+/// A key of `key=value`, the function that reads its values from an entry, and all values that there are; empty if they are
+/// not known.
+type Key = (&'static str, fn(&Headline) -> Vec<String>, &'static [&'static str]);
 
 /// All keys. A new key is a row here, and a word in the help.
 const KEYS: &[Key] = &[
-    ("folder", |entry| vec![entry.folder.clone()]),
-    ("kind", |entry| vec![entry.kind.as_str().to_owned()]),
-    ("workload", |entry| entry.workload.clone()),
-    ("variant", |entry| entry.variant.iter().cloned().collect()),
-    ("system", |entry| entry.system.clone()),
-    ("protocol", |entry| entry.protocol.clone()),
-    ("qos", |entry| entry.qos.clone()),
-    ("verdict", |entry| entry.verdict.iter().map(|verdict| verdict.as_str().to_owned()).collect()),
-    ("status", |entry| vec![entry.status_word().to_owned()]),
-    ("reason", |entry| entry.reasons.clone()),
+    ("folder", |entry| vec![entry.folder.clone()], &[]),
+    ("kind", |entry| vec![entry.kind.as_str().to_owned()], &["run", "experiment", "capacity", "choice"]),
+    ("workload", |entry| entry.workload.clone(), &[]),
+    ("variant", |entry| entry.variant.iter().cloned().collect(), &[]),
+    ("system", |entry| entry.system.clone(), &[]),
+    ("protocol", |entry| entry.protocol.clone(), &[]),
+    ("qos", |entry| entry.qos.clone(), &[]),
+    ("verdict", verdict, &["valid", "suspect", "invalid"]),
+    ("status", |entry| vec![entry.status_word().to_owned()], &["complete", "interrupted", "running"]),
+    ("reason", |entry| entry.reasons.clone(), &[]),
 ];
+
+fn verdict(entry: &Headline) -> Vec<String> {
+    entry.verdict.iter().map(|verdict| verdict.as_str().to_owned()).collect()
+}
 
 /// A filter that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +33,16 @@ pub enum FilterError {
     /// There is no value after the sign.
     #[error("`{0}=` has no value")]
     NoValue(String),
+    /// No entry can have the value.
+    #[error("there is no {key} `{value}`")]
+    NoSuchValue {
+        /// The key.
+        key: &'static str,
+        /// The value.
+        value: String,
+        /// The values that there are.
+        known: &'static [&'static str],
+    },
 }
 
 impl FilterError {
@@ -35,9 +50,10 @@ impl FilterError {
     pub fn hint(&self) -> String {
         match self {
             FilterError::NoKey(_) => {
-                let keys = KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                let keys = KEYS.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
                 format!("the keys are {keys}")
             }
+            FilterError::NoSuchValue { known, .. } => format!("there are {}", known.join(", ")),
             FilterError::NoValue(key) => format!(
                 "write what it shall be, as in `{key}=…`; several with commas between them: `verdict=valid,suspect`"
             ),
@@ -58,7 +74,7 @@ impl Filter {
     /// Parses words and `key=value`.
     ///
     /// # Errors
-    /// A key is not known, or has no value.
+    /// A key is not known, or has no value, or one that no entry can have.
     pub fn read(arguments: &[String]) -> Result<Filter, FilterError> {
         let mut filter = Filter::default();
         for argument in arguments {
@@ -73,14 +89,18 @@ impl Filter {
     /// Adds `key=value`; several values are separated by commas.
     ///
     /// # Errors
-    /// The key is not known, or there is no value.
+    /// The key is not known, or there is no value, or none that an entry can have.
     pub fn require(&mut self, key: &str, values: &str) -> Result<(), FilterError> {
-        let Some(known) = KEYS.iter().find(|(name, _)| *name == key) else {
+        let Some(known) = KEYS.iter().find(|(name, ..)| *name == key) else {
             return Err(FilterError::NoKey(key.to_owned()));
         };
         let values: Vec<String> = values.split(',').map(|value| value.trim().to_lowercase()).collect();
         if values.iter().any(String::is_empty) {
             return Err(FilterError::NoValue(key.to_owned()));
+        }
+        let (key, _, all) = *known;
+        if let Some(value) = values.iter().find(|value| !all.is_empty() && !all.contains(&value.as_str())) {
+            return Err(FilterError::NoSuchValue { key, value: value.clone(), known: all });
         }
         self.values.push((known, values));
         Ok(())
@@ -93,7 +113,7 @@ impl Filter {
 
     /// The conditions, as a user would type them.
     pub fn words(&self) -> String {
-        let values = self.values.iter().map(|((key, _), values)| format!("{key}={}", values.join(",")));
+        let values = self.values.iter().map(|((key, ..), values)| format!("{key}={}", values.join(",")));
         let since = self.since.iter().map(|since| format!("--since {since}"));
         let all = self.words.iter().cloned().chain(values).chain(since);
         all.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" and ")
@@ -111,7 +131,7 @@ impl Filter {
             key.1(entry).iter().any(|value| wanted.contains(&value.to_lowercase()))
         };
         let is_value = |word: &str| {
-            KEYS.iter().any(|(_, values)| values(entry).iter().any(|value| value.to_lowercase().contains(word)))
+            KEYS.iter().any(|(_, values, _)| values(entry).iter().any(|value| value.to_lowercase().contains(word)))
         };
         let contains = |word: &String| is_value(word) || texts.iter().any(|text| text.contains(word.as_str()));
         self.since.as_ref().is_none_or(|since| entry.started_at >= *since)
@@ -196,5 +216,30 @@ mod tests {
         let error = Filter::read(&["sistem=nats".to_owned()]).unwrap_err();
         assert!(error.hint().contains("system"));
         assert!(Filter::read(&["system=".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_value_that_no_entry_can_have_is_refused_with_those_that_there_are() {
+        let refused = |argument: &str| Filter::read(&[argument.to_owned()]).err();
+        let error = refused("verdict=valid,good").unwrap();
+        assert_eq!(error.to_string(), "there is no verdict `good`");
+        assert_eq!(error.hint(), "there are valid, suspect, invalid");
+        assert!(refused("kind=search").is_some() && refused("status=done").is_some());
+        for argument in ["verdict=Valid", "kind=choice", "status=running", "system=good", "reason=V02"] {
+            assert_eq!(refused(argument), None, "{argument}");
+        }
+        // The values in the table are those of the entries.
+        let mut entry = entry();
+        for kind in [Kind::Run, Kind::Experiment, Kind::Capacity, Kind::Choice] {
+            assert_eq!(refused(&format!("kind={}", kind.as_str())), None);
+        }
+        for verdict in [VerdictStatus::Valid, VerdictStatus::Suspect, VerdictStatus::Invalid] {
+            assert_eq!(refused(&format!("verdict={}", verdict.as_str())), None);
+        }
+        for (status, in_progress) in [(Status::Complete, false), (Status::Interrupted, false), (Status::Complete, true)]
+        {
+            (entry.status, entry.in_progress) = (status, in_progress);
+            assert_eq!(refused(&format!("status={}", entry.status_word())), None);
+        }
     }
 }

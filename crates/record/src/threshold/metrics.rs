@@ -131,7 +131,7 @@ fn between([low, high]: Ends<'_>) -> Interval {
 const HELD_UP: [&str; 5] = ["V01", "V02", "V06", "V18", "V28"];
 
 /// Whether latencies are longer, and fewer replies in time, than the system alone would cause.
-pub(crate) fn is_held_up(record: &Record) -> bool {
+pub fn is_held_up(record: &Record) -> bool {
     record.verdict.reasons.iter().any(|reason| HELD_UP.contains(&reason.code.as_str()))
 }
 

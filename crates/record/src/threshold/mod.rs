@@ -14,7 +14,7 @@ pub use parse::ThresholdError;
 
 use crate::figures::{Better, Unit};
 use crate::record::Record;
-pub use limited::Limited;
+pub use limited::{Limited, beside};
 
 /// How a figure is compared with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +155,14 @@ impl Clause {
         }
     }
 
+    /// The bounds of a figure with their unit, in as many digits as show how it is judged.
+    pub fn shown(&self, figure: &MeasuredFigure) -> String {
+        match self.bound {
+            Bound::Value(limit) => self.metric.interval_beside(figure.interval, limit),
+            Bound::Change(_) => self.metric.interval(figure.interval),
+        }
+    }
+
     /// Whether the clause is true for the change from `baseline` to a value.
     pub fn is_change(&self, baseline: f64, value: f64) -> bool {
         matches!(self.bound, Bound::Change(limit) if self.operator.is_true(change(baseline, value), limit))
@@ -182,7 +190,7 @@ impl Judged<'_> {
     /// is true.
     pub fn complaint(&self) -> Option<String> {
         let (name, limit) = (self.clause.metric.name(), &self.clause.text);
-        let text = |figure: MeasuredFigure| self.clause.metric.interval(figure.interval);
+        let text = |figure: MeasuredFigure| self.clause.shown(&figure);
         match (self.outcome, self.figure) {
             (ClauseOutcome::True, _) => None,
             (ClauseOutcome::False, Some(figure)) => Some(format!("{name} is {}, missing {limit}", text(figure))),

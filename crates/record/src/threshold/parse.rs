@@ -51,6 +51,9 @@ const OPERATORS: [(&str, Operator); 8] = [
     ("=", Operator::Equal),
 ];
 
+/// Operators that are written the wrong way round, with what they mean.
+const REVERSED: [(&str, &str); 2] = [("=<", "<="), ("=>", ">=")];
+
 /// A part of the text, with its byte position.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
@@ -91,9 +94,16 @@ pub(super) fn list(text: &str, with_changes: bool) -> Result<Vec<Clause>, Thresh
     }
     let mut clauses: Vec<Clause> = Vec::new();
     let mut start = 0;
-    for part in text.split(',') {
+    let parts: Vec<&str> = text.split(',').collect();
+    for (position, part) in parts.iter().enumerate() {
         let piece = Piece { whole: text, start, text: part }.trimmed();
         start += part.len() + 1;
+        let groups = parts[position + 1..].iter().take_while(|next| is_group_of_digits(next)).count();
+        if groups > 0 && part.ends_with(|letter: char| letter.is_ascii_digit()) {
+            let number = parts[position..=position + groups].concat();
+            let message = format!("`{}` ends at the comma, which separates limits", piece.text);
+            return Err(piece.error(message, format!("write the number without a comma: `{}`", number.trim())));
+        }
         if piece.text.is_empty() {
             return Err(piece.error("a limit is missing between the commas", example));
         }
@@ -103,6 +113,12 @@ pub(super) fn list(text: &str, with_changes: bool) -> Result<Vec<Clause>, Thresh
         clauses.push(clause(piece, with_changes, example)?);
     }
     Ok(clauses)
+}
+
+/// Whether it is what follows the comma of a number: `000/s` of `1,000/s`.
+fn is_group_of_digits(part: &str) -> bool {
+    let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+    digits == 3 && !part.contains(['<', '>', '=', '≤', '≥'])
 }
 
 fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, ThresholdError> {
@@ -119,6 +135,10 @@ fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, Thr
         .iter()
         .find(|(symbol, _)| rest.text.starts_with(symbol))
         .ok_or_else(|| rest.error("this is no comparison", "there are `<`, `<=`, `=`, `>=`, `>`"))?;
+    if let Some((reversed, meant)) = REVERSED.iter().find(|(reversed, _)| rest.text.starts_with(reversed)) {
+        let (reversed, _) = rest.split_at(reversed.len());
+        return Err(reversed.error(format!("`{}` is no comparison", reversed.text), format!("write `{meant}`")));
+    }
     let (_, bound) = rest.split_at(symbol.len());
     let bound = bound.trimmed();
     let own = is_custom(name)?;
@@ -129,7 +149,14 @@ fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, Thr
     }
     let is_change = bound.text.starts_with(['+', '-', '−']);
     let (metric, bound) = match known {
-        Some(metric) if !is_change => (Limited::Known(metric), Bound::Value(value(metric, bound)?)),
+        Some(metric) if !is_change => {
+            let is_share = matches!(metric.unit(), Unit::Share | Unit::Cores);
+            let value = value(metric, bound).map_err(|error| match with_changes && !is_share {
+                true => of_change(error, bound),
+                false => error,
+            });
+            (Limited::Known(metric), Bound::Value(value?))
+        }
         Some(metric) => (Limited::Known(metric), change(bound, *operator, with_changes)?),
         None => {
             let is_percentage = bound.text.ends_with('%') && with_changes;
@@ -141,6 +168,18 @@ fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, Thr
         }
     };
     Ok(Clause { text: piece.text.to_owned(), metric, operator: *operator, bound })
+}
+
+/// The error for a bound that is no value of its metric: where it is a percentage, a change without its sign was meant.
+fn of_change(error: ThresholdError, bound: Piece) -> ThresholdError {
+    let share = bound.text.strip_suffix('%').map(str::trim_end).filter(|number| number.parse::<f64>().is_ok());
+    match share {
+        Some(number) => ThresholdError {
+            hint: format!("write a change from the baseline with its sign: `+{number}%`, `-{number}%`"),
+            ..error
+        },
+        None => error,
+    }
 }
 
 /// Whether this is the name of a user-defined metric.
@@ -226,24 +265,33 @@ fn value(metric: &Metric, bound: Piece) -> Result<f64, ThresholdError> {
     };
     let read = match metric.unit() {
         Unit::Microseconds => units::duration(text).map(|time| time.as_nanos() as f64 / 1e3),
-        Unit::Share => units::chance(text).and_then(|share| {
-            let too_large = || UnitError {
-                message: format!("`{text}` is more than everything"),
-                hint: Some("shares end at `100%`, which is 1".to_owned()),
-            };
-            if share <= 1.0 { Ok(share) } else { Err(too_large()) }
-        }),
+        Unit::Share => share(text),
         Unit::Count => plain("a number of messages"),
         Unit::PerSecond => units::rate(text),
         Unit::Cores if text.ends_with('%') => units::chance(text),
         Unit::Cores => plain("a number of cores"),
         Unit::CpuSecondsPerMillion => plain("a number of seconds"),
-        Unit::Bytes => units::size(text),
+        Unit::Bytes => units::size_with_unit(text),
         Unit::Number => plain("a number"),
     };
     read.map_err(|error| {
         bound.error(error.message, error.hint.unwrap_or_else(|| format!("write it like `{}`", example_of(metric))))
     })
+}
+
+/// A share of 1. A `1` without `%` is refused: 1 % and everything are written so, which are a hundred times apart.
+fn share(text: &str) -> Result<f64, UnitError> {
+    let share = units::chance(text)?;
+    let has_unit = text.ends_with('%');
+    let refused = |message: &str, hint: String| {
+        Err(UnitError { message: format!("`{text}` {message}"), hint: Some(format!("write {hint}")) })
+    };
+    match share {
+        1.0 if !has_unit => refused("can be read as 1 % and as everything", "`1%`, or `100%`".to_owned()),
+        ..=1.0 => Ok(share),
+        _ if has_unit => refused("is more than everything", "at most `100%`".to_owned()),
+        _ => refused("is more than everything, which is 1", format!("`{text}%`")),
+    }
 }
 
 /// An example of a limit on a metric, for messages.

@@ -27,6 +27,9 @@ fn each_way_to_write_a_limit_is_read() {
         ("cpu<50%", "cpu", Operator::Below, 0.5),
         ("cpu_per_million<20", "cpu_per_million", Operator::Below, 20.0),
         ("memory<100MB", "memory", Operator::Below, 1e8),
+        ("memory<1200kB", "memory", Operator::Below, 1.2e6),
+        ("delivered>=100%", "delivered", Operator::AtLeast, 1.0),
+        ("loss<1%", "loss", Operator::Below, 0.01),
         ("duplicated==0", "duplicated", Operator::Equal, 0.0),
         ("max>1s", "max", Operator::Above, 1e6),
     ] {
@@ -98,7 +101,7 @@ fn changes_are_read_where_there_is_a_baseline() {
 }
 
 /// Text, the position as underlined, words of the message.
-const WRONG: [(&str, &str, &str); 13] = [
+const WRONG: [(&str, &str, &str); 20] = [
     ("", "", "nothing is limited"),
     ("p99", "p99", "no `<`"),
     ("p99<50ms,,loss=0", "", "missing between the commas"),
@@ -109,7 +112,14 @@ const WRONG: [(&str, &str, &str); 13] = [
     ("p99<50", "50", "no unit"),
     ("p99<<50ms", "<50ms", "not a duration"),
     ("loss<=300%", "300%", "more than everything"),
+    ("loss<5", "5", "more than everything"),
+    ("loss<1", "1", "as 1 % and as everything"),
     ("memory<1parsec", "1parsec", "not a size"),
+    ("memory<100", "100", "no unit"),
+    ("p99=<50ms", "=<", "no comparison"),
+    ("rate=>5/s", "=>", "no comparison"),
+    ("rate>=1,000/s", "rate>=1", "ends at the comma"),
+    ("loss=0, lost<1,000,000", "lost<1", "ends at the comma"),
     ("lost=few", "few", "not a number of messages"),
     ("cpu<nan", "nan", "not a number of cores"),
 ];
@@ -132,6 +142,21 @@ fn what_is_wrong_is_underlined() {
     let error = Objectives::parse("p99<50ms, los=0").unwrap_err();
     assert_eq!(error.drawing(), "  p99<50ms, los=0\n            ^^^");
     assert_eq!(error.unknown_name.as_deref(), Some("los"));
+    let hint = |text: &str| Objectives::parse(text).unwrap_err().hint;
+    for (text, typed) in [
+        ("p99=<50ms", "`<=`"),
+        ("rate=>5/s", "`>=`"),
+        ("rate>=1,000/s", "`rate>=1000/s`"),
+        ("loss=0, lost<1,000,000", "`lost<1000000`"),
+        ("loss<1", "`1%`, or `100%`"),
+        ("loss<5", "`5%`"),
+        ("memory<100", "`100MB`"),
+    ] {
+        assert!(hint(text).contains(typed), "{text}: {}", hint(text));
+    }
+    let change = Conditions::parse("p99>10%").unwrap_err();
+    assert!(change.hint.contains("`+10%`"), "{}", change.hint);
+    assert!(!hint("p99>10%").contains("+10%"), "there is no baseline");
     for text in ["p99>+ten%", "p99>+10", "p99=+10%", "p99>+-10%"] {
         assert!(Conditions::parse(text).is_err(), "{text}");
     }

@@ -59,7 +59,7 @@ pub struct VerdictInput<'a> {
     pub system: &'a SystemInfo,
     /// CPU and memory of the system, where pubmark can observe them.
     pub system_usage: Option<&'a Usage>,
-    /// Competition for CPU on the system's machine.
+    /// Competition for CPU on the machine of this process.
     pub contention: Option<&'a Contention>,
     /// Effects of the system's resource limits.
     pub limits: Option<&'a LimitEffect>,

@@ -126,9 +126,11 @@ pub const RULES: &[Rule] = &[
         name: "CPU not stolen",
         meaning: "On a virtual machine the hypervisor may run other guests on the processor (steal time). Above 5 % of the CPU \
                   time of the measured window, the figures of the system and of pubmark contain delays that neither of them \
-                  caused: suspect. Each machine of the run is measured: this one, those of the nodes, and the system's if an \
-                  observer, the node that started it or a node_exporter (`--node-exporter`) reports it. The one with most \
-                  steal time is judged; machines of which it is not known are named, and not checked.",
+                  caused: suspect. Each machine with clients or the system is measured: this one, those of the nodes, and the \
+                  system's if an observer, the node that started it or a node_exporter (`--node-exporter`) reports it. A \
+                  coordinator without clients and without the system is left out. Machines above the limit are named, each \
+                  with its own steal time, otherwise the one with most; those of which it is not known are named, and not \
+                  checked.",
         remedy: "Run again when the host is less busy, or on a dedicated machine.",
         blames: Blame::Machine,
         spoils: Spoils::Everything,
@@ -201,7 +203,7 @@ pub const RULES: &[Rule] = &[
         name: "something was measured",
         meaning: "A run in which no message was due, sent or expected measured nothing and is invalid. Messages that arrived \
                   without a latency make it suspect. Few samples alone do not: a percentile with fewer than 10 samples beyond \
-                  it is not printed, and V01 and V02 use the largest sample instead.",
+                  it is not printed, and V01 and V02 use p95, p90 or the largest sample instead.",
         remedy: "Run longer with `--duration`, and look at the causes of refused connections and subscriptions.",
         blames: Blame::Run,
         spoils: Spoils::Everything,

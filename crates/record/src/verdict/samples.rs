@@ -137,7 +137,7 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
         )),
         None => Some(Finding::valid(format!("{} messages expected, no latency to judge", count(books.expected)))),
         Some(latency) => {
-            let which = if latency.p99.is_some() { "enough for p99" } else { "too few for p99, judged by the largest" };
+            let which = if latency.p99.is_some() { "enough for p99" } else { "too few for p99" };
             Some(Finding::valid(format!("{} latencies, {which}", count(latency.count))))
         }
     }

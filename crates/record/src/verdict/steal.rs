@@ -8,51 +8,84 @@ use crate::record::{BackEndKind, CheckUnit, VerdictStatus};
 /// CPU time stolen by the hypervisor: suspect above this share.
 const STEAL_SUSPECT: f64 = 0.05;
 
+/// Name of the machine of this process.
+const HERE: &str = "this machine";
+
 /// A machine: its name, and the share of its CPU time that was stolen; `None` where that is unknown.
 type Machine = (String, Option<f64>);
 
 /// Rule V06; `None` where steal time is known of no machine.
 pub(super) fn cpu_not_stolen(input: &VerdictInput) -> Option<Finding> {
     let machines = machines(input);
-    let known = machines.iter().filter_map(|(name, steal)| Some((name, (*steal)?)));
-    let (name, steal) = known.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-    let of = if machines.len() > 1 { format!(" of {name}") } else { String::new() };
-    let mut text =
-        format!("hypervisor took {} of the CPU time{of}: suspect above {}", percent(steal), percent(STEAL_SUSPECT));
+    let mut known: Vec<(&str, f64)> =
+        machines.iter().filter_map(|(name, steal)| Some((name.as_str(), (*steal)?))).collect();
+    known.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let (worst, most) = *known.first()?;
+    let is_here_alone = machines.len() == 1 && worst == HERE;
+    let of = if is_here_alone { String::new() } else { format!(" of {worst}") };
+    let mut text = format!("hypervisor took {} of the CPU time{of}", percent(most));
+    for (name, steal) in known.iter().skip(1).filter(|(_, steal)| *steal > STEAL_SUSPECT) {
+        text.push_str(&format!(", {} of {name}", percent(*steal)));
+    }
+    text.push_str(&format!(": suspect above {}", percent(STEAL_SUSPECT)));
     let unknown: Vec<&str> =
         machines.iter().filter(|(_, steal)| steal.is_none()).map(|(name, _)| name.as_str()).collect();
     if !unknown.is_empty() {
         text.push_str(&format!("; not checked on {}", unknown.join(", ")));
     }
-    let status = if steal > STEAL_SUSPECT { VerdictStatus::Suspect } else { VerdictStatus::Valid };
+    let status = if most > STEAL_SUSPECT { VerdictStatus::Suspect } else { VerdictStatus::Valid };
     let hint = "run again when the host is less busy, or on a dedicated machine";
-    Some(Finding::new(status, text, hint).of(Measure::suspect_above(steal, STEAL_SUSPECT, CheckUnit::Share)))
+    Some(Finding::new(status, text, hint).of(Measure::suspect_above(most, STEAL_SUSPECT, CheckUnit::Share)))
 }
 
-/// The machines of a run, each once as far as known: this one, those of the nodes, and that of the system.
+/// The machines with clients or the system, each once as far as known: this one, those of the nodes, and those of the
+/// system. A machine that only coordinates delays nothing that is measured.
 fn machines(input: &VerdictInput) -> Vec<Machine> {
     // A node that was lost has no figures, and V21 names it.
-    let is_apart = |node: &&NodeRow| {
-        let is_here = node.clock.as_ref().is_some_and(|clock| clock.is_the_same);
-        node.machine.is_some() && node.lost.is_none() && !is_here
-    };
+    let is_apart = |node: &&NodeRow| node.lost.is_none() && !is_here(node);
     let of_node = |node: &NodeRow| (format!("`{}`", node.name), node.machine_usage.and_then(|usage| usage.steal));
-    let mut machines = vec![("this machine".to_owned(), input.environment.steal)];
+    let mut machines = vec![];
+    if has_clients_here(input) || has_system_here(input) {
+        machines.push((HERE.to_owned(), input.environment.steal));
+    }
     machines.extend(input.nodes.iter().filter(is_apart).map(of_node));
-    machines.extend(system_elsewhere(input));
+    machines.extend(systems_elsewhere(input));
     machines
 }
 
-/// The machine of a system that does not run here, as far as known.
-fn system_elsewhere(input: &VerdictInput) -> Option<Machine> {
+/// Is a node on this machine: a worker process of it, or a node with its clock?
+fn is_here(node: &NodeRow) -> bool {
+    node.machine.is_none() || node.clock.as_ref().is_some_and(|clock| clock.is_the_same)
+}
+
+/// Without nodes, this process has the clients.
+fn has_clients_here(input: &VerdictInput) -> bool {
+    input.nodes.is_empty() || input.nodes.iter().any(is_here)
+}
+
+/// Does the system run on this machine, as far as known? The processes of one that was running before the run are
+/// observed here, or by a node that also reports its machine.
+fn has_system_here(input: &VerdictInput) -> bool {
+    match input.system.back_end {
+        BackEndKind::Builtin | BackEndKind::Process | BackEndKind::Container => input.system.node.is_none(),
+        BackEndKind::External => input.system_usage.is_some() && input.host.is_none(),
+        BackEndKind::Brokerless => false,
+    }
+}
+
+/// The machines of a system that does not run here, as far as known.
+fn systems_elsewhere(input: &VerdictInput) -> Vec<Machine> {
     if let Some(host) = input.host {
-        return Some((host.url.clone(), host.steal));
+        return match host.steal_by_machine.is_empty() {
+            true => vec![(host.url.clone(), host.steal)],
+            false => host.steal_by_machine.clone().into_iter().collect(),
+        };
     }
     if let Some(node) = &input.system.node {
-        return Some((format!("`{node}`"), None));
+        return vec![(format!("`{node}`"), None)];
     }
     let is_unknown = input.system.back_end == BackEndKind::External && input.system_usage.is_none();
-    is_unknown.then(|| ("the system's machine if it is another one".to_owned(), None))
+    is_unknown.then(|| ("the system's machine if it is another one".to_owned(), None)).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -95,6 +128,56 @@ mod tests {
         };
         let (status, text) = found(of_system).unwrap();
         assert!(status == VerdictStatus::Suspect && text.contains("of 192.0.2.7:9100"), "{text}");
+    }
+
+    #[test]
+    fn machines_above_the_limit_are_named_each_with_its_own_steal() {
+        let observed = |record: &mut Record| {
+            let steal_by_machine = [("`a`", 0.01), ("`b`", 0.2), ("`c`", 0.06)];
+            let steal_by_machine = steal_by_machine.map(|(name, steal)| (name.to_owned(), Some(steal))).into();
+            let url = "`a` and `b` and `c`".to_owned();
+            record.cost.host = Some(HostUsage { url, steal: Some(0.2), steal_by_machine, ..HostUsage::default() });
+        };
+        let text = "hypervisor took 20 % of the CPU time of `b`, 6 % of `c`: suspect above 5 %";
+        assert_eq!(found(observed), Some((VerdictStatus::Suspect, text.to_owned())));
+    }
+
+    #[test]
+    fn a_machine_that_only_coordinates_is_not_judged() {
+        let coordinated = |change: fn(&mut Record)| {
+            found(|record| {
+                record.environment.steal = Some(0.5);
+                record.tables.nodes = vec![node("east", Some(0.01)), node("west", Some(0.02))];
+                (record.system.back_end, record.cost.system) = (BackEndKind::External, None);
+                change(record);
+            })
+            .unwrap()
+        };
+        let (status, text) = coordinated(|_| {});
+        assert_eq!(status, VerdictStatus::Valid, "{text}");
+        assert!(text.starts_with("hypervisor took 2 % of the CPU time of `west`: "), "{text}");
+        let without_broker = |record: &mut Record| {
+            record.system.back_end = BackEndKind::Brokerless;
+            record.tables.nodes.truncate(1);
+        };
+        assert_eq!(coordinated(without_broker).1, "hypervisor took 1 % of the CPU time of `east`: suspect above 5 %");
+        let with_clients: fn(&mut Record) = |record| {
+            record.tables.nodes[0].clock = Some(NodeClock { is_the_same: true, ..NodeClock::default() });
+        };
+        let with_started: fn(&mut Record) = |record| record.system.back_end = BackEndKind::Process;
+        let with_observed: fn(&mut Record) = |record| record.cost.system = sample::record().cost.system;
+        for change in [with_clients, with_started, with_observed] {
+            let (status, text) = coordinated(change);
+            assert!(
+                status == VerdictStatus::Suspect && text.contains("50 % of the CPU time of this machine"),
+                "{text}"
+            );
+        }
+        let observed_elsewhere = |record: &mut Record| {
+            record.cost.system = sample::record().cost.system;
+            record.cost.host = Some(HostUsage { url: "`core`".to_owned(), steal: Some(0.0), ..HostUsage::default() });
+        };
+        assert_eq!(coordinated(observed_elsewhere).0, VerdictStatus::Valid);
     }
 
     #[test]

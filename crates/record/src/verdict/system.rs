@@ -44,7 +44,8 @@ struct Machine {
     cores: u32,
     /// Cores in use, by all programs.
     busy_cores: Option<f64>,
-    /// Share of its CPU time that the hypervisor took.
+    /// Share of its CPU time that the hypervisor took; `None` also for several machines, of which only the largest share is
+    /// known.
     steal: Option<f64>,
     /// Whether all clients run on it as well.
     is_ours: bool,
@@ -60,8 +61,9 @@ impl Machine {
             return Some(Machine { cores, busy_cores, steal: environment.steal, is_ours: is_one });
         }
         let host = input.host?;
-        let is_ours = is_one && input.system.node.is_some();
-        Some(Machine { cores: host.cores_total?, busy_cores: Some(host.cores?), steal: host.steal, is_ours })
+        let is_ours = is_one && host.is_this_machine == Some(true);
+        let steal = host.steal.filter(|_| host.steal_by_machine.len() < 2);
+        Some(Machine { cores: host.cores_total?, busy_cores: Some(host.cores?), steal, is_ours })
     }
 }
 
@@ -124,7 +126,11 @@ const CLIENT_PROGRAM: &str = "the client program";
 fn holders(input: &VerdictInput) -> String {
     let machine = Machine::of(input);
     let is_ours = machine.as_ref().is_some_and(|machine| machine.is_ours);
-    let others = input.contention.and_then(|contention| contention.other_cores);
+    let others = match input.host {
+        // What the record has of contention is that of this machine.
+        Some(host) if !is_ours => host.cores.zip(input.system_usage).map(|(busy, system)| busy - system.cores),
+        _ => input.contention.and_then(|contention| contention.other_cores),
+    };
     let stolen = machine.and_then(|machine| Some(machine.steal? * f64::from(machine.cores)));
     let pubmark = if input.settings.realtime { "real-time pubmark" } else { "pubmark" };
     let cores = |usage: Option<&Usage>| usage.filter(|_| is_ours).map(|usage| usage.cores);
@@ -368,7 +374,33 @@ mod tests {
             record.cost.host = Some(host);
         };
         let text = waited(4.0, 4.5, 0.1, elsewhere).1;
-        assert!(text.contains("users of these processors: the hypervisor 0.50 cores"), "{text}");
+        assert!(text.contains("other programs 1.60 cores, the hypervisor 0.50 cores"), "{text}");
+        // The largest share is that of one of these machines, and how many cores it has is not known.
+        let several = |record: &mut Record| {
+            elsewhere(record);
+            let host = record.cost.host.as_mut().unwrap();
+            host.steal_by_machine =
+                [("`a`", Some(0.25)), ("`b`", None)].map(|(name, steal)| (name.to_owned(), steal)).into();
+        };
+        let text = waited(4.0, 4.5, 0.1, several).1;
+        assert!(text.ends_with("users of these processors: other programs 1.60 cores"), "{text}");
+    }
+
+    #[test]
+    fn users_of_another_machine_are_those_of_that_machine() {
+        let on = |is_this_machine: Option<bool>| {
+            let text = waited(4.0, 4.5, 1.5, |record| {
+                record.system.node = Some("broker-1".to_owned());
+                record.cost.contention = Some(Contention { other_cores: Some(1.41), ..Contention::default() });
+                let cores = (Some(1.9), Some(2));
+                let host = HostUsage { cores: cores.0, cores_total: cores.1, is_this_machine, ..HostUsage::default() };
+                record.cost.host = Some(host);
+            });
+            text.1.rsplit_once("users of these processors: ").unwrap().1.to_owned()
+        };
+        assert_eq!(on(Some(false)), "other programs 1.50 cores", "not those of the machine of the clients");
+        assert_eq!(on(None), "other programs 1.50 cores", "an older record");
+        assert_eq!(on(Some(true)), "other programs 1.41 cores, pubmark 0.09 cores");
     }
 
     #[test]

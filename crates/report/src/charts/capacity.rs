@@ -29,18 +29,27 @@ pub const CAPACITY_CHARTS: [CapacityChartRow; 4] = [
 ];
 
 /// Representation of an outcome: word, shape, class of its colour.
-pub fn outcome(outcome: TrialOutcome) -> (&'static str, Shape, &'static str) {
-    match outcome {
-        TrialOutcome::Held => ("held", Shape::Disc, "held"),
-        TrialOutcome::Missed => ("missed", Shape::Tip, "missed"),
-        TrialOutcome::GeneratorLimited => ("generator-limited", Shape::Diamond, "limited"),
-        TrialOutcome::Failed => ("failed", Shape::Cross, "failed"),
-    }
-}
+type Shown = (&'static str, Shape, &'static str);
+
+const HELD: Shown = ("held", Shape::Disc, "held");
+const MISSED: Shown = ("missed", Shape::Tip, "missed");
+const GENERATOR_LIMITED: Shown = ("generator-limited", Shape::Diamond, "limited");
+const NOT_MEASURED: Shown = ("not measured", Shape::Square, "limited");
+const FAILED: Shown = ("failed", Shape::Cross, "failed");
 
 /// All outcomes, in the order of a legend.
-pub const OUTCOMES: [TrialOutcome; 4] =
-    [TrialOutcome::Held, TrialOutcome::Missed, TrialOutcome::GeneratorLimited, TrialOutcome::Failed];
+pub const OUTCOMES: [Shown; 5] = [HELD, MISSED, GENERATOR_LIMITED, NOT_MEASURED, FAILED];
+
+/// How the outcome of a trial is shown. One that did not measure an objective is called so: nobody was its limit.
+pub fn outcome(trial: &Trial) -> Shown {
+    match trial.outcome {
+        TrialOutcome::Held => HELD,
+        TrialOutcome::Missed => MISSED,
+        TrialOutcome::GeneratorLimited if trial.not_measured.is_some() => NOT_MEASURED,
+        TrialOutcome::GeneratorLimited => GENERATOR_LIMITED,
+        TrialOutcome::Failed => FAILED,
+    }
+}
 
 /// A value of a trial.
 type Get = fn(&Trial) -> Option<f64>;
@@ -162,7 +171,7 @@ fn plot(
     let marks = shown.iter().flat_map(|(name, _, get)| {
         let print = &print;
         record.trials.iter().filter_map(move |trial| {
-            let (word, shape, class) = outcome(trial.outcome);
+            let (word, shape, class) = outcome(trial);
             let value = get(trial)?;
             let title = format!("{name} {} at {}/s: {word}", print(value), significant(trial.offered_per_s));
             Some(Mark { x: trial.offered_per_s, y: value, shape, class, title })
@@ -170,9 +179,7 @@ fn plot(
     });
     let readings = decisive
         .iter()
-        .map(|trial| {
-            (trial.offered_per_s, format!("{}/s: {}", significant(trial.offered_per_s), outcome(trial.outcome).0))
-        })
+        .map(|trial| (trial.offered_per_s, format!("{}/s: {}", significant(trial.offered_per_s), outcome(trial).0)))
         .collect();
     Plot { marks: marks.collect(), posts, ..Plot::of_lines(x, y, shown.iter().map(line).collect(), readings, height) }
 }

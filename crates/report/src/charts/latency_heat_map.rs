@@ -23,7 +23,7 @@ const MOST_COLUMNS: usize = 180;
 const BULK: f64 = 0.9;
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let columns = columns(&record.tables.latency_bins, record.settings.duration_s);
+    let columns = columns(&record.tables.latency_bins, record.window_s());
     let buckets: BTreeSet<u32> = columns.iter().flat_map(|bin| filled(bin).map(|(bucket, _)| bucket)).collect();
     let (Some(lowest), Some(highest)) = (buckets.first(), buckets.last()) else {
         return Chart::missing(TITLE, CSV, "No distribution over time was recorded.");

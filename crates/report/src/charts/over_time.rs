@@ -46,8 +46,9 @@ pub(super) fn panel(record: &Record, y: Axis, lines: Vec<Line>, readings: Vec<(f
     if from < 0.0 {
         bands.push(Band { from, to: 0.0, label: "warm-up".to_string(), is_fault: false });
     }
-    if to > record.settings.duration_s {
-        bands.push(Band { from: record.settings.duration_s, to, label: "drain".to_string(), is_fault: false });
+    let window_s = record.window_s();
+    if to > window_s {
+        bands.push(Band { from: window_s, to, label: "drain".to_string(), is_fault: false });
     }
     bands.extend(faults(record, (to - from) * NARROWEST));
     Some(Plot { bands, ..Plot::of_lines(Axis::run_time(from, to), y, lines, readings, HEIGHT) })

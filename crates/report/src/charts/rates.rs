@@ -14,7 +14,7 @@ const CSV: &str = "csv/series.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
     // The rate of a short bin is that of a few messages.
-    let rows: Vec<SeriesRow> = wide_bins(&record.tables.series, record.settings.duration_s).copied().collect();
+    let rows: Vec<SeriesRow> = wide_bins(&record.tables.series, record.window_s()).copied().collect();
     let rows = rows.as_slice();
     let per_second =
         |get: fn(&SeriesRow) -> u64| move |row: &SeriesRow| (row.width_s > 0.0).then(|| get(row) as f64 / row.width_s);
@@ -59,6 +59,7 @@ fn finding(record: &Record) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_record::record::Status;
     use pubmark_record::sample;
 
     #[test]
@@ -74,5 +75,28 @@ mod tests {
         record.settings.duration_s += 0.001;
         record.tables.series.push(SeriesRow { t_s: last.t_s + last.width_s, width_s: 0.001, ..last });
         assert_eq!(highest(&record), before);
+    }
+
+    #[test]
+    fn what_follows_the_end_of_a_stopped_run_is_its_drain() {
+        let mut record = sample::record();
+        record.run.status = Status::Interrupted;
+        record.settings.window_end_ns = record.settings.window_start_ns + 400_000_000;
+        let row = record.tables.series[2];
+        let bin = |t_s: f64, width_s: f64, messages: u64| SeriesRow {
+            t_s,
+            width_s,
+            offered: messages,
+            sent: messages,
+            delivered: messages,
+            ..row
+        };
+        record.tables.series = vec![bin(0.0, 0.4, 400), bin(0.4, 1.0, 5)];
+        record.tables.resource_series.clear();
+        let Picture::Plot(plot) = draw(&record).picture else { panic!("no chart") };
+        let drain = plot.bands.iter().find(|band| band.label == "drain").map(|band| (band.from, band.to));
+        assert_eq!(drain, Some((0.4, 1.4)));
+        let rates: Vec<Option<f64>> = plot.lines[0].points.iter().map(|(_, rate)| *rate).collect();
+        assert_eq!(rates, [Some(1_000.0), Some(5.0), Some(5.0)], "the first bin is no remainder");
     }
 }

@@ -1,12 +1,13 @@
 //! Tables of an experiment and of a capacity search: figures in base units (µs, bytes, shares of 1), an empty field for
 //! values that were not measured.
 
-use pubmark_record::capacity::{CapacityRecord, TrialOutcome};
+use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
 use pubmark_record::custom::PREFIX;
 use pubmark_record::experiment::{Cell, CellFigure, CellMetric, ExperimentRecord, LowerBounds};
 
 use super::{Table, optional, text};
+use crate::charts::capacity::outcome;
 use crate::words::verdict_word;
 
 /// One row per cell and figure: mean, median, quartiles, interval.
@@ -265,7 +266,7 @@ pub fn trials(record: &CapacityRecord) -> String {
             trial.devices.to_string(),
             trial.duration_s.to_string(),
             trial.attempt.to_string(),
-            outcome(trial.outcome).to_string(),
+            outcome(trial).0.to_string(),
             optional(trial.delivered_per_s),
             optional(trial.loss),
             optional(trial.latency.upper.p50_us),
@@ -284,11 +285,6 @@ pub fn trials(record: &CapacityRecord) -> String {
         ]);
     }
     table.text
-}
-
-/// Name as in `capacity.json`.
-fn outcome(outcome: TrialOutcome) -> &'static str {
-    crate::charts::capacity::outcome(outcome).0
 }
 
 #[cfg(test)]

@@ -113,8 +113,7 @@ fn answer(record: &CapacityRecord) -> Markup {
 fn legend() -> Markup {
     html! {
         ul.legend.outcomes {
-            @for one in OUTCOMES {
-                @let (word, shape, class) = outcome(one);
+            @for (word, shape, class) in OUTCOMES {
                 li { (mark::sample(shape, class)) span { (word) } }
             }
         }
@@ -155,7 +154,7 @@ fn reasons(record: &CapacityRecord) -> Markup {
                 thead { tr { th.number { "trial" } th.number { "offered/s" } th { "outcome" } th { "why" } } }
                 tbody {
                     @for (position, trial) in reasons() {
-                        @let (word, _, class) = outcome(trial.outcome);
+                        @let (word, _, class) = outcome(trial);
                         tr.(class) {
                             td.number { (position + 1) }
                             td.number { (significant(trial.offered_per_s)) }
@@ -170,7 +169,7 @@ fn reasons(record: &CapacityRecord) -> Markup {
 }
 
 fn row(record: &CapacityRecord, number: usize, trial: &Trial, unit: TimeUnit, memory: ColumnUnit) -> Markup {
-    let (word, shape, class) = outcome(trial.outcome);
+    let (word, shape, class) = outcome(trial);
     let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
     let cell = |value: Option<f64>, text: String| html! { td.number data-sort=(value.unwrap_or(-1.0)) { (text) } };
     html! {

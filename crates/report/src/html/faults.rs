@@ -50,7 +50,7 @@ pub(super) fn section(record: &Record) -> Markup {
             caption { "Messages from each fault to the next; those before the first fault beside them" }
             thead { tr {
                 th { "since" } th.number { "QoS" }
-                @for name in ["expected", "lost", "unknown", "twice", "out of order", "late", "not sent", "sent without a receiver"] {
+                @for name in ["expected", "lost", "unknown", "twice", "out of order", "2 s overdue", "not sent", "sent without a receiver"] {
                     th.number { (name) }
                 }
             } }
@@ -101,4 +101,22 @@ fn messages(since: &str, level: &LevelBooks) -> Markup {
 /// A time in the measured window, with a resolution of 1 ms.
 fn at(time_s: Option<f64>) -> String {
     time_s.map_or_else(|| MISSING.to_owned(), |time_s| format!("{time_s:.3} s"))
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::faults::FaultFigures;
+    use pubmark_record::sample;
+
+    use super::*;
+
+    /// `late` of the message accounting counts from the end of publishing, and `overdue` from when each message was due.
+    #[test]
+    fn what_is_overdue_is_not_called_late() {
+        let mut record = sample::record();
+        let level = LevelBooks { qos: 1, expected: 9, delivered: 9, overdue: 7, ..LevelBooks::default() };
+        record.conditions.faults = Some(FaultFigures { before: vec![level], ..FaultFigures::default() });
+        let page = section(&record).into_string();
+        assert!(page.contains(r#"<th class="number">2 s overdue</th>"#) && !page.contains(">late<"), "{page}");
+    }
 }

@@ -151,7 +151,10 @@ fn chart(view: &HistoryView) -> Chart {
         counted(regressed, "regression", "regressions"),
         view.fail_on
     );
-    let notes = vec!["lower is better".to_owned(), "a cross marks a regression".to_owned()];
+    let mut notes = vec!["lower is better".to_owned(), "a cross marks a regression".to_owned()];
+    if runs.iter().any(|run| run.verdict == VerdictStatus::Invalid) {
+        notes.push("a hollow grey disc marks an invalid run: its latencies are not to be quoted".to_owned());
+    }
     Chart { title: TITLE, finding, notes, csv: "", picture }
 }
 
@@ -163,7 +166,14 @@ fn line(name: &str, style: usize, runs: &[HistoryRun], get: fn(&HistoryRun) -> [
     Line { intervals, is_marked: true, ..Line::plain(name, style, Join::Straight, points, readings.collect()) }
 }
 
+/// Invalid runs, at both percentiles, and regressions.
 fn marks(runs: &[HistoryRun]) -> Vec<Mark> {
+    let invalid = |(place, run): (usize, &HistoryRun)| {
+        let is_invalid = run.verdict == VerdictStatus::Invalid;
+        let shown = [run.p99_us, run.p50_us].into_iter().filter(move |_| is_invalid).filter_map(|bounds| bounds[1]);
+        let title = format!("invalid run: {}", run.moment());
+        shown.map(move |y| Mark { x: place as f64, y, shape: Shape::Disc, class: "invalid", title: title.clone() })
+    };
     let mark = |(place, run): (usize, &HistoryRun)| {
         let y = run.p99_us[1].or(run.p50_us[1])?;
         let title = format!("regression: {}", run.regressions.join("; "));
@@ -175,7 +185,7 @@ fn marks(runs: &[HistoryRun]) -> Vec<Mark> {
             title,
         })
     };
-    runs.iter().enumerate().filter_map(mark).collect()
+    runs.iter().enumerate().flat_map(invalid).chain(runs.iter().enumerate().filter_map(mark)).collect()
 }
 
 /// Versions and machines at the runs where they begin; the newest changes if there are too many.
@@ -230,6 +240,22 @@ mod tests {
         assert!(html.contains("post-label") && html.contains(">2.1<"), "{html}");
         assert_eq!(posts(&view.runs).len(), 1);
         assert_eq!(marks(&view.runs).len(), 1);
+    }
+
+    #[test]
+    fn an_invalid_run_has_marks_of_its_own() {
+        let invalid = HistoryRun { verdict: VerdictStatus::Invalid, ..run(2, "2.0", 600.0) };
+        let view = |runs: Vec<HistoryRun>| history_view(&HistoryView { fail_on: String::new(), runs });
+        let html = view(vec![run(1, "2.0", 400.0), invalid.clone()]);
+        assert!(html.contains("mark invalid") && html.contains("a hollow grey disc marks an invalid run"), "{html}");
+        assert!(html.contains("<title>invalid run: 2026-03-02 09:05</title>"), "{html}");
+        let places: Vec<(f64, f64)> =
+            marks(&[run(1, "2.0", 400.0), invalid.clone()]).iter().map(|mark| (mark.x, mark.y)).collect();
+        assert_eq!(places, [(1.0, 600.0), (1.0, 120.0)]);
+        let html = view(vec![run(1, "2.0", 400.0)]);
+        assert!(!html.contains("mark invalid") && !html.contains("hollow"), "{html}");
+        let unmeasured = HistoryRun { p50_us: [None; 2], p99_us: [None; 2], ..invalid };
+        assert!(marks(&[unmeasured]).is_empty());
     }
 
     #[test]

@@ -67,10 +67,10 @@ pub struct LivePoint {
     pub p50_us: Option<[f64; 2]>,
     /// 99th percentile, µs: lower and upper bound.
     pub p99_us: Option<[f64; 2]>,
-    /// Deliveries expected.
-    pub expected: u64,
-    /// Messages delivered.
-    pub delivered: u64,
+    /// Whether nodes measure latencies, which are not known meanwhile.
+    pub nodes_measure: bool,
+    /// Deliveries that are expected and have not arrived; `None` while nodes measure, which send no counts meanwhile.
+    pub outstanding: Option<u64>,
     /// Deliveries known to be lost; `None` if it is not known.
     pub lost: Option<u64>,
     /// Messages that are due and not yet sent.
@@ -121,23 +121,41 @@ fn among(run: &LiveRun) -> Markup {
 /// Number of newest points in which a rate is looked for: the first point of a phase has none.
 const RECENT: usize = 3;
 
+/// What a tile says of a figure that nodes measure.
+const AT_NODES: &str = "nodes measure";
+/// What a chart says of it.
+const NO_COUNTS: &str = "Nodes send no counts and no latencies while they measure.";
+
 fn newest_of(points: &[LivePoint], get: fn(&LivePoint) -> Option<f64>) -> Option<f64> {
-    points.iter().rev().take(RECENT).find_map(get)
+    points.iter().rev().take(RECENT).take_while(|point| point.outstanding.is_some()).find_map(get)
+}
+
+fn nodes_measure(points: &[LivePoint]) -> bool {
+    points.iter().any(|point| point.nodes_measure)
 }
 
 fn tiles(points: &[LivePoint]) -> [Markup; 6] {
     let newest = points.last();
+    let (at_nodes, counted) = (nodes_measure(points), newest.filter(|point| point.outstanding.is_some()));
     let rate = newest_of(points, |point| point.delivered_per_s).map(significant);
     let sent = newest_of(points, |point| point.sent_per_s)
         .map_or(MISSING.to_owned(), |rate| format!("{}/s", significant(rate)));
-    let missing = newest.map(|point| count(point.expected.saturating_sub(point.delivered)));
+    let missing = counted.and_then(|point| point.outstanding).map(count);
     let lost = match newest.and_then(|point| point.lost) {
         Some(0) => "none known to be lost".to_owned(),
         Some(lost) => format!("{} of them lost, at least", count(lost)),
         None => "in transit or lost".to_owned(),
     };
-    let waits = newest.map_or(MISSING.to_owned(), |point| count(point.backlog));
-    let in_flight = newest.map(|point| count(point.in_flight));
+    let waits = counted.map_or(MISSING.to_owned(), |point| count(point.backlog));
+    let in_flight = counted.map(|point| count(point.in_flight));
+    let tile = |name: &str, value: Option<String>, unit: &str, beside: &str| {
+        let is_theirs = at_nodes && value.is_none();
+        tile(name, value, unit, if is_theirs { AT_NODES } else { beside })
+    };
+    let latency = |name: &str, bounds_us: Option<[f64; 2]>| match bounds_us {
+        None if at_nodes => tile(name, None, "", AT_NODES),
+        _ => latency(name, bounds_us),
+    };
     [
         tile("Delivered messages", rate, "/s", &format!("{sent} sent")),
         latency("Latency p50", newest.and_then(|point| point.p50_us)),
@@ -239,13 +257,18 @@ fn largest(lines: &[Line]) -> f64 {
 /// A chart over time; lines without values are left out.
 fn drawn(view: &LiveView, title: &'static str, mut lines: Vec<Line>, y: Axis) -> Chart {
     lines.retain(|line| line.points.iter().any(|(_, value)| value.is_some()));
-    let finding = lines.iter().filter_map(latest).collect::<Vec<_>>().join("; ");
+    let at_nodes = nodes_measure(&view.points);
+    let nothing = if at_nodes { NO_COUNTS } else { "Nothing was measured yet." };
     let (Some(first), Some(last)) = (view.points.first(), view.points.last()) else {
-        return Chart::missing(title, "", "Nothing was measured yet.");
+        return Chart::missing(title, "", nothing);
     };
     if lines.is_empty() {
-        return Chart::missing(title, "", "Nothing was measured yet.");
+        return Chart::missing(title, "", nothing);
     }
+    // What was measured before the nodes began is not the newest value.
+    let among = if at_nodes { RECENT } else { usize::MAX };
+    let values = lines.iter().filter_map(|line| latest(line, among)).collect::<Vec<_>>().join("; ");
+    let finding = if at_nodes && values.is_empty() { NO_COUNTS.to_owned() } else { values };
     let (from, to) = (first.at_s, last.at_s.max(view.duration_s.unwrap_or(0.0)));
     let readings = view.points.iter().map(|point| (point.at_s, run_time_label(point.at_s))).collect();
     let plot = Plot::of_lines(Axis::run_time(from, to), y, lines, readings, HEIGHT);
@@ -253,9 +276,9 @@ fn drawn(view: &LiveView, title: &'static str, mut lines: Vec<Line>, y: Axis) ->
     Chart { title, finding, notes: vec![], csv: "", picture }
 }
 
-/// The newest value of a line, as text.
-fn latest(line: &Line) -> Option<String> {
-    let value = line.readings.iter().rev().find(|reading| !reading.is_empty())?;
+/// The newest value of a line among so many points, as text.
+fn latest(line: &Line, among: usize) -> Option<String> {
+    let value = line.readings.iter().rev().take(among).find(|reading| !reading.is_empty())?;
     Some(format!("{} {value}", line.name))
 }
 
@@ -286,8 +309,7 @@ mod tests {
             delivered_per_s: Some(98.0),
             p50_us: Some([110.0, 168.0]),
             p99_us: (at_s > 1.0).then_some([300.0, 900.0]),
-            expected: 500,
-            delivered: 497,
+            outstanding: Some(3),
             lost: Some(2),
             system: Some((0.25, 64 << 20)),
             ..LivePoint::default()
@@ -314,6 +336,39 @@ mod tests {
         assert!(html.contains("&lt;b&gt;pause") && !html.contains("<b>pause"), "{html}");
         assert!(html.contains("band fault"), "{html}");
         assert_eq!(html.matches("<figure").count(), 4);
+    }
+
+    #[test]
+    fn figures_that_nodes_measure_are_no_zeros() {
+        let warm_up = view().points.into_iter().filter(|point| point.at_s < 0.0);
+        let warm_up = warm_up.map(|point| LivePoint { p50_us: None, nodes_measure: true, ..point });
+        let window = |at: i32| LivePoint {
+            at_s: f64::from(at),
+            nodes_measure: true,
+            system: Some((0.25, 64 << 20)),
+            ..LivePoint::default()
+        };
+        let points: Vec<LivePoint> = warm_up.chain((0..=5).map(window)).collect();
+        let text = |tile: &Markup| tile.0.clone();
+        for (name, tile) in
+            ["Delivered", "Latency p50", "Latency p99", "Not delivered yet", "In flight"].iter().zip(&tiles(&points))
+        {
+            let shown = text(tile);
+            let is_missing = format!(r#"<span class="value">{MISSING}</span>"#);
+            assert!(
+                shown.contains(name) && shown.contains(&is_missing) && shown.contains(">nodes measure<"),
+                "{shown}"
+            );
+        }
+        let counted = tiles(&points[..1]);
+        assert!(text(&counted[0]).contains(">98.0 "), "{}", text(&counted[0]));
+        assert!(text(&counted[1]).contains(">nodes measure<"), "{}", text(&counted[1]));
+        let drawn = |points: &[LivePoint]| charts(&LiveView { points: points.to_vec(), ..view() });
+        let all = drawn(&points);
+        assert_eq!(all[0].1.finding, NO_COUNTS, "not the rates of the warm-up");
+        let is_missing = |chart: &Chart| matches!(&chart.picture, Picture::Missing(why) if why == NO_COUNTS);
+        assert!(is_missing(&all[1].1) && is_missing(&drawn(&points[1..])[0].1));
+        assert!(all[2].1.finding.contains("system"), "this process measures the system");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod latency_breakdown;
 mod links;
 mod live;
 mod nodes;
+mod objectives;
 mod reproduction;
 mod requests;
 mod run;

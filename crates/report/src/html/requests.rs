@@ -22,6 +22,7 @@ pub(super) fn section(record: &Record) -> Markup {
                 (whole("sent", asked.sent, "handed to the system; their messages are among those above"))
                 (outcome_rows(&words::request_outcomes(asked), &none, asked.sent))
                 tr.whole { th scope="row" colspan="4" { "beside them" } }
+                (outcome_rows(words::late_by_pubmark(asked).as_slice(), &none, asked.sent))
                 (outcome_rows(&words::further_answers(asked), &none, asked.sent))
                 (whole("received", done.received, "by responders, once each"))
                 (outcome_rows(&words::response_outcomes(done), &none, done.received))

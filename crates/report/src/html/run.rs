@@ -6,8 +6,8 @@ use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::verdict::usable::{Usable, usable};
 
 use super::{
-    content, contents, cost, custom, efficiency, faults, figure, generator, latency_breakdown, links, nodes, page,
-    reproduction, requests, tables, tiles, transform, verdict,
+    content, contents, cost, custom, efficiency, faults, figure, generator, latency_breakdown, links, nodes,
+    objectives, page, reproduction, requests, tables, tiles, transform, verdict,
 };
 use crate::charts::{CHARTS, Picture, Section};
 use crate::words;
@@ -42,7 +42,8 @@ const fn beside(id: &'static str, title: &'static str, draw: fn(&Record) -> Mark
 const ALWAYS: fn(&Record) -> bool = |_| true;
 
 /// The sections below the first screen, in order: those about the system, then those about the measurement.
-const SECTIONS: [PageSection; 18] = [
+const SECTIONS: [PageSection; 19] = [
+    result("objectives", "Objectives", |record| !record.objectives.is_empty(), objectives::section),
     result("over-time", "Over time", ALWAYS, |record| {
         html! { (small_charts(record)) (tables::rates(record)) (tables::series(record)) }
     }),

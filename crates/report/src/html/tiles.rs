@@ -1,11 +1,12 @@
-//! The first screen of a run: five figures, one tile each, with their objectives.
+//! The first screen of a run: five figures, one tile each, with their objectives. The section `objectives` has all.
 
 use maud::{Markup, html};
 use pubmark_record::figures::delivered_share;
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
-use pubmark_record::objectives::{Objective, ObjectiveOutcome};
+use pubmark_record::objectives::Objective;
 use pubmark_record::record::Record;
 
+use super::objectives::class;
 use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, percentage, significant, time};
 use crate::words;
 
@@ -39,15 +40,6 @@ fn tile(tile: &Tile, objectives: &[&Objective]) -> Markup {
                 div class={ "objective " (class(objective.outcome)) } { (objective.limit) ": " (objective.outcome.word()) }
             }
         }
-    }
-}
-
-/// Class of an outcome's colour.
-fn class(outcome: ObjectiveOutcome) -> &'static str {
-    match outcome {
-        ObjectiveOutcome::Passed => "passed",
-        ObjectiveOutcome::Undecided => "undecided",
-        ObjectiveOutcome::Missed | ObjectiveOutcome::NotMeasured => "missed",
     }
 }
 

@@ -129,7 +129,7 @@ pub fn capacity(record: &CapacityRecord) -> String {
         .trials
         .iter()
         .map(|trial| {
-            let outcome = outcome(trial.outcome).0.to_string();
+            let outcome = outcome(trial).0.to_string();
             words::trial_numbers(trial, unit).into_iter().chain([outcome]).collect()
         })
         .collect();

@@ -68,7 +68,7 @@ fn table(page: &mut Page, record: &CapacityRecord) {
         };
         // The median is only in the report: with both bounds of each percentile, a line would be too long.
         let [offered, delivered, lost, _, p99, system, pubmark] = words::trial_numbers(trial, unit);
-        page.line(&line(&[offered, delivered, lost, p99, system, pubmark], outcome(trial.outcome).0), tone);
+        page.line(&line(&[offered, delivered, lost, p99, system, pubmark], outcome(trial).0), tone);
     }
 }
 
@@ -82,12 +82,7 @@ fn p99(trial: &Trial) -> String {
 
 /// A trial of a capacity search in one line, for the progress of the search.
 pub fn trial_line(number: usize, trial: &Trial) -> String {
-    let outcome = match trial.outcome {
-        TrialOutcome::Held => "held",
-        TrialOutcome::Missed => "missed",
-        TrialOutcome::GeneratorLimited => "generator-limited",
-        TrialOutcome::Failed => "failed",
-    };
+    let outcome = outcome(trial).0;
     let again = if trial.attempt > 1 { format!(" (try {})", trial.attempt) } else { String::new() };
     let rate = count(trial.offered_per_s.round() as u64);
     let detail = match &trial.reason {

@@ -288,7 +288,13 @@ fn requests(page: &mut Page, record: &Record) {
     let mut items = vec![format!("sent {}", count(books.sent))];
     items.push(format!("answered {} ({})", count(books.answered), share(books.answered, books.sent)));
     let outcomes = words::request_outcomes(books);
-    items.extend(outcomes.iter().skip(1).filter(|part| part.name == "timed out" || part.count > 0).map(named));
+    let late_by_pubmark = words::late_by_pubmark(books).map(|part| count(part.count));
+    items.extend(outcomes.iter().skip(1).filter(|part| part.name == "timed out" || part.count > 0).map(|part| {
+        match late_by_pubmark.as_ref().filter(|_| part.name == "late") {
+            Some(number) => format!("{} ({number} by pubmark)", named(part)),
+            None => named(part),
+        }
+    }));
     items.extend(words::further_answers(books).iter().filter(|part| part.count > 0).map(named));
     items.extend(
         words::response_outcomes(&requests.responses)

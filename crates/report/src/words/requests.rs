@@ -15,6 +15,12 @@ pub fn request_outcomes(books: &RequestBooks) -> Vec<Outcome> {
     ]
 }
 
+/// Of the late requests, those that only pubmark made late; `None` if there are none.
+pub fn late_by_pubmark(books: &RequestBooks) -> Option<Outcome> {
+    let found = outcome("of the late, by pubmark's own delay", "in time without it", books.late_by_generator);
+    (found.count > 0).then_some(found)
+}
+
 /// Counts that are not part of the accounting of requests.
 pub fn further_answers(books: &RequestBooks) -> Vec<Outcome> {
     vec![

@@ -264,6 +264,26 @@ fn a_capacity_s_answer_stands_first_and_its_marks_say_how_each_trial_came_out() 
 }
 
 #[test]
+fn a_trial_that_did_not_measure_an_objective_is_called_so_everywhere() {
+    let mut record = sample_experiment::generator_limited();
+    for trial in record.trials.iter_mut().filter(|trial| trial.factor == 8.0) {
+        (trial.verdict, trial.code) = (Some(VerdictStatus::Valid), None);
+        trial.not_measured = Some("backpressure_p99<1ms".to_owned());
+        trial.reason = Some("backpressure_p99 was not measured: longer trials".to_owned());
+    }
+    let limiting = record.limiting_trial().unwrap();
+    let line = terminal::trial_line(4, limiting);
+    assert!(line.contains("8,000 msg/s  not measured: backpressure_p99 was"), "{line}");
+    let page = html::capacity(&record);
+    assert!(page.contains("8,000/s: not measured"), "the chart");
+    // The legend of the page has every word.
+    let tables: String = page.split("<table").skip(1).filter_map(|rest| rest.split("</table>").next()).collect();
+    for text in [terminal::capacity(&record, &PLAIN), csv::trials(&record), markdown::capacity(&record), tables] {
+        assert!(text.contains("not measured") && !text.contains("generator-limited"), "{text}");
+    }
+}
+
+#[test]
 fn every_export_of_an_experiment_and_a_search_has_its_own_file() {
     let names = |files: Vec<(String, String)>| files.into_iter().map(|(name, _)| name).collect::<Vec<String>>();
     assert_eq!(

@@ -86,6 +86,21 @@ fn every_export_has_them() {
 }
 
 #[test]
+fn requests_that_pubmark_made_late_are_in_every_output() {
+    let mut record = asked();
+    record.requests.as_mut().unwrap().outcomes.late_by_generator = 137;
+    let row = "of the late, by pubmark's own delay";
+    assert!(terminal::summary(&record, &PLAIN).contains("late 400 (137 by pubmark)"));
+    assert!(markdown::run(&record).contains(&format!("| {row} | 137 | 1.37 % |")), "{}", markdown::run(&record));
+    assert!((csv::TABLES[0].render)(&record).contains("requests,late_by_generator,requests,137"));
+    let page = html::run(&record);
+    assert!(page.contains(row) && page.contains("137"));
+    crate::markup::check(&page).unwrap();
+    let without = asked();
+    assert!(!html::run(&without).contains(row) && !terminal::summary(&without, &PLAIN).contains("by pubmark"));
+}
+
+#[test]
 fn a_run_without_requests_does_not_speak_of_them() {
     let record = fixtures::factory();
     assert!(!terminal::summary(&record, &PLAIN).contains("requests"));

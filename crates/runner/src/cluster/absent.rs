@@ -53,6 +53,11 @@ impl JoinedNodes {
     }
 
     /// Never called.
+    pub(crate) fn check_loopback(&self, _: &str) -> Result<(), RunError> {
+        match *self {}
+    }
+
+    /// Never called.
     pub(crate) fn check_links(&self, _: u16, _: Netem) -> Result<(), RunError> {
         match *self {}
     }

@@ -11,6 +11,9 @@ use crate::faults::FaultTimes;
 pub struct FinishedSystem {
     /// Resources that the system and its machine used, and effects of its resource limits.
     pub cost: Cost,
+    /// The machine: boot id of its kernel; empty if unknown.
+    #[serde(default)]
+    pub machine: String,
     /// The system over time.
     pub rows: Vec<ResourceRow>,
     /// Run-queue wait of the system's threads during the drain, ns.

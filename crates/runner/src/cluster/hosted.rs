@@ -15,6 +15,7 @@ use pubmark_systems::private_directory::{self, PrivateDirectory};
 
 use super::FinishedSystem;
 use super::channel::Channel;
+use super::observed::is_this_machine;
 use super::system_host::{HostMessage, Request, StartedSystem, SystemOrder};
 use super::system_order;
 use crate::error::{ErrorKind, RunError};
@@ -181,7 +182,11 @@ impl Hosted {
             other => Ok(other),
         });
         match heard {
-            Ok(HostMessage::Finished(finished)) => *finished,
+            Ok(HostMessage::Finished(mut finished)) => {
+                let is_this_machine = Some(is_this_machine(&finished.machine));
+                finished.cost.host.iter_mut().for_each(|host| host.is_this_machine = is_this_machine);
+                *finished
+            }
             Ok(HostMessage::Started(_) | HostMessage::Failed(_) | HostMessage::Ended) => {
                 self.lost("it sent an unexpected message")
             }

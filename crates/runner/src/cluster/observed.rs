@@ -1,11 +1,13 @@
 //! Measurements of the observer nodes, as the coordinator collects them.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pubmark_cluster::Cluster;
 use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
+use pubmark_systems::environment;
 
 use super::channel::Channel;
 use super::observer::{ObserverMessage, Seen, Window};
@@ -72,7 +74,8 @@ impl Observer {
         self.channel.send(&window)?;
         match self.receive()? {
             ObserverMessage::Observed(seen) => {
-                let host = seen.host.map(|host| HostUsage { url: format!("`{}`", self.name), ..host });
+                let (url, is_this_machine) = (format!("`{}`", self.name), Some(is_this_machine(&seen.machine)));
+                let host = seen.host.map(|host| HostUsage { url, is_this_machine, ..host });
                 Ok(Seen { host, ..*seen })
             }
             ObserverMessage::Observing => Err(io::Error::other("it sent an unexpected message")),
@@ -83,6 +86,11 @@ impl Observer {
     fn receive(&mut self) -> io::Result<ObserverMessage> {
         self.channel.receive_within(ANSWER_LIMIT, &AtomicBool::new(false))
     }
+}
+
+/// Whether a machine with this boot id, empty if unknown, is that of this process.
+pub(super) fn is_this_machine(boot_id: &str) -> bool {
+    !boot_id.is_empty() && boot_id == environment::boot_id()
 }
 
 /// Combines all measurements; the processes only where every observer measured some.
@@ -105,7 +113,9 @@ fn all_machines(seen: &[Seen]) -> Option<HostUsage> {
         let same: Vec<&Seen> =
             seen[..index].iter().filter(|other| !one.machine.is_empty() && other.machine == one.machine).collect();
         if same.is_empty() {
-            return Some(host);
+            let own = BTreeMap::from([(host.url.clone(), host.steal)]);
+            let steal_by_machine = if seen.len() > 1 { own } else { BTreeMap::new() };
+            return Some(HostUsage { steal_by_machine, ..host });
         }
         let is_counted = same.iter().any(|other| other.network == one.network);
         let interfaces = |bytes: Option<u64>| if is_counted { Some(0) } else { bytes };
@@ -116,6 +126,7 @@ fn all_machines(seen: &[Seen]) -> Option<HostUsage> {
             peak_used_bytes: Some(0),
             received_bytes: interfaces(host.received_bytes),
             sent_bytes: interfaces(host.sent_bytes),
+            steal_by_machine: BTreeMap::new(),
             ..host
         })
     });
@@ -158,6 +169,26 @@ mod tests {
         assert_eq!(cores(of_one), Some(("`a` and `b`".to_owned(), Some(1.9))), "two processes of one machine");
         assert_eq!(cores(vec![on("one", "`a`", 1.5), on("two", "`b`", 0.5)]).and_then(|(_, cores)| cores), Some(2.0));
         assert_eq!(together(vec![one, Seen::default()]).system, None);
+    }
+
+    #[test]
+    fn each_machine_has_its_own_steal() {
+        let on = |machine: &str, url: &str, steal| {
+            let host = Some(HostUsage { url: url.to_owned(), steal, ..HostUsage::default() });
+            Seen { host, machine: machine.to_owned(), ..Seen::default() }
+        };
+        let found = |seen: &[Seen]| all_machines(seen).map(|host| (host.steal, host.steal_by_machine));
+        let of = |machines: &[(&str, Option<f64>)]| -> BTreeMap<String, Option<f64>> {
+            machines.iter().map(|(url, steal)| ((*url).to_owned(), *steal)).collect()
+        };
+        let (one, two) = (on("one", "`a`", Some(0.01)), on("two", "`b`", Some(0.2)));
+        let both = of(&[("`a`", Some(0.01)), ("`b`", Some(0.2))]);
+        assert_eq!(found(&[one.clone(), two]), Some((Some(0.2), both)));
+        let unknown = of(&[("`a`", Some(0.01)), ("`b`", None)]);
+        assert_eq!(found(&[one.clone(), on("two", "`b`", None)]), Some((Some(0.01), unknown)), "as far as it is known");
+        let once = of(&[("`a`", Some(0.01))]);
+        assert_eq!(found(&[one.clone(), on("one", "`b`", Some(0.01))]), Some((Some(0.01), once)), "one machine");
+        assert_eq!(found(&[one]), Some((Some(0.01), BTreeMap::new())));
     }
 
     #[test]

@@ -111,6 +111,19 @@ impl JoinedNodes {
         }
     }
 
+    /// Refuses an endpoint at a loopback address, at which each machine reaches itself, for nodes on other machines.
+    pub(crate) fn check_loopback(&self, endpoint: &str) -> Result<(), RunError> {
+        match self.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback()) {
+            Some(far) => Err(RunError::input(format!(
+                "`{endpoint}` leads each node to its own machine, and `{}` at {} is not this one",
+                far.name,
+                far.address.ip()
+            ))
+            .hint("`--endpoint` with an address of the system's machine that all nodes reach")),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses nodes, among the first ones, that cannot emulate links with the requested back end.
     pub(crate) fn check_links(&self, first: u16, netem: Netem) -> Result<(), RunError> {
         let missing = |node: &NodeInfo| match netem {

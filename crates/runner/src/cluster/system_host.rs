@@ -233,6 +233,7 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
     let end = end.map(|end| (end, log));
     // In this order, before the message is sent: the next repetition begins when the coordinator receives it.
     target.running = None;
-    let finished = FinishedSystem { cost, rows: rows.collect(), drain_wait_ns, done, end };
+    let machine = environment::boot_id();
+    let finished = FinishedSystem { cost, machine, rows: rows.collect(), drain_wait_ns, done, end };
     channel.send(&HostMessage::Finished(Box::new(finished)))
 }

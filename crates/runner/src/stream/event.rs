@@ -170,8 +170,12 @@ pub struct Counted {
     pub sent: u64,
     /// First copies that were delivered.
     pub delivered: u64,
-    /// Deliveries that never arrived.
+    /// Deliveries that did not arrive; those of `unknown` are not in it.
     pub lost: u64,
+    /// Deliveries that did not arrive and whose message was sent at QoS 1 or 2 on a connection that ended before the
+    /// acknowledgement: with `delivered` and `lost` they are all that were expected. `null` in lines of an older version.
+    #[serde(default)]
+    pub unknown: Option<u64>,
 }
 
 /// A failure, as it is printed.
@@ -252,7 +256,9 @@ pub enum FaultWord {
     Ends,
 }
 
-/// Progress of a run. Counters are those of the whole fleet since the start, and approximate until the run is over.
+/// Progress of a run. Counters are those of the whole fleet since the start, and approximate until the run is over. In a
+/// run on nodes they remain those of the warm-up during the measured window, in which nodes send no counts; `outstanding` is
+/// `null` in such a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// Time, seconds.
@@ -277,8 +283,9 @@ pub struct Progress {
     pub expected: u64,
     /// Deliveries that arrived.
     pub delivered: u64,
-    /// Deliveries that have not arrived yet: `expected` less `delivered`. Messages in transit are included. `null` in
-    /// lines of an older version.
+    /// Deliveries that have not arrived yet: `expected` less `delivered`. Messages in transit are included. `null` while
+    /// nodes measure, because they send no counts meanwhile, until their first counts of the drain, and in lines of an older
+    /// version.
     #[serde(default)]
     pub outstanding: Option<u64>,
     /// Deliveries that are known to be lost so far: a later message of the same stream arrived at least two seconds
@@ -297,8 +304,8 @@ pub struct Progress {
     pub backlog: u64,
     /// Messages that were passed to the client and are not yet settled.
     pub in_flight: u64,
-    /// Messages written a second, since the previous line; `null` in the first line of a phase, and within half a
-    /// second of it.
+    /// Messages written a second, since the previous line; `null` in the first line of a phase, within half a second of
+    /// it, and while nodes measure and in the drain after it.
     pub sent_per_s: Option<f64>,
     /// Deliveries a second; `null` as for `sent_per_s`.
     pub delivered_per_s: Option<f64>,

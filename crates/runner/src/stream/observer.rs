@@ -22,11 +22,23 @@ pub struct StreamObserver {
     /// Progress since the latest line: it is written when the phase ends, so that the last totals of the phase are in a
     /// line.
     waiting: Option<RunProgress>,
+    /// The totals that remain while nodes measure, which send no counts meanwhile; `None` before that, and after the drain.
+    stale: Option<Totals>,
 }
 
 impl StreamObserver {
     pub(super) fn new(stream: EventStream) -> StreamObserver {
-        StreamObserver { stream, newest: None, waiting: None }
+        StreamObserver { stream, newest: None, waiting: None, stale: None }
+    }
+
+    fn write(&mut self, t_s: f64, progress: &RunProgress) {
+        if progress.phase == Phase::Measure && progress.lost.is_none() {
+            self.stale = Some(progress.totals);
+        }
+        // The first counts of the drain are those of the whole window.
+        let mut line = line(t_s, progress, self.newest.filter(|_| self.stale.is_none()));
+        line.outstanding = line.outstanding.filter(|_| self.stale != Some(progress.totals));
+        self.stream.write(&StreamEvent::Progress(Box::new(line)));
     }
 }
 
@@ -34,9 +46,10 @@ impl RunObserver for StreamObserver {
     fn phase(&mut self, phase: Phase) {
         let t_s = self.stream.now_s();
         if let Some(last) = self.waiting.take() {
-            self.stream.write(&StreamEvent::Progress(Box::new(line(t_s, &last, self.newest))));
+            self.write(t_s, &last);
         }
         self.newest = None;
+        self.stale = self.stale.filter(|_| phase == Phase::Drain);
         self.stream.write(&StreamEvent::Phase { t_s, phase: phase.into() });
     }
 
@@ -47,7 +60,7 @@ impl RunObserver for StreamObserver {
             return;
         }
         self.waiting = None;
-        self.stream.write(&StreamEvent::Progress(Box::new(line(t_s, progress, self.newest))));
+        self.write(t_s, progress);
         self.newest = Some((t_s, progress.totals));
     }
 
@@ -112,6 +125,7 @@ fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Prog
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
     use super::*;
@@ -139,6 +153,35 @@ mod tests {
         assert_eq!((second.sent_per_s, second.delivered_per_s), (Some(150.0), Some(0.0)));
         let soon = line(2.02, &progress(100), Some((2.0, Totals { sent: 100, ..Totals::default() })));
         assert_eq!((soon.sent_per_s, soon.delivered_per_s), (None, None), "the load did not stop");
+    }
+
+    #[test]
+    fn what_nodes_do_not_report_while_they_measure_is_no_zero() {
+        let lines: Arc<Mutex<Vec<Progress>>> = Arc::default();
+        let sink = Arc::clone(&lines);
+        let listener = move |event: &StreamEvent| {
+            if let StreamEvent::Progress(line) = event {
+                sink.lock().unwrap().push(line.as_ref().clone());
+            }
+        };
+        let mut observer = EventStream::new(None, Some(Box::new(listener))).observer();
+        let warm_up = Totals { sent: 90, expected: 90, delivered: 80, ..Totals::default() };
+        let all = Totals { sent: 990, expected: 990, delivered: 970, ..Totals::default() };
+        let mut written = |phase: Phase, totals: Totals, lost: Option<u64>, before: Totals| {
+            observer.newest = Some((-2.0, before));
+            observer.progress(&RunProgress { phase, totals, lost, ..progress(0) });
+            let line = lines.lock().unwrap().pop().unwrap();
+            (line.sent_per_s.is_some(), line.delivered_per_s.is_some(), line.outstanding)
+        };
+        // Nodes send counts in the warm-up; losses are not known there either.
+        assert_eq!(written(Phase::WarmUp, warm_up, None, Totals::default()), (true, true, Some(10)));
+        assert_eq!(written(Phase::Measure, warm_up, None, warm_up), (false, false, None));
+        assert_eq!(written(Phase::Drain, warm_up, Some(0), warm_up), (false, false, None), "no counts have come yet");
+        assert_eq!(written(Phase::Drain, all, Some(0), warm_up), (false, false, Some(20)), "those of the whole window");
+        observer.phase(Phase::Subscribe);
+        observer.newest = Some((-2.0, warm_up));
+        observer.progress(&RunProgress { totals: warm_up, ..progress(0) });
+        assert_eq!(lines.lock().unwrap().pop().unwrap().outstanding, Some(10), "this process measures");
     }
 
     #[test]

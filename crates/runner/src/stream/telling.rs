@@ -55,7 +55,13 @@ impl EventStream {
         let (offered, sent) = (messages.offered, messages.sent);
         self.write(&StreamEvent::Ends(Ends {
             verdict: Some(record.verdict.status.as_str().to_owned()),
-            counted: Some(Counted { offered, sent, delivered: messages.delivered, lost: messages.lost }),
+            counted: Some(Counted {
+                offered,
+                sent,
+                delivered: messages.delivered,
+                lost: messages.lost,
+                unknown: Some(messages.unknown),
+            }),
             ..self.end(folder, record.run.status)
         }));
     }
@@ -79,5 +85,29 @@ impl EventStream {
     pub fn fails(&self, exit_code: u8, chain: &[String], hint: Option<&str>) {
         let (chain, hint) = (chain.to_vec(), hint.map(str::to_owned));
         self.write(&StreamEvent::Failed(Failed { t_s: self.now_s(), exit_code, chain, hint }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use super::*;
+
+    #[test]
+    fn what_came_what_is_lost_and_what_is_unknown_add_up_to_what_was_expected() {
+        let ended: Arc<Mutex<Option<Counted>>> = Arc::default();
+        let sink = Arc::clone(&ended);
+        let listener = move |event: &StreamEvent| {
+            let StreamEvent::Ends(ends) = event else { return };
+            *sink.lock().unwrap_or_else(PoisonError::into_inner) = ends.counted;
+        };
+        let mut record = pubmark_record::sample::record();
+        let messages = &mut record.delivery.messages;
+        (messages.expected, messages.delivered, messages.lost, messages.unknown) = (1_000, 957, 3, 40);
+        EventStream::new(None, Some(Box::new(listener))).run_ends(Path::new("runs/a"), &record);
+        let counted = ended.lock().unwrap_or_else(PoisonError::into_inner).expect("it has ended");
+        assert_eq!(counted.unknown, Some(40));
+        assert_eq!(counted.delivered + counted.lost + counted.unknown.unwrap_or_default(), 1_000);
     }
 }

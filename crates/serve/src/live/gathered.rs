@@ -196,14 +196,15 @@ impl Gathered {
         let bounds = |interval: Option<Interval>| interval.map(|interval| [interval.lower_us, interval.upper_us]);
         let used = |usage: Option<Usage>| usage.map(|usage| (usage.cores, usage.rss_bytes));
         let latency = progress.latency;
+        let is_schedule = matches!(progress.phase, PhaseWord::WarmUp | PhaseWord::Measure);
         self.points.push(LivePoint {
             at_s: progress.t_s - window_s,
             sent_per_s: progress.sent_per_s,
             delivered_per_s: progress.delivered_per_s,
             p50_us: bounds(latency.and_then(|latency| latency.p50)),
             p99_us: bounds(latency.and_then(|latency| latency.p99)),
-            expected: progress.expected,
-            delivered: progress.delivered,
+            nodes_measure: is_schedule && latency.is_none(),
+            outstanding: progress.outstanding,
             lost: progress.lost,
             backlog: progress.backlog,
             in_flight: progress.in_flight,
@@ -322,6 +323,23 @@ mod tests {
         gathered.add(progress(2.75, "measure"));
         let at: Vec<f64> = gathered.points.iter().map(|point| (point.at_s * 1e3).round() / 1e3).collect();
         assert_eq!(at, [-1.0, -0.1, 0.25]);
+    }
+
+    #[test]
+    fn nodes_that_measure_are_named_where_a_figure_is_missing() {
+        let mut gathered = Gathered::default();
+        let progress = |t_s: f64, more: &str| {
+            event(&format!(
+                r#"{{"event":"progress","t_s":{t_s},"phase":"measure","elapsed_s":1,"length_s":9,"subscribed":1,"online":1,"failing":0,"offered":1,"sent":1,"delivered":1,"expected":1,"backlog":0,"in_flight":0,{more}}}"#
+            ))
+        };
+        gathered.add(event(r#"{"event":"phase","t_s":1.0,"phase":"measure"}"#));
+        gathered.add(progress(2.0, r#""outstanding":3,"lost":0,"latency":{"samples":7,"p50":null,"p99":null}"#));
+        let html = gathered.shown(&subject()).html;
+        assert!(html.contains("too few messages in the last 10 s") && !html.contains("nodes measure"), "{html}");
+        gathered.add(progress(3.0, r#""outstanding":null,"lost":null,"latency":null"#));
+        let html = gathered.shown(&subject()).html;
+        assert!(html.contains("nodes measure") && !html.contains("too few messages"), "{html}");
     }
 
     fn subject() -> Subject {

@@ -83,21 +83,28 @@ pub const METRICS: &[Metric] = &[
     ),
     counter(
         "pubmark_lost_messages",
-        "Deliveries that never came. It is known only once the run is over and its messages are accounted for.",
+        "Deliveries that did not come, without those that are unknown. It is known only once the run is over and its messages are \
+         accounted for.",
         |shown| of_run(shown, |run| run.lost.map(Reading::Count)),
+    ),
+    counter(
+        "pubmark_unknown_messages",
+        "Deliveries that did not come, of messages that were sent at QoS 1 or 2 on a connection that ended before the \
+         acknowledgement. It is known at the end as the lost ones.",
+        |shown| of_run(shown, |run| run.unknown.map(Reading::Count)),
     ),
     gauge(
         "pubmark_outstanding_deliveries",
         "",
         "Deliveries of written messages that have not come yet, warm-up included: what is under way, and what is lost.",
-        |shown| of_run(shown, |run| Some(Reading::Level(run.counts.as_ref()?.outstanding? as f64))),
+        |shown| of_run(shown, |run| Some(Reading::Level(run.counts()?.outstanding? as f64))),
     ),
     gauge(
         "pubmark_known_lost_deliveries",
         "",
         "Of these, deliveries that are lost as far as it is known: at least two seconds ago a later message of the same stream came. What \
          no message came after is counted at the end alone.",
-        |shown| of_run(shown, |run| Some(Reading::Level(run.counts.as_ref()?.known_lost? as f64))),
+        |shown| of_run(shown, |run| Some(Reading::Level(run.counts()?.known_lost? as f64))),
     ),
     gauge("pubmark_backlog_messages", "", "Messages that are due and not handed over to their clients.", |shown| {
         level(shown, |counts| counts.backlog)
@@ -170,11 +177,11 @@ fn of_run(shown: &Exposed, read: impl Fn(&RunValues) -> Option<Reading>) -> Seri
 }
 
 fn count(shown: &Exposed, read: fn(&Counts) -> u64) -> Series {
-    of_run(shown, |run| run.counts.as_ref().map(|counts| Reading::Count(read(counts))))
+    of_run(shown, |run| run.counts().map(|counts| Reading::Count(read(counts))))
 }
 
 fn level(shown: &Exposed, read: fn(&Counts) -> u64) -> Series {
-    of_run(shown, |run| run.counts.as_ref().map(|counts| Reading::Level(read(counts) as f64)))
+    of_run(shown, |run| run.counts().map(|counts| Reading::Level(read(counts) as f64)))
 }
 
 fn latency(shown: &Exposed, side: fn(&pubmark_runner::stream::WindowLatencies) -> &LatencyBuckets) -> Series {

@@ -62,7 +62,7 @@ impl Counts {
             offered: progress.offered,
             sent: progress.measured_sent,
             delivered: progress.measured_delivered,
-            outstanding: Some(progress.expected.saturating_sub(progress.delivered)),
+            outstanding: progress.outstanding,
             known_lost: progress.lost,
             backlog: progress.backlog,
             in_flight: progress.in_flight,
@@ -104,13 +104,16 @@ impl Counts {
 pub struct RunValues {
     pub(super) labels: Vec<Label>,
     pub(super) phase: Option<PhaseWord>,
-    pub(super) counts: Option<Counts>,
+    counts: Option<Counts>,
+    /// Nodes count, and send no counts while they measure: `counts` are older.
+    are_counts_old: bool,
     pub(super) window: Option<WindowLatencies>,
     pub(super) latency: Option<Latencies>,
     pub(super) system: Option<Usage>,
     pub(super) generator: Option<Usage>,
     pub(super) faults: Option<u64>,
     pub(super) lost: Option<u64>,
+    pub(super) unknown: Option<u64>,
     pub(super) over: bool,
     /// The folder of an experiment; its runs are numbered within it.
     folder: String,
@@ -125,6 +128,11 @@ impl RunValues {
             window: Some(latency.into()),
             ..RunValues::default()
         }
+    }
+
+    /// The current counts; `None` while they are not known.
+    pub(super) fn counts(&self) -> Option<&Counts> {
+        self.counts.as_ref().filter(|_| !self.are_counts_old)
     }
 
     /// Adds an event of the run.
@@ -173,7 +181,8 @@ impl RunValues {
             StreamEvent::Ends(ends) => {
                 self.over = true;
                 if let Some(counted) = ends.counted {
-                    self.lost = Some(counted.lost);
+                    (self.lost, self.unknown) = (Some(counted.lost), counted.unknown);
+                    self.are_counts_old = false;
                     let counts = self.counts.get_or_insert_with(Counts::default);
                     counts.never_below([counted.offered, counted.sent, counted.delivered]);
                 }
@@ -220,6 +229,7 @@ impl RunValues {
             counts.never_below(before.counters());
         }
         self.counts = Some(counts);
+        self.are_counts_old = progress.outstanding.is_none();
         self.phase = Some(progress.phase);
         if let Some(window) = &progress.window {
             self.window = Some(window.clone());
@@ -256,7 +266,8 @@ mod tests {
     fn progress(sent: u64, buckets: &str) -> StreamEvent {
         event(&format!(
             r#"{{"event":"progress","t_s":1,"phase":"measure","elapsed_s":1,"length_s":2,"subscribed":1,"online":2,"failing":0,
-                "offered":9,"sent":9,"measured_sent":{sent},"measured_delivered":3,"expected":9,"delivered":4,"backlog":0,
+                "offered":9,"sent":9,"measured_sent":{sent},"measured_delivered":3,"expected":9,"delivered":4,
+                "outstanding":5,"backlog":0,
                 "in_flight":1,"sent_per_s":null,"delivered_per_s":null,"latency":null,"system":null,"generator":null,
                 "window":{{"upper":{{"below_ns":{buckets},"longer":1,"sum_s":0.5}},"lower":{{"below_ns":[],"longer":0,"sum_s":0}}}}}}"#
         ))
@@ -278,10 +289,27 @@ mod tests {
         assert!(!text(&values).contains("pubmark_cpu_cores"), "not measured");
         values.add(&event(
             r#"{"event":"ends","t_s":2,"folder":"runs/one","status":"complete","verdict":"valid",
-                "counted":{"offered":9,"sent":6,"delivered":3,"lost":2}}"#,
+                "counted":{"offered":9,"sent":6,"delivered":3,"lost":2,"unknown":40}}"#,
         ));
         assert!(text(&values).contains(&format!("pubmark_lost_messages_total{labels} 2\n")), "{}", text(&values));
+        assert!(text(&values).contains(&format!("pubmark_unknown_messages_total{labels} 40\n")), "{}", text(&values));
         assert!(text(&values).contains(&format!("messaging_client_sent_messages_total{labels} 6\n")));
+    }
+
+    #[test]
+    fn counts_that_nodes_do_not_send_while_they_measure_have_no_series() {
+        let without_counts = |event: StreamEvent| match event {
+            StreamEvent::Progress(line) => StreamEvent::Progress(Box::new(Progress { outstanding: None, ..*line })),
+            other => other,
+        };
+        let mut values = begun();
+        values.add(&progress(5, "[]"));
+        assert!(text(&values).contains("pubmark_outstanding_deliveries{"), "{}", text(&values));
+        values.add(&without_counts(progress(5, "[]")));
+        let counted = ["_messages", "_deliveries{", "_connections", "_sessions"];
+        assert!(!counted.iter().any(|name| text(&values).contains(name)), "{}", text(&values));
+        values.add(&progress(7, "[]"));
+        assert!(text(&values).contains("messaging_client_sent_messages_total{") && text(&values).contains(" 7\n"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Reads a machine's usage every few seconds during a run.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -116,6 +117,8 @@ impl HostReadings {
             cores_total: last.and_then(|snapshot| snapshot.cores),
             cores: grown(|snapshot| Some(snapshot.busy_seconds())).map(|seconds| seconds / window_s),
             steal,
+            steal_by_machine: BTreeMap::new(),
+            is_this_machine: None,
             memory_bytes: last.and_then(|snapshot| snapshot.memory_bytes),
             peak_used_bytes: self
                 .around(start_ns, end_ns)

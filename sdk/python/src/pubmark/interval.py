@@ -18,6 +18,10 @@ class Interval:
         """Is the latency below a limit? None if the limit lies between both bounds, so that it is not known.
 
         Without a lower bound, a latency that is not known to be below the limit is undecided.
+
+        Only both bounds are compared. If the verdict of the run says that the system was held up (V01, V02, V06, V18 or
+        V28 in its reasons), the system alone could have been faster, and a False is not known: `Client.check` leaves such
+        a limit undecided.
         """
         if self.upper_us < limit_us:
             return True

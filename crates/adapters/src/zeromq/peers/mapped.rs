@@ -59,12 +59,13 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             | Event::Secured(_)) => {
                 self.sink.event(self.owner(below), event);
             }
-            // ZeroMQ has no acknowledgements, repetitions or requests. Copies that were withheld are reported as one number for all
+            // ZeroMQ has no acknowledgements, repetitions, requests or wills. Copies that were withheld are reported as one number for all
             // subscribers.
             Event::Acknowledged { .. }
             | Event::Unacknowledged(_)
             | Event::Resent(_)
             | Event::Reauthenticated
+            | Event::WillLeft
             | Event::Withheld(_)
             | Event::Requested { .. }
             | Event::Replied { .. } => {}

@@ -1,0 +1,92 @@
+//! The error for an option that other verbs have and the one that was called lacks. clap would suggest to pass it as a
+//! value, or another option that is written alike.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+
+use crate::failure::Failure;
+
+/// Name of the program.
+const PROGRAM: &str = "pubmark";
+/// Heading of the options for runs on several machines.
+const NODES: &str = "Nodes";
+/// Verbs whose runs are all on one machine.
+const ON_ONE_MACHINE: [&str; 2] = ["choose", "paper"];
+/// Verb behind whose `--` stand options of `pubmark run`, as clap suggests.
+const DEPLOY: &str = "deploy";
+
+/// The error for an option of other verbs; `None` for any other error. `command` is pubmark's, `verb` the one that was called.
+pub fn refusal(error: &clap::Error, command: &Command, verb: &str) -> Option<Failure> {
+    if error.kind() != ErrorKind::UnknownArgument || verb == DEPLOY || command.find_subcommand(verb).is_none() {
+        return None;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let name = option.strip_prefix("--")?;
+    let mut verbs: Vec<String> = vec![];
+    let mut is_for_nodes = false;
+    for other in command.get_subcommands().filter(|other| !other.is_hide_set()) {
+        if let Some(arg) = other.get_arguments().find(|arg| is_called(arg, name)) {
+            verbs.push(named(other.get_name()));
+            is_for_nodes |= arg.get_help_heading() == Some(NODES);
+        }
+    }
+    let have = match verbs.len() {
+        0 => return None,
+        1 => "has",
+        _ => "have",
+    };
+    let reason = match is_for_nodes && ON_ONE_MACHINE.contains(&verb) {
+        true => format!("{} measures on one machine, and has no `--{name}`", named(verb)),
+        false => format!("{} has no `--{name}`", named(verb)),
+    };
+    let own = named(&format!("{verb} --help"));
+    Some(Failure::usage(reason).hint(format!("{} {have} it; {own} shows those of this one", verbs.join(", "))))
+}
+
+/// A call of pubmark in a message.
+fn named(words: &str) -> String {
+    format!("`{PROGRAM} {words}`")
+}
+
+fn is_called(arg: &Arg, name: &str) -> bool {
+    !arg.is_hide_set()
+        && (arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    /// The error and its hint for a call that has an option of other verbs.
+    fn refused(words: &[&str]) -> Option<(String, String)> {
+        let words = [&["pubmark"][..], words].concat();
+        let error = Arguments::command().try_get_matches_from(&words).unwrap_err();
+        let failure = refusal(&error, &Arguments::command(), words[1])?;
+        Some((failure.chain[0].clone(), failure.hint.unwrap()))
+    }
+
+    #[test]
+    fn an_option_of_other_verbs_is_refused_with_their_names() {
+        let choose = ["choose", "--workload", "hello", "--slo", "loss=0"];
+        let (reason, hint) = refused(&[&choose[..], &["--pin", "system=0"]].concat()).unwrap();
+        assert_eq!(reason, "`pubmark choose` has no `--pin`");
+        assert_eq!(
+            hint,
+            "`pubmark run`, `pubmark compare`, `pubmark capacity` have it; `pubmark choose --help` shows those of this one"
+        );
+        for verb in [&["paper", "psmark"][..], &choose] {
+            let (reason, hint) = refused(&[verb, &["--nodes", "2"]].concat()).unwrap();
+            assert_eq!(reason, format!("`pubmark {}` measures on one machine, and has no `--nodes`", verb[0]));
+            assert!(hint.starts_with("`pubmark run`, `pubmark compare`, `pubmark experiment`"), "{hint}");
+        }
+        let (reason, _) = refused(&["paper", "psmark", "--endpoint=ours=mqtt://host"]).unwrap();
+        assert_eq!(reason, "`pubmark paper` has no `--endpoint`");
+        assert_eq!(refused(&["run", "hello", "--qoss", "1"]), None, "clap knows an option that is written alike");
+        assert_eq!(refused(&["deploy", "compose", "hello", "--qos", "1"]), None, "it stands behind `--`");
+        assert_eq!(refused(&["run", "hello", "--qos", "7"]), None, "another error");
+    }
+}

@@ -1,0 +1,123 @@
+//! Clients of a run by node, counted by group, without building the fleet.
+
+use std::collections::HashSet;
+
+use super::ClientCounts;
+use crate::placement::{GroupNodes, NodeLabels};
+use crate::workload::Workload;
+
+/// Clients of a run on several nodes. A client that several groups share counts once: as a subscriber, if one of them subscribes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientsOnNodes {
+    /// Clients on all nodes.
+    pub all: ClientCounts,
+    /// Clients of the node that has the most.
+    pub most: ClientCounts,
+}
+
+impl ClientsOnNodes {
+    /// Counts the clients of a workload on these nodes, which get their shares as in a run.
+    pub fn of(workload: &Workload, nodes: NodeLabels<'_>) -> ClientsOnNodes {
+        let groups = GroupNodes::of(&workload.placements(), nodes);
+        let mut known: HashSet<&str> = HashSet::new();
+        let of_subscribers =
+            workload.subscribers.iter().map(|group| own(&mut known, group.client.as_deref(), group.count));
+        let subscribers: Vec<u64> = of_subscribers.collect();
+        let of_devices = workload.devices.iter().map(|group| own(&mut known, group.client.as_deref(), group.count));
+        let devices: Vec<u64> = of_devices.collect();
+        let copies = groups.copies();
+        let mut dealt = [Dealt::new(&groups, nodes.nodes), Dealt::new(&groups, nodes.nodes)];
+        for (group, (count, copies)) in (0u16..).zip(devices.into_iter().zip(copies.devices)) {
+            (0..copies).for_each(|copy| dealt[0].deal(groups.list_of_devices(group, copy), count, count));
+        }
+        for (group, (count, copies)) in (0u16..).zip(subscribers.into_iter().zip(copies.subscribers)) {
+            // Members of a shared group are together on one node.
+            let parts = if workload.subscribers[usize::from(group)].shared.is_some() { 1 } else { count };
+            (0..copies).for_each(|copy| dealt[1].deal(groups.list_of_subscribers(group, copy), count, parts));
+        }
+        let [devices, subscribers] = dealt.map(|dealt| dealt.on);
+        let on = devices.into_iter().zip(subscribers);
+        let on: Vec<ClientCounts> = on.map(|(devices, subscribers)| ClientCounts { devices, subscribers }).collect();
+        let sum = |one: ClientCounts, other: &ClientCounts| ClientCounts {
+            devices: one.devices.saturating_add(other.devices),
+            subscribers: one.subscribers.saturating_add(other.subscribers),
+        };
+        ClientsOnNodes {
+            all: on.iter().fold(ClientCounts::default(), sum),
+            most: on.iter().copied().max_by_key(|on| on.devices.saturating_add(on.subscribers)).unwrap_or_default(),
+        }
+    }
+}
+
+/// Number of a group's clients; 0 if an earlier group has them. Groups that share clients have the same number of them.
+fn own<'a>(known: &mut HashSet<&'a str>, client: Option<&'a str>, count: u32) -> u64 {
+    if client.is_some_and(|client| !known.insert(client)) { 0 } else { count.into() }
+}
+
+/// Clients of one side that nodes got in turn, separately for each list of nodes, as [`crate::placement::Dealer`] assigns them.
+struct Dealt<'a> {
+    lists: &'a [Vec<u16>],
+    /// Number of parts dealt so far, by list.
+    parts: Vec<u64>,
+    /// Clients by node.
+    on: Vec<u64>,
+}
+
+impl<'a> Dealt<'a> {
+    fn new(groups: &'a GroupNodes, nodes: u16) -> Dealt<'a> {
+        Dealt { lists: groups.lists(), parts: vec![0; groups.lists().len()], on: vec![0; nodes.max(1).into()] }
+    }
+
+    /// Deals `clients` clients in as many parts, or all of them as one part.
+    fn deal(&mut self, list: Option<usize>, clients: u64, parts: u64) {
+        let Some(place) = list.filter(|place| clients > 0 && !self.lists[*place].is_empty()) else { return };
+        let nodes = &self.lists[place];
+        let (count, begin) = (nodes.len() as u64, self.parts[place]);
+        self.parts[place] += parts;
+        let each = clients / parts.max(1);
+        for (number, node) in (0u64..).zip(nodes) {
+            let after = (number + count - begin % count) % count;
+            let own = parts / count + u64::from(after < parts % count);
+            self.on[usize::from(*node)] += own.saturating_mul(each);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::load::{LoadOptions, parse};
+    use crate::placement::{Labels, labels};
+
+    fn counted(rest: &str, nodes: u16, sites: &[&str]) -> [(u64, u64); 2] {
+        let text = format!("name: w\n{rest}");
+        let workload = parse("w.yaml", &text, &LoadOptions::default()).unwrap();
+        let known: Vec<Labels> = sites.iter().map(|site| labels(&[format!("site={site}")]).unwrap()).collect();
+        let ClientsOnNodes { all, most } = ClientsOnNodes::of(&workload, NodeLabels { nodes, labels: &known });
+        [all, most].map(|counts| (counts.devices, counts.subscribers))
+    }
+
+    #[test]
+    fn the_node_with_the_most_clients_has_its_real_share() {
+        let fleet = "devices: [{name: a, count: 7, every: 1s, payload: 30B, topic: 'a/{index}'}]\nsubscribers: [{name: b, count: 4, filters: ['#']}]\n";
+        let placed = |placement: &str| format!("{fleet}placement: {placement}\n");
+        assert_eq!(counted(&placed("{subscribers: once}"), 1, &[]), [(7, 4), (7, 4)]);
+        assert_eq!(counted(&placed("{subscribers: once}"), 3, &[]), [(7, 4), (3, 2)]);
+        let at_one = placed("{a: site=edge, b: split}");
+        assert_eq!(counted(&at_one, 3, &["edge", "cloud", "cloud"]), [(7, 4), (7, 2)]);
+        assert_eq!(counted(&at_one, 3, &[]), [(7, 4), (3, 2)], "labels are not known yet");
+        assert_eq!(counted(&placed("{a: replicate, b: replicate}"), 3, &[]), [(21, 12), (7, 4)]);
+    }
+
+    #[test]
+    fn a_shared_group_is_on_one_node_and_shared_clients_count_once() {
+        let group = |name: &str, rest: &str| format!("  - {{name: {name}, count: 10, filters: ['#']{rest}}}\n");
+        let device = "devices:\n  - {name: a, count: 10, every: 1s, payload: 30B, topic: 'a/{index}', scales: false";
+        let own = format!("{device}, client: c}}\nsubscribers:\n{}{}", group("b", ", client: c"), group("d", ""));
+        assert_eq!(counted(&format!("{own}placement: {{subscribers: once}}\n"), 1, &[])[0], (0, 20));
+        let shared = format!("{device}}}\nsubscribers:\n{}{}", group("e", ", shared: e"), group("f", ", shared: f"));
+        let [all, most] = counted(&format!("{shared}placement: {{subscribers: once}}\n"), 2, &[]);
+        assert_eq!((all, most), ((10, 20), (5, 10)), "one group on each node");
+    }
+}

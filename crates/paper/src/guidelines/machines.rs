@@ -1,0 +1,66 @@
+//! The machines of a collection's records.
+
+use pubmark_record::record::Environment;
+use pubmark_report::numbers::count;
+
+/// A machine, as far as records tell it from others: an update of its kernel makes another one of it, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Machine {
+    /// Its type, in which software updates change nothing: cores, processor, memory in whole GiB, virtualisation.
+    pub kind: String,
+    kernel: String,
+    memory_bytes: u64,
+}
+
+impl Machine {
+    /// The machine of a record.
+    pub fn of(environment: &Environment) -> Machine {
+        let gibibytes = (environment.memory_bytes as f64 / (1u64 << 30) as f64).round();
+        let virtualization = environment.virtualization.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));
+        Machine {
+            kind: format!("{} × {}, {gibibytes} GiB{virtualization}", environment.cores, environment.cpu),
+            kernel: environment.kernel.clone(),
+            memory_bytes: environment.memory_bytes,
+        }
+    }
+
+    /// What tells it from others of its type: `kernel 6.1.0, 25,325,268,992 B of memory`.
+    pub fn details(&self) -> String {
+        format!("kernel {}, {} B of memory", self.kernel, count(self.memory_bytes))
+    }
+}
+
+/// Beginnings of an experiment's cautions that its runs are not of one machine.
+const SEVERAL: [&str; 2] = ["the machine changed between runs", "the machines of the nodes changed between runs"];
+
+/// Whether all runs of an experiment are of one machine, by its cautions.
+pub(super) fn is_of_one(cautions: &[String]) -> bool {
+    !cautions.iter().any(|caution| SEVERAL.iter().any(|begin| caution.starts_with(begin)))
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::sample_experiment;
+
+    use super::*;
+
+    #[test]
+    fn machines_of_one_type_are_told_apart_by_kernel_and_memory() {
+        let one = sample_experiment::experiment().environment;
+        let updated = Environment { kernel: format!("{}-2", one.kernel), ..one.clone() };
+        let smaller = Environment { memory_bytes: one.memory_bytes - 4_096, ..one.clone() };
+        let [first, second, third] = [&one, &updated, &smaller].map(Machine::of);
+        assert!(first != second && first != third && second != third);
+        assert_eq!((&first.kind, &first.kind), (&second.kind, &third.kind));
+        assert_ne!(first.details(), third.details());
+        assert_eq!(first, Machine::of(&Environment { load_before: Some(9.0), ..one }));
+    }
+
+    #[test]
+    fn an_experiment_that_changed_its_machine_is_known_by_its_caution() {
+        let caution = |text: &str| [text.to_owned()];
+        assert!(is_of_one(&caution("2 of 9 runs suspect, counted all the same: V01")));
+        assert!(!is_of_one(&caution("the machine changed between runs: 2 × a, kernel 1; 2 × a, kernel 2")));
+        assert!(!is_of_one(&caution("the machines of the nodes changed between runs: only some had b")));
+    }
+}
