@@ -1,7 +1,34 @@
 //! Generates the stubs of the only service. Its messages are structs with explicit tags (src/messages.rs): only pubmark
 //! uses this protocol, and a compiler for .proto files would add about thirty crates to the build.
+//!
+//! Computes the fingerprint by which coordinator and nodes find that they were built from the same sources.
 
-fn main() {
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+/// Crates beside this one that decide what a node sends and when, and how it counts.
+const CRATES: [&str; 11] = [
+    "adapters",
+    "cluster",
+    "cyclone",
+    "engine",
+    "links",
+    "metrics",
+    "model",
+    "protocol",
+    "protocols",
+    "record",
+    "wire",
+];
+
+fn main() -> io::Result<()> {
+    generate_stubs();
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=PUBMARK_SOURCES={}", fingerprint()?);
+    Ok(())
+}
+
+fn generate_stubs() {
     let attend = tonic_build::manual::Method::builder()
         .name("attend")
         .route_name("Attend")
@@ -19,4 +46,51 @@ fn main() {
         .method(attend)
         .build();
     tonic_build::manual::Builder::new().compile(&[service]);
+}
+
+/// FNV-1a (64 bits, hexadecimal) of the names and contents of the sources, in the order of their names, and of the versions of
+/// dependencies. It depends on neither the machine nor the place of the checkout. Empty where the other crates are not beside this one.
+fn fingerprint() -> io::Result<String> {
+    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let (crates, root) = (here.join(".."), here.join("../.."));
+    if !CRATES.iter().all(|name| crates.join(name).join("src").is_dir()) {
+        return Ok(String::new());
+    }
+    let mut files = vec![];
+    for folder in CRATES.map(|name| format!("{name}/src")) {
+        let path = crates.join(&folder);
+        println!("cargo::rerun-if-changed={}", path.display());
+        find(&path, &folder, &mut files)?;
+    }
+    let lock = root.join("Cargo.lock");
+    println!("cargo::rerun-if-changed={}", lock.display());
+    files.push(("Cargo.lock".to_owned(), lock));
+    files.sort();
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    for (name, path) in files {
+        let text = fs::read(path)?;
+        for part in [name.as_bytes(), &(text.len() as u64).to_le_bytes(), &text] {
+            hash = fnv_1a(hash, part);
+        }
+    }
+    Ok(format!("{hash:016x}"))
+}
+
+/// Adds the sources in a folder and those below it, each with its name from the folder of all crates.
+fn find(folder: &Path, name: &str, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = format!("{name}/{}", path.file_name().unwrap_or_default().to_string_lossy());
+        if path.is_dir() {
+            find(&path, &name, files)?;
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            files.push((name, path));
+        }
+    }
+    Ok(())
+}
+
+/// <http://www.isthe.com/chongo/tech/comp/fnv/>
+fn fnv_1a(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -7,8 +7,7 @@ use pubmark_experiment::End;
 use pubmark_record::faults::FaultRow;
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};
 use pubmark_record::record::Record;
-use pubmark_record::threshold::metrics::is_held_up;
-use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives, beside};
+use pubmark_record::threshold::{Judged, Objectives, beside};
 use pubmark_runner::spec::text::Text as _;
 
 use crate::standing::Phase;
@@ -69,14 +68,12 @@ fn of_load(objectives: &Objectives, record: Option<&Record>, end: &End) -> Vec<O
     std::iter::once(up).chain(judged).collect()
 }
 
-/// What a run that counts says of a limit. A time of messages of which none arrived is longer than any limit. If the system was
-/// prevented from running, it alone may have delivered, and the run says neither.
+/// What a run that counts says of a limit.
 fn of_limit(judged: &Judged<'_>, record: &Record) -> Objective {
-    let is_missing = judged.outcome == ClauseOutcome::NotMeasured && judged.clause.metric.nothing_arrived(record);
     let found = Objective::from(judged);
-    match is_missing && !is_held_up(record) {
-        true => Objective { outcome: ObjectiveOutcome::Missed, measured: Some("nothing arrived".to_owned()), ..found },
-        false => found,
+    match judged.missed_because(record) {
+        Some(why) => Objective { outcome: ObjectiveOutcome::Missed, measured: Some(why.to_owned()), ..found },
+        None => found,
     }
 }
 

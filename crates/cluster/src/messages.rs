@@ -143,6 +143,9 @@ pub struct Join {
     /// The node neither sends nor receives: it starts systems that a run requires on its machine.
     #[prost(bool, tag = "17")]
     pub starts_systems: bool,
+    /// Fingerprint of the sources that the node's pubmark was built from ([`crate::SOURCES`]).
+    #[prost(string, tag = "18")]
+    pub sources: String,
 }
 
 /// The coordinator accepts a node.
@@ -168,6 +171,9 @@ pub struct Ask {
     /// The node's `CLOCK_MONOTONIC_RAW` when it sent the request, ns.
     #[prost(fixed64, tag = "1")]
     pub origin_ns: u64,
+    /// Largest possible error of the run's clock on the node now, ns.
+    #[prost(uint64, tag = "2")]
+    pub bound_ns: u64,
 }
 
 /// The run's time, as a response to a request or as the coordinator's heartbeat.
@@ -183,6 +189,9 @@ pub struct Time {
     /// When this message was sent, ns of the run's time.
     #[prost(fixed64, tag = "3")]
     pub transmit_ns: u64,
+    /// The largest [`Ask::bound_ns`] of all nodes, ns.
+    #[prost(uint64, tag = "4")]
+    pub largest_bound_ns: u64,
 }
 
 /// A worker, by its number at the coordinator.
@@ -404,7 +413,7 @@ mod tests {
 
         #[test]
         fn messages_are_understood(number in any::<u32>(), bytes in prop::collection::vec(any::<u8>(), 0..100), origin_ns in any::<u64>()) {
-            for said in [NodeMessage::Piece(Piece { number, bytes: bytes.clone() }), NodeMessage::Ask(Ask { origin_ns }), NodeMessage::Ended(Ended { number, why: String::new() })] {
+            for said in [NodeMessage::Piece(Piece { number, bytes: bytes.clone() }), NodeMessage::Ask(Ask { origin_ns, bound_ns: 1 }), NodeMessage::Ended(Ended { number, why: String::new() })] {
                 let message = FromNode { message: Some(said) };
                 prop_assert_eq!(FromNode::decode(&message.encode_to_vec()[..]), Ok(message));
             }

@@ -80,6 +80,8 @@ pub enum Event {
     Acknowledged(SessionId, Token, Result<(), Reason>),
     /// See [`events::Event::Abandoned`].
     Abandoned(SessionId, Token),
+    /// See [`events::Event::Declined`].
+    Declined(SessionId, Token),
     /// See [`events::Event::Unacknowledged`].
     Unacknowledged(SessionId, Token),
     /// See [`events::Event::Resent`].
@@ -204,6 +206,7 @@ impl Sink for Recorder {
             }
             events::Event::Acknowledged { token, outcome } => Event::Acknowledged(session, token, outcome),
             events::Event::Abandoned(token) => Event::Abandoned(session, token),
+            events::Event::Declined(token) => Event::Declined(session, token),
             events::Event::Unacknowledged(token) => Event::Unacknowledged(session, token),
             events::Event::Resent(token) => Event::Resent(session, token),
             events::Event::Writable => Event::Writable(session),

@@ -98,7 +98,9 @@ pub fn close(
     let mut of_groups: HashMap<u16, Bounds> = HashMap::new();
     let mut times = RequestTimes::default();
     let Parties { requesters, responders } = parties;
-    let mut figures = RequestFigures { requesters, responders, ..RequestFigures::default() };
+    let timeouts = workload.devices.iter().filter_map(|group| Some(group.requests.as_ref()?.timeout.as_secs_f64()));
+    let timeout_s = timeouts.reduce(f64::min);
+    let mut figures = RequestFigures { requesters, responders, timeout_s, ..RequestFigures::default() };
     let (mut answered_in_window, mut replies_in_window) = (0, 0);
     for shard in shards {
         for book in &shard.books {

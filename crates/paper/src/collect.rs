@@ -5,6 +5,7 @@ use std::path::Path;
 use pubmark_model::experiment::{Experiment, PlannedCell, cells};
 use pubmark_record::experiment::{Cell, ExperimentRecord};
 use pubmark_record::record::Status;
+use pubmark_runner::target::definition;
 
 use crate::definition::Paper;
 use crate::record::{
@@ -179,7 +180,10 @@ fn compared(experiment: &Experiment, record: &ExperimentRecord) -> Vec<ComparedS
             label: label.clone(),
             system: name.clone(),
             protocol: cell.settings.protocol.clone().filter(|_| has_one_protocol),
-            ranked: started.is_none_or(|system| system.ranked),
+            ranked: match started {
+                Some(system) => system.ranked,
+                None => definition(name).ok().is_none_or(|definition| definition.ranked),
+            },
         });
     }
     found
@@ -195,7 +199,8 @@ mod tests {
     #[test]
     fn a_label_is_recorded_with_its_system_and_whether_that_is_ranked() {
         let text = "name: t\nworkload: hello\naxes:\n  system:\n    - {label: MQTT, system: alphamq, protocol: mqtt311}\n    \
-                    - {label: CoAP, system: coap, protocol: coap}\n    - {label: Other, system: gammamq, protocol: mqtt5}\n";
+                    - {label: CoAP, system: coap, protocol: coap}\n    - {label: Other, system: gammamq, protocol: mqtt5}\n    \
+                    - {label: Not started, system: coap, protocol: coap}\n";
         let experiment = parse("t.yaml", text, &|_, _| Ok(())).expect("an experiment");
         let mut record = sample_experiment::experiment();
         record.cells.truncate(2);
@@ -214,6 +219,7 @@ mod tests {
             ("MQTT", "alphamq", Some("mqtt311"), true),
             ("CoAP", "coap", Some("coap"), false),
             ("Other", "gammamq", Some("mqtt5"), true),
+            ("Not started", "coap", Some("coap"), false),
         ];
         assert_eq!(found, expected);
     }

@@ -134,7 +134,7 @@ impl Collection {
             guidelines.into_iter().filter_map(move |guideline| {
                 let table = table(record, &guideline.table)?;
                 let delivered = guideline.delivered.as_ref().and_then(|title| self::table(record, title));
-                let lacks_delivered = guideline.delivered.is_some() && delivered.is_none();
+                let lacks_delivered = delivered.is_none() && !OF_DELIVERIES.contains(&table.figure.as_str());
                 let part = record.experiments.iter().find(|part| part.name == table.experiment)?;
                 let runs = part.runs.as_ref()?;
                 let systems = if guideline.compare == SYSTEM { runs.compared.as_slice() } else { &[] };
@@ -146,6 +146,9 @@ impl Collection {
         })
     }
 }
+
+/// Figures that show themselves how much a system delivers. All others are compared among systems that deliver.
+const OF_DELIVERIES: [&str; 2] = ["delivered", "lost"];
 
 /// Name of the axis of systems.
 const SYSTEM: &str = "system";
@@ -166,7 +169,7 @@ struct Evidence<'a> {
     guideline: Guideline,
     table: &'a TableResult,
     ranking: Ranking,
-    /// The record is older than the table of shares delivered, so systems that lost messages are compared, too.
+    /// The record has no shares delivered, so systems that lost messages may be compared, too.
     lacks_delivered: bool,
     runs: &'a RunsSummary,
     /// What its machine is called on the page; `None` if all records are of one, or its runs are of several.

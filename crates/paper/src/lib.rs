@@ -33,6 +33,7 @@ pub fn files(record: &PaperRecord) -> Vec<(String, String)> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;
 
@@ -57,6 +58,28 @@ mod tests {
             pages += 1;
         }
         assert!(pages > 0, "no result of a publication is in docs/results");
+    }
+
+    #[test]
+    fn the_compared_systems_of_the_results_are_those_of_their_tables() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let mut compared = 0;
+        for name in definition::names().into_iter().filter(|name| results.join(name).is_dir()) {
+            let record: PaperRecord = store::load_as(&results.join(name)).unwrap();
+            for part in &record.experiments {
+                let labels = part.runs.iter().flat_map(|runs| &runs.compared).map(|system| system.label.as_str());
+                let labels: BTreeSet<&str> = labels.collect();
+                for table in record.tables.iter().filter(|table| table.experiment == part.name) {
+                    let axes = || table.rows.iter().chain(&table.columns);
+                    let Some(place) = axes().position(|axis| axis == "system") else { continue };
+                    let values = table.cells.iter().filter_map(|cell| cell.row.iter().chain(&cell.column).nth(place));
+                    let values: BTreeSet<&str> = values.map(String::as_str).collect();
+                    assert_eq!(labels, values, "{name}: {}", table.title);
+                    compared += 1;
+                }
+            }
+        }
+        assert!(compared > 0, "no table of a result compares systems");
     }
 
     #[test]

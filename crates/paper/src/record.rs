@@ -116,10 +116,6 @@ pub struct TableResult {
     pub printed_of: String,
     /// Why our results differ, if the reason is known.
     pub differs: String,
-    /// Axis by whose number measured values are divided, because the publication counts once what is received once for each;
-    /// absent where they are as measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub divided_by: Option<String>,
     /// Whether measured values may be divided by printed ones.
     pub comparable: bool,
     /// All cells.
@@ -163,17 +159,6 @@ pub struct MeanFigure {
 }
 
 impl MeanFigure {
-    /// The figure, divided by a number.
-    #[must_use]
-    pub(crate) fn over(self, number: f64) -> MeanFigure {
-        MeanFigure {
-            mean: self.mean / number,
-            lower: self.lower.map(|lower| lower / number),
-            interval: self.interval.map(|(least, most)| (least / number, most / number)),
-            ..self
-        }
-    }
-
     /// A count of one run.
     pub(crate) fn of_one_run(count: f64, shown_only: bool) -> MeanFigure {
         MeanFigure { mean: count, lower: None, interval: None, runs: 1, shown_only }
@@ -189,6 +174,10 @@ pub struct StatementResult {
     pub source: String,
     /// Name of the figure that is compared.
     pub figure: String,
+    /// Axes whose values distinguish the cases, in the order of a case's label; absent if there is only one case, and in older
+    /// records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<String>,
     /// The cases.
     pub cases: Vec<Case>,
 }

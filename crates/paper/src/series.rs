@@ -35,9 +35,7 @@ pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
         columns: vec![series.columns.clone()],
         printed_of: String::new(),
         differs: series.differs.clone(),
-        divided_by: None,
-        // The counts are near 0, so that ratios mean nothing.
-        comparable: !is_under_way,
+        comparable: series.comparable,
         cells: found,
     }
 }
@@ -85,7 +83,7 @@ fn heading(figure: SeriesFigure, (from, to): (f64, f64)) -> String {
 fn value(figure: SeriesFigure, tables: &Tables, span: (f64, f64)) -> Option<(Option<f64>, f64)> {
     match figure {
         SeriesFigure::UnderWay => Some((None, under_way(&tables.series, span.1)?)),
-        SeriesFigure::Median => median(&tables.latency_bins, span).map(|(lower, upper)| (Some(lower), upper)),
+        SeriesFigure::Median => Some((None, median(&tables.latency_bins, span)?)),
         SeriesFigure::Longest => longest(&tables.series, span),
     }
 }
@@ -114,9 +112,10 @@ fn is_within(t_s: f64, width_s: f64, (from, to): (f64, f64)) -> bool {
     (from..to).contains(&(t_s + width_s / 2.0))
 }
 
-/// Bounds of the median of the latency of the messages due in this time, µs: the edges of its bucket. `None` with fewer than
+/// Upper bound of the median of the latency of the messages due in this time, µs: the upper edge of its bucket. The lower edge is no
+/// lower bound, because the buckets hold latencies as measured, which are upper bounds. `None` with fewer than
 /// [`FEWEST_OF_A_MEDIAN`] messages.
-fn median(bins: &[LatencyBin], span: (f64, f64)) -> Option<(f64, f64)> {
+fn median(bins: &[LatencyBin], span: (f64, f64)) -> Option<f64> {
     let within = bins.iter().filter(|bin| is_within(bin.t_s, bin.width_s, span));
     let mut buckets: Vec<(u32, u64)> = within.flat_map(LatencyBin::buckets).collect();
     buckets.sort_unstable();
@@ -127,7 +126,7 @@ fn median(bins: &[LatencyBin], span: (f64, f64)) -> Option<(f64, f64)> {
         2 * below >= all
     };
     let (bucket, _) = buckets.iter().find(holds_the_middle).filter(|_| all >= FEWEST_OF_A_MEDIAN)?;
-    Some(bucket_edges_us(*bucket))
+    Some(bucket_edges_us(*bucket).1)
 }
 
 /// Longest latency of the messages due in this time, with its lower bound, µs.
@@ -167,7 +166,7 @@ mod tests {
         assert_eq!(at(9.0), None);
     }
     #[test]
-    fn the_median_of_a_time_is_in_the_bucket_of_its_middle_message() {
+    fn the_median_of_a_time_is_at_most_the_upper_edge_of_the_bucket_of_its_middle_message() {
         let bin = |t_s: f64, values: &[(f64, u64)]| LatencyBin::of(t_s, 1.0, values.iter().copied());
         let bins = [
             bin(-1.0, &[(1e6, 1_000)]),
@@ -176,14 +175,17 @@ mod tests {
             bin(2.0, &[(5e3, 40)]),
         ];
         let contains = |span: (f64, f64), value_us: f64| {
-            let (lower, upper) = median(&bins, span).expect("enough messages");
-            assert!(lower <= value_us && value_us < upper && upper < 1.4 * lower, "{span:?}: {lower} to {upper}");
+            let upper = median(&bins, span).expect("enough messages");
+            assert!(value_us < upper && upper < 1.4 * value_us, "{span:?}: {upper}");
         };
         contains((0.0, 1.0), 100.0);
         contains((0.0, 2.0), 9e6);
         contains((2.0, 3.0), 5e3);
         assert_eq!(median(&[bin(0.0, &[(100.0, 19)])], (0.0, 1.0)), None, "too few");
         assert_eq!(median(&[], (0.0, 1.0)), None);
+        let tables = Tables { latency_bins: bins.to_vec(), ..Tables::default() };
+        let (lower, upper) = value(SeriesFigure::Median, &tables, (0.0, 1.0)).expect("enough messages");
+        assert_eq!((lower, upper < 140.0), (None, true), "the buckets hold upper bounds only");
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) fn judge(statement: &Statement, parts: &[Part]) -> StatementResult {
         conclusion: statement.conclusion.clone(),
         source: statement.source.clone(),
         figure: statement.figure.clone(),
+        each: statement.each.clone(),
         cases: cases.collect(),
     }
 }
@@ -94,6 +95,8 @@ mod tests {
         };
         let mut part = Part { experiment, folder: None, record: Ok(record.clone()), left_out: false };
         assert_eq!(judge(&statement, std::slice::from_ref(&part)).cases[0].outcome, Outcome::Holds);
+        let of_each = Statement { each: vec!["workload".to_owned()], ..statement.clone() };
+        assert_eq!(judge(&of_each, std::slice::from_ref(&part)).each, ["workload"]);
         let text = "`betamq` ended during the run: signal: 11".to_owned();
         record.cells[1].failures = vec![CellFailure { repetition: 6, kind: FailureKind::Ended, text, folder: None }];
         part.record = Ok(record);

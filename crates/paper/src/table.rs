@@ -29,7 +29,6 @@ pub(crate) fn table(table: &Table, part: &Part) -> TableResult {
         columns: table.columns.clone(),
         printed_of: joined(|paper| &paper.versions),
         differs: joined(|paper| &paper.differs),
-        divided_by: table.divided_by.clone(),
         comparable: table.comparable,
         cells: found,
     }
@@ -48,7 +47,7 @@ fn table_cell(table: &Table, part: &Part, printed: &[&PaperFigures], planned: &P
     let system_failed = failed.is_some();
     let (measured, (reason, detail)) = match cell {
         Ok(cell) => match measured(cell, &table.figure) {
-            Some(found) => (Some(found.over(divisor(table, planned))), failed.unzip()),
+            Some(found) => (Some(found), failed.unzip()),
             None => {
                 let (reason, detail) = missing(cell);
                 (None, (Some(reason), detail))
@@ -65,12 +64,6 @@ fn table_cell(table: &Table, part: &Part, printed: &[&PaperFigures], planned: &P
         system_failed,
         detail,
     }
-}
-
-/// The number by which a table's values are divided in a cell: 1 unless the table names an axis.
-fn divisor(table: &Table, cell: &PlannedCell) -> f64 {
-    let number = table.divided_by.as_ref().and_then(|axis| cell.values.get(axis)?.parse::<u32>().ok());
-    number.filter(|number| *number > 0).map_or(1.0, f64::from)
 }
 
 /// The printed value of a cell.
@@ -116,30 +109,9 @@ fn own_words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pubmark_model::experiment::load;
     use pubmark_record::sample_experiment;
 
     use super::*;
-    use crate::definition::find;
-
-    #[test]
-    fn a_rate_of_five_nodes_is_divided_by_five() {
-        let experiment = load("psmark-low", |_, _, _| Ok(())).expect("a built-in experiment").experiment;
-        let planned = cells(&experiment);
-        let tables = find("psmark").expect("a publication").tables;
-        let of = |figure: &str| {
-            let table = tables.iter().find(|table| table.experiment == "psmark-low" && table.figure == figure);
-            divisor(table.expect("a table"), &planned[0])
-        };
-        assert_eq!([of("delivered rate"), of("delivered"), of("latency mean")], [5.0, 1.0, 1.0]);
-        let found = MeanFigure {
-            lower: Some(3_400.0),
-            interval: Some((3_300.0, 3_500.0)),
-            ..MeanFigure::of_one_run(3_450.0, false)
-        };
-        let one = found.over(5.0);
-        assert_eq!((one.mean, one.lower, one.interval), (690.0, Some(680.0), Some((660.0, 700.0))));
-    }
 
     #[test]
     fn a_value_of_some_repetitions_has_the_failures_of_the_system_beside_it() {

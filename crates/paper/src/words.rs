@@ -60,15 +60,11 @@ impl<'a> TableLayout<'a> {
         self.table.cells.iter().find(|cell| cell.row == row && cell.column == column)
     }
 
-    /// Name of the figure with its unit: `delivered rate ÷ nodes, /s`.
+    /// Name of the figure with its unit: `delivered rate, /s`.
     pub fn figure(&self) -> String {
-        let name = match &self.table.divided_by {
-            Some(axis) => format!("{} ÷ {}", self.table.figure, axis_title(axis)),
-            None => self.table.figure.clone(),
-        };
         match self.unit.symbol {
-            "" => name,
-            symbol => format!("{name}, {symbol}"),
+            "" => self.table.figure.clone(),
+            symbol => format!("{}, {symbol}", self.table.figure),
         }
     }
 
@@ -278,7 +274,6 @@ mod tests {
             columns: vec![],
             printed_of: String::new(),
             differs: String::new(),
-            divided_by: None,
             comparable: true,
             cells: vec![
                 cell("a", Some(1_000.0), Some(500.0)),
@@ -293,9 +288,8 @@ mod tests {
         assert_eq!(found(&table), "4 of 5 cells measured; 0.400 to 4.00 × what is printed, median 0.900 ×");
         let other_unit = TableResult { comparable: false, ..table.clone() };
         assert_eq!(found(&other_unit), "4 of 5 cells measured");
-        let of_a_node = TableResult { divided_by: Some("nodes".to_owned()), ..table.clone() };
-        assert_eq!(TableLayout::of(&of_a_node).figure(), "latency p50 ÷ nodes, ms");
         let layout = TableLayout::of(&table);
+        assert_eq!(layout.figure(), "latency p50, ms");
         assert_eq!(layout.beside(&table.cells[0]).as_deref(), Some("printed 1.00, 0.400–0.500 ×"));
         assert_eq!(layout.beside(&table.cells[1]).as_deref(), Some("printed 1.00"));
         assert_eq!(layout.beside(&table.cells[2]), None);

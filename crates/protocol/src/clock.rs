@@ -55,9 +55,10 @@ pub fn machine_ahead_ns() -> i64 {
     mapping.map_or(0, |mapping| machine_ns().wrapping_sub(mapping.run_ns(raw_ns())) as i64)
 }
 
-/// Is [`monotonic_ns`] a time that several machines share, and that is exact only within a bound?
-pub fn is_shared() -> bool {
-    followed().and_then(RunClock::mapping).is_some()
+/// By how much [`monotonic_ns`] may differ from that of another machine of the run, ns, as estimated now ([`RunClock::apart_ns`]);
+/// `None` unless several machines share it.
+pub fn apart_ns() -> Option<u64> {
+    followed().filter(|clock| clock.mapping().is_some()).map(RunClock::apart_ns)
 }
 
 /// Converts a length of [`monotonic_ns`] to the machine's clock, which the kernel's sleeps use.

@@ -227,6 +227,8 @@ pub enum Event<'a> {
     },
     /// The message was handed over but its last byte never reached the socket: its connection ended first.
     Abandoned(Token),
+    /// The client library did not accept the message: it was never written, though its connection is open.
+    Declined(Token),
     /// Written, not acknowledged, and the session is gone: its delivery is unknown. Reported when the session is known to be
     /// lost (clean session: with [`Event::Closed`]; persistent: on a connect without session, or at the end).
     Unacknowledged(Token),

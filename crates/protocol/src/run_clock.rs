@@ -45,6 +45,8 @@ pub struct RunClock {
     slots: [MappingSlot; 2],
     /// Last heartbeat of the process that maintains this clock, ns of `CLOCK_MONOTONIC`; 0 if there is none.
     alive_ns: AtomicU64,
+    /// See [`RunClock::apart_ns`].
+    apart_ns: AtomicU64,
 }
 
 /// Slot of a mapping.
@@ -97,6 +99,16 @@ impl RunClock {
                 return Some(mapping);
             }
         }
+    }
+
+    /// Sets [`RunClock::apart_ns`].
+    pub fn set_apart_ns(&self, apart_ns: u64) {
+        self.apart_ns.store(apart_ns, Relaxed);
+    }
+
+    /// By how much this clock and that of another machine of the run may differ, ns, as estimated now; 0 if it was not estimated.
+    pub fn apart_ns(&self) -> u64 {
+        self.apart_ns.load(Relaxed)
     }
 
     /// Heartbeat of the process that maintains this clock, at this time of `CLOCK_MONOTONIC`.

@@ -29,7 +29,7 @@ use pubmark_adapters::nats::Nats;
 #[cfg(feature = "redis")]
 use pubmark_adapters::redis::RedisClients;
 #[cfg(feature = "redis")]
-use pubmark_adapters::redis_streams::RedisStreams;
+use pubmark_adapters::redis_streams::RedisStreamsClients;
 #[cfg(feature = "zenoh")]
 use pubmark_adapters::zenoh::{Peers, PeersBlocking, Routed, RoutedBlocking, Variant, ZenohClients};
 #[cfg(feature = "zeromq")]
@@ -106,7 +106,7 @@ pub const PROTOCOLS: &[Protocol] = &[
     #[cfg(feature = "redis")]
     row::<RedisClients>(RedisClients::capabilities()),
     #[cfg(feature = "redis")]
-    stream::<RedisStreams>(),
+    row::<RedisStreamsClients>(RedisStreamsClients::capabilities()),
     #[cfg(feature = "amqp091")]
     stream::<Amqp091>(),
     #[cfg(feature = "amqp10")]

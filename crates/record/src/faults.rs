@@ -15,7 +15,8 @@ pub struct FaultFigures {
     pub before: Vec<LevelBooks>,
     /// Guarantees of each QoS level, and what was observed.
     pub promises: Vec<Promise>,
-    /// More connection events occurred than are stored, so the figures of connections are too low.
+    /// More connection events, or ends of sessions, occurred than are stored. Then the figures of connections may be too low, and
+    /// `lost_with_session` too high.
     #[serde(default)]
     pub incomplete: bool,
 }
@@ -143,7 +144,8 @@ pub struct LevelBooks {
     /// Messages not delivered.
     pub lost: u64,
     /// Of `lost`, messages that may have been lost with a session that was not persistent: they were in transit when a connection
-    /// of the subscription ended, or it is a shared one; at QoS 2 also those of a device whose connection ended.
+    /// of the subscription ended, or it is a shared one, or more sessions ended than are stored (`incomplete`); at QoS 2 also those
+    /// of a device whose connection ended.
     #[serde(default)]
     pub lost_with_session: u64,
     /// Messages not delivered whose connection ended before the acknowledgement.

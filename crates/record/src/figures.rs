@@ -8,7 +8,7 @@ use crate::record::{Record, Side};
 use crate::statistics::Scale;
 use crate::unit;
 use crate::verdict::usable::{Usable, usable};
-use crate::wanted::delivered_in_time_share;
+use crate::wanted::delivered_by_the_end_share;
 use values::{high, high_trip, low, low_trip};
 
 pub use crate::unit::Unit;
@@ -64,8 +64,6 @@ pub enum ShownOf {
     Packets,
     /// Runs with a client program whose resource use was sampled.
     Programs,
-    /// Runs with faults.
-    Faults,
     /// Runs on nodes.
     Nodes,
 }
@@ -81,7 +79,7 @@ pub struct Figure<'a> {
     pub better: Better,
     /// Whether it is a latency, which is not judged in a flood.
     pub is_latency: bool,
-    /// Whether it counts only what arrived in time, so that it depends on times though it is no latency.
+    /// Whether it counts only what arrived before a deadline, so that it depends on times though it is no latency.
     pub is_in_time: bool,
     /// When it may decide a winner.
     pub judged: Judged,
@@ -164,7 +162,6 @@ impl<'a> Figure<'a> {
             ShownOf::Requests => record.requests.is_some(),
             ShownOf::Tls => record.connections.tls.is_some(),
             ShownOf::Programs => record.cost.client_programs.is_some(),
-            ShownOf::Faults => record.conditions.faults.is_some(),
             ShownOf::Nodes => !record.tables.nodes.is_empty(),
             ShownOf::Packets => record.cost.efficiency.as_ref().is_some_and(|found| found.total.window.is_some()),
         }
@@ -211,13 +208,13 @@ const MEMORY_STEPS: f64 = 0.02;
 const STRAY_MESSAGES: f64 = 1e-4;
 
 /// All figures, in order. A new figure is a row here.
-pub static FIGURES: [Figure<'static>; 36] = [
+pub static FIGURES: [Figure<'static>; 35] = [
     share("delivered", Better::Higher, delivered_share),
     // What the papers count as delivered, whose runs end 2 s after publishing (PSMark) or with it (ComBench).
     Figure {
         is_in_time: true,
         judged: Judged::Never,
-        ..share("delivered in time", Better::Higher, delivered_in_time_share)
+        ..share("delivered by the end", Better::Higher, delivered_by_the_end_share)
     },
     count("lost", |record| delivery_count(record, record.delivery.messages.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.messages.unknown)),
@@ -272,7 +269,6 @@ pub static FIGURES: [Figure<'static>; 36] = [
         ..latency("round trip p99", Judged::Never, [|it| low_trip(it)?.p99, |it| high_trip(it)?.p99])
     },
     Figure { shown_of: ShownOf::Tls, ..time("TLS handshake mean", values::handshake) },
-    Figure { shown_of: ShownOf::Faults, ..time("recovery", values::recovery) },
     Figure {
         shown_of: ShownOf::Packets,
         judged: Judged::Never,
@@ -539,8 +535,7 @@ mod tests {
             "answered in time",
             "round trip p50",
             "TLS handshake mean",
-            "delivered in time",
-            "recovery",
+            "delivered by the end",
         ];
         for name in times {
             assert!(of_times(name), "{name}");

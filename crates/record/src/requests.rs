@@ -22,6 +22,9 @@ pub struct RequestFigures {
     /// older versions.
     #[serde(default)]
     pub replies_per_s: Option<f64>,
+    /// Shortest timeout of the groups of requesters, s; `null` in records of older versions.
+    #[serde(default)]
+    pub timeout_s: Option<f64>,
     /// Most requests that waited for replies at the same time; a sum over threads, whose maxima may be at different
     /// times.
     pub peak_in_flight: u64,

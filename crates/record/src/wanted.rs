@@ -41,8 +41,9 @@ pub fn delivered_share(record: &Record) -> Option<f64> {
     share(record, record.delivery.messages.delivered)
 }
 
-/// Share of a run's wanted deliveries that arrived not more than 2 s after publishing ended; `None` where none was wanted.
-pub fn delivered_in_time_share(record: &Record) -> Option<f64> {
+/// Share of a run's wanted deliveries that arrived not more than 2 s after the end of publishing, however long after they
+/// were due; `None` where none was wanted.
+pub fn delivered_by_the_end_share(record: &Record) -> Option<f64> {
     let books = &record.delivery.messages;
     share(record, books.delivered.saturating_sub(books.late))
 }

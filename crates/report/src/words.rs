@@ -149,7 +149,7 @@ pub fn sending_outcomes(books: &Delivery) -> Vec<Outcome> {
 pub fn delivery_outcomes(books: &Delivery) -> Vec<Outcome> {
     vec![
         outcome("delivered", "arrived", books.delivered.saturating_sub(books.late)),
-        outcome("late", "arrived more than 2 s after publishing ended", books.late),
+        outcome("late", "arrived more than 2 s after publishing ended or, if later, after it was due", books.late),
         outcome("lost", "did not arrive", books.lost),
         outcome("unknown", "did not arrive; their connection died before the acknowledgement", books.unknown),
     ]

@@ -15,7 +15,7 @@ use super::session::{Phase, Session, UnwrittenMessage};
 const READS_A_TURN: usize = 16;
 /// Longest reason that enters a record, bytes; longer ones are cut.
 const LONGEST_REASON: usize = 256;
-/// How far the clocks of two nodes may be apart before a delivery that seems to be before its write start is called untrue, ns.
+/// How far a delivery may seem to be before its write start on another node, ns, if the clocks of the nodes are known better.
 const BETWEEN_NODES_NS: u64 = 1_000_000;
 /// Stands where an event is about the program, and about no session.
 pub(super) const NO_SESSION: SessionId = SessionId(0);
@@ -36,7 +36,7 @@ impl ReadTime {
         ReadTime {
             now_ns: clock::monotonic_ns(),
             machine_ahead_ns: clock::machine_ahead_ns(),
-            tolerance_ns: if clock::is_shared() { BETWEEN_NODES_NS } else { 0 },
+            tolerance_ns: tolerance_ns(clock::apart_ns()),
         }
     }
 
@@ -262,7 +262,8 @@ impl ProgramClients {
         let session = self.submitted_to(index, token)?;
         let unwritten = session.take_unwritten(token).ok_or(Misreport::WrittenTwice)?;
         session.take_unacknowledged(token);
-        sink.event(session.id, Event::Abandoned(token));
+        // The connection is open: one that has ended is reported by `closed`.
+        sink.event(session.id, Event::Declined(token));
         session.unblock(sink);
         self.messages -= 1;
         self.bytes -= unwritten.bytes;
@@ -336,6 +337,12 @@ impl ProgramClients {
     }
 }
 
+/// How much later a write start on another node may seem to be than it was, ns: by what the clocks of nodes may be apart, which is a
+/// part of the latencies' bounds. Beyond that, a delivery before its write start is untrue.
+fn tolerance_ns(apart_ns: Option<u64>) -> u64 {
+    apart_ns.map_or(0, |apart_ns| apart_ns.max(BETWEEN_NODES_NS))
+}
+
 /// A reason, cut where it is long.
 fn words(reason: &str) -> String {
     let mut end = reason.len().min(LONGEST_REASON);
@@ -366,3 +373,23 @@ fn cause(end: End, code: u8, reason: &str) -> Cause {
 
 /// `Packet too large` (MQTT 5.0 §3.14.2.1).
 const TOO_LARGE: u8 = 0x95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_before_the_write_start_is_true_as_far_as_the_clocks_of_two_nodes_may_be_apart() {
+        const WRITE_START_NS: u64 = 900_000_000;
+        let delivered = |before_ns: u64, apart_ns: Option<u64>| {
+            let at = ReadTime { now_ns: 1_000_000_000, machine_ahead_ns: 0, tolerance_ns: tolerance_ns(apart_ns) };
+            at.stamp(WRITE_START_NS - before_ns, WRITE_START_NS - at.tolerance_ns)
+        };
+        for (before_ns, apart_ns) in [(15_000_000, 20_000_000), (1_000_000, 0), (20_000_000, 20_000_000)] {
+            assert_eq!(delivered(before_ns, Some(apart_ns)), Ok(Some(WRITE_START_NS - before_ns)));
+        }
+        for (before_ns, apart_ns) in [(20_000_001, Some(20_000_000)), (1_000_001, Some(0)), (1, None)] {
+            assert_eq!(delivered(before_ns, apart_ns), Err(Misreport::StampBeforeDue));
+        }
+    }
+}

@@ -63,11 +63,6 @@ impl<D: Dialect> StreamClients<D> {
         false
     }
 
-    /// What a session's protocol knows.
-    pub(crate) fn dialect(&mut self, session: SessionId) -> &mut D {
-        &mut self.sessions[session.0 as usize].dialect
-    }
-
     /// Settings of the shard.
     pub(crate) fn config(&self) -> &pubmark_protocol::clients::ShardConfig {
         &self.shared.config

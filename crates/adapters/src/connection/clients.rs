@@ -37,8 +37,14 @@ impl<D: Dialect> StreamClients<D> {
         D::CAPABILITIES
     }
 
-    /// See [`Reactor::served_until_ns`].
+    /// What a session's protocol knows.
     #[cfg(any(feature = "redis", feature = "zeromq"))]
+    pub(crate) fn dialect(&mut self, session: SessionId) -> &mut D {
+        &mut self.sessions[session.0 as usize].dialect
+    }
+
+    /// See [`Reactor::served_until_ns`].
+    #[cfg(feature = "zeromq")]
     pub(crate) fn served_until_ns(&self) -> u64 {
         self.shared.reactor.served_until_ns()
     }

@@ -1,6 +1,6 @@
-//! All sessions of a shard: one connection for each that publishes or subscribes, two for each requester or responder.
+//! All sessions of a shard: one connection each, or two where a command that waits would hold up what the session sends.
 //!
-//! Such a session is connected when both are, and ends when either does.
+//! A session of two connections is connected when both are, and ends when either does.
 
 use std::io;
 
@@ -16,25 +16,37 @@ use super::mapped::{Mapped, Next, Pair, Session, State};
 use super::session::Redis;
 use crate::connection::{Dialect, StreamClients};
 
+/// A dialect with commands that wait at the server: it executes nothing else of their connection meanwhile.
+pub trait Waits: Dialect {
+    /// Settings of the two connections of a session, the one that sends first; `None` if one is enough.
+    fn two_connections(config: &SessionConfig) -> Option<[SessionConfig; 2]>;
+
+    /// This connection is the one of its session that waits.
+    fn waits(&mut self) {}
+}
+
 /// Clients for Redis publish/subscribe, with requests and replies over lists.
-pub struct RedisClients {
-    connections: StreamClients<Redis>,
+pub type RedisClients = PairedClients<Redis>;
+
+/// Clients over a dialect of which some sessions have two connections.
+pub struct PairedClients<D> {
+    connections: StreamClients<D>,
     sessions: Vec<Session>,
-    /// By connection: the session that it is part of. Empty as long as each session has one connection, of its own number: who
-    /// publishes and subscribes pays nothing for lists.
+    /// By connection: the session that it is part of. Empty as long as each session has one connection, of its own number: such
+    /// sessions pay nothing for the others.
     owners: Vec<SessionId>,
     next: Vec<Next>,
 }
 
-impl RedisClients {
+impl<D: Waits> PairedClients<D> {
     /// What these clients can do.
     pub const fn capabilities() -> Capabilities {
-        Redis::CAPABILITIES
+        D::CAPABILITIES
     }
 
     /// The connections, and a sink that puts their events together.
-    fn split<'a, S: Sink>(&'a mut self, sink: &'a mut S) -> (&'a mut StreamClients<Redis>, Mapped<'a, S>) {
-        let RedisClients { connections, sessions, owners, next } = self;
+    fn split<'a, S: Sink>(&'a mut self, sink: &'a mut S) -> (&'a mut StreamClients<D>, Mapped<'a, S>) {
+        let PairedClients { connections, sessions, owners, next } = self;
         (connections, Mapped { sink, sessions, owners, next })
     }
 
@@ -47,11 +59,19 @@ impl RedisClients {
         connection
     }
 
+    /// The connection over which a session sends.
+    fn sending(&self, session: SessionId) -> SessionId {
+        match &self.sessions[session.0 as usize] {
+            Session::One(connection) => *connection,
+            Session::Two(pair) => pair.sends,
+        }
+    }
+
     /// The connection that a session can send over now. If there is none, [`Event::Writable`] follows when there is.
     fn sends_over(&mut self, session: SessionId) -> Option<SessionId> {
         match &mut self.sessions[session.0 as usize] {
             Session::One(connection) => Some(*connection),
-            Session::Two(pair) if pair.state == State::Up => Some(pair.pushes),
+            Session::Two(pair) if pair.state == State::Up => Some(pair.sends),
             Session::Two(pair) => {
                 pair.blocked = true;
                 None
@@ -79,7 +99,7 @@ impl RedisClients {
             return;
         }
         // One that was about to be made is not: its session is over.
-        let links = [pair.pushes, pair.pops];
+        let links = [pair.sends, pair.waits];
         self.next.retain(|next| !matches!(next, Next::Connect(connection) if links.contains(connection)));
         for connection in links {
             let (connections, mut mapped) = self.split(sink);
@@ -89,23 +109,24 @@ impl RedisClients {
     }
 }
 
-impl Clients for RedisClients {
+impl<D: Waits> Clients for PairedClients<D> {
     const BREAKS: bool = true;
-    const PAUSES: bool = true;
+    const PAUSES: bool = <StreamClients<D> as Clients>::PAUSES;
 
-    fn open(config: ShardConfig) -> Result<RedisClients, OpenError> {
+    fn open(config: ShardConfig) -> Result<PairedClients<D>, OpenError> {
         let connections = StreamClients::open(config)?;
-        Ok(RedisClients { connections, sessions: vec![], owners: vec![], next: vec![] })
+        Ok(PairedClients { connections, sessions: vec![], owners: vec![], next: vec![] })
     }
 
     fn add_session(&mut self, config: SessionConfig) -> SessionId {
         let id = SessionId(self.sessions.len() as u32);
-        let session = if config.options.reply_topic.is_some() || config.options.replies_at.is_some() {
-            let [pushes, pops] = [config.clone(), config].map(|config| self.add_connection(id, config));
-            self.connections.dialect(pops).pops();
-            Session::Two(Pair { pushes, pops, state: State::Closed, blocked: false })
-        } else {
-            Session::One(self.add_connection(id, config))
+        let session = match D::two_connections(&config) {
+            Some(both) => {
+                let [sends, waits] = both.map(|config| self.add_connection(id, config));
+                self.connections.dialect(waits).waits();
+                Session::Two(Pair { sends, waits, state: State::Closed, blocked: false })
+            }
+            None => Session::One(self.add_connection(id, config)),
         };
         self.sessions.push(session);
         id
@@ -116,7 +137,7 @@ impl Clients for RedisClients {
             Session::One(connection) => *connection,
             Session::Two(pair) if pair.state == State::Closed => {
                 pair.state = State::Connecting;
-                pair.pushes
+                pair.sends
             }
             Session::Two(_) => return,
         };
@@ -139,7 +160,7 @@ impl Clients for RedisClients {
     fn break_connection(&mut self, session: SessionId, how: Break, sink: &mut impl Sink) {
         let broken = match &self.sessions[session.0 as usize] {
             Session::One(connection) => vec![*connection],
-            Session::Two(pair) => vec![pair.pushes, pair.pops],
+            Session::Two(pair) => vec![pair.sends, pair.waits],
         };
         for connection in broken {
             let (connections, mut mapped) = self.split(sink);
@@ -163,17 +184,15 @@ impl Clients for RedisClients {
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
-        let connection = match &self.sessions[session.0 as usize] {
-            Session::One(connection) => *connection,
-            Session::Two(pair) => pair.pushes,
-        };
+        let connection = self.sending(session);
         let (connections, mut mapped) = self.split(sink);
         connections.flush(connection, &mut mapped);
         self.settle(sink);
     }
 
     fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut impl Sink) {
-        // A session of two connections replies to requests, and the shard itself accounts for its processing time.
+        // One of two connections is never paused: it replies to requests, and the shard itself accounts for its processing time;
+        // or its dialect cannot pause.
         let Session::One(connection) = self.sessions[session.0 as usize] else { return };
         let (connections, mut mapped) = self.split(sink);
         connections.resume(connection, due_ns, &mut mapped);
@@ -194,8 +213,8 @@ impl Clients for RedisClients {
         self.connections.has_unread()
     }
 
-    fn take_free_since_ns(&mut self, _: SessionId) -> Option<u64> {
-        Some(self.connections.served_until_ns())
+    fn take_free_since_ns(&mut self, session: SessionId) -> Option<u64> {
+        self.connections.take_free_since_ns(self.sending(session))
     }
 
     fn waker(&self) -> Waker {
@@ -214,8 +233,8 @@ impl Clients for RedisClients {
         match &self.sessions[session.0 as usize] {
             Session::One(connection) => self.connections.traffic(*connection),
             Session::Two(pair) => {
-                let mut both = self.connections.traffic(pair.pushes)?;
-                both.add(&self.connections.traffic(pair.pops)?);
+                let mut both = self.connections.traffic(pair.sends)?;
+                both.add(&self.connections.traffic(pair.waits)?);
                 Some(both)
             }
         }

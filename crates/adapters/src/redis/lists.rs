@@ -15,7 +15,7 @@ use pubmark_protocol::requests::{OutgoingReply, correlated_by_text, correlation_
 use pubmark_wire::resp::{END, Reply, Values, append_bulk_front, encode_command, encode_command_front};
 
 use super::framing::{LINE_END, key, read_answer, read_request};
-use super::opening::{LARGEST_PAYLOAD_BYTES, wait_ms};
+use super::opening::{LARGEST_PAYLOAD_BYTES, ends_connection, wait_ms};
 use crate::connection::{Link, Refusal, Sending, Shared, Times};
 use crate::payload;
 
@@ -24,6 +24,11 @@ const RPUSH: &[u8] = b"RPUSH";
 const POPS_OF_A_RESPONDER: usize = 100;
 /// Those of a requester, of which there are many, each with few requests open.
 const POPS_OF_A_REQUESTER: usize = 16;
+
+/// Is it a session of a requester or a responder?
+pub(super) fn uses_lists(config: &SessionConfig) -> bool {
+    config.options.reply_topic.is_some() || config.options.replies_at.is_some()
+}
 
 /// What a connection of such a session does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +71,7 @@ impl Lists {
     /// For a requester or responder; this connection pushes.
     pub(super) fn new(config: &SessionConfig) -> Option<Lists> {
         let options = &config.options;
-        if options.reply_topic.is_none() && options.replies_at.is_none() {
+        if !uses_lists(config) {
             return None;
         }
         let fronts = config.publications.iter().enumerate().map(|(index, entry)| {
@@ -157,8 +162,7 @@ impl Lists {
         }
         match (self.awaited.pop_front(), reply) {
             (Some(Awaited::Pushed(_)), Reply::Integer(_)) => Ok(()),
-            // Errors after which the server closes the connection respond to no command.
-            (Some(Awaited::Pushed(token)), Reply::Error(words)) if !words.starts_with("ERR Protocol error") => {
+            (Some(Awaited::Pushed(token)), Reply::Error(words)) if !ends_connection(words) => {
                 sink.event(link.id, Event::Acknowledged { token, outcome: Err(Reason::words((*words).to_owned())) });
                 Ok(())
             }

@@ -14,11 +14,12 @@ pub(super) enum State {
     Up,
 }
 
-/// A requester or responder: two connections, of which the one that pushes is made first.
+/// Two connections, of which the one that sends is made first.
 #[derive(Debug)]
 pub(super) struct Pair {
-    pub(super) pushes: SessionId,
-    pub(super) pops: SessionId,
+    pub(super) sends: SessionId,
+    /// Its commands wait at the server for what arrives.
+    pub(super) waits: SessionId,
     pub(super) state: State,
     /// The engine waits for [`Event::Writable`].
     pub(super) blocked: bool,
@@ -27,9 +28,9 @@ pub(super) struct Pair {
 /// A session of the engine's.
 #[derive(Debug)]
 pub(super) enum Session {
-    /// It publishes and subscribes, over one connection.
+    /// One connection.
     One(SessionId),
-    /// A requester or responder.
+    /// Two connections.
     Two(Pair),
 }
 
@@ -74,9 +75,9 @@ impl<S: Sink> Mapped<'_, S> {
         if pair.state != State::Connecting {
             return;
         }
-        if connection == pair.pushes {
-            let pops = pair.pops;
-            self.next.push(Next::Connect(pops));
+        if connection == pair.sends {
+            let waits = pair.waits;
+            self.next.push(Next::Connect(waits));
             return;
         }
         pair.state = State::Up;

@@ -8,4 +8,4 @@ mod mapped;
 pub(crate) mod opening;
 mod session;
 
-pub use clients::RedisClients;
+pub use clients::{PairedClients, RedisClients, Waits};

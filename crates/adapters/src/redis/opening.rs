@@ -41,6 +41,11 @@ pub fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, 
     next(bytes, most_bytes).map_err(|error| Cause::Protocol(error.to_string()))
 }
 
+/// Is it an error after which the server closes the connection? It responds to no command.
+pub fn ends_connection(words: &str) -> bool {
+    words.starts_with("ERR Protocol error")
+}
+
 /// The cause for an error as the response to HELLO.
 pub fn refusal(words: &str) -> Cause {
     let reason = Reason::words(words.to_owned());

@@ -1,20 +1,23 @@
 //! The dialect of Redis: HELLO, SUBSCRIBE and PSUBSCRIBE, PUBLISH.
 //!
 //! The server responds to commands in their order; to a PUBLISH with the number of subscribers, which is ignored: deliveries
-//! are counted where they arrive. Messages arrive as pushes between the responses (RESP3), so one connection can publish and
-//! subscribe. A requester or responder uses lists instead ([`super::lists`]).
+//! are counted where they arrive. An error instead is the refusal of that message. Messages arrive as pushes between the responses
+//! (RESP3), so one connection can publish and subscribe. A requester or responder uses lists instead ([`super::lists`]).
+
+use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, Subscription};
-use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink, Token};
 use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::front::Front;
 use pubmark_wire::resp::{
     END, Parts, Reply, append_bulk_front, encode_command, encode_command_front, filter_matches, pattern,
 };
 
-use super::lists::Lists;
+use super::clients::Waits;
+use super::lists::{Lists, uses_lists};
 use super::opening::{self, LARGEST_PAYLOAD_BYTES};
 use crate::connection::{Dialect, Link, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 
@@ -28,6 +31,8 @@ pub struct Redis {
     answered: usize,
     /// The refusal of a subscription's first command, until its last has a response.
     refused: Option<Reason>,
+    /// Messages whose PUBLISH has no response yet.
+    published: VecDeque<Token>,
     /// For a requester or responder: it uses nothing of the above.
     lists: Option<Box<Lists>>,
 }
@@ -123,6 +128,7 @@ impl Dialect for Redis {
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         (self.answered, self.refused) = (0, None);
+        self.published.clear();
         if let Some(lists) = &mut self.lists {
             lists.restart();
         }
@@ -155,7 +161,11 @@ impl Dialect for Redis {
         match (link.phase, reply) {
             (Phase::Open, Reply::Push(parts)) => self.on_push(link, parts, times, sink),
             (Phase::Open, Reply::Error(words)) => self.on_error(link, words, sink),
-            // Responses to PUBLISH and PING.
+            (Phase::Open, Reply::Integer(_)) => {
+                self.published.pop_front();
+                Ok(())
+            }
+            // The response to PING.
             (Phase::Open, _) => Ok(()),
             // The response to HELLO is a map.
             (_, Reply::Aggregate(_)) => {
@@ -181,6 +191,7 @@ impl Dialect for Redis {
             append_bulk_front(payload_bytes, out);
         };
         link.append_message(shared, message, Sending::once(payload_bytes), front, END);
+        self.published.push_back(message.token());
         Ok(())
     }
 
@@ -202,16 +213,21 @@ impl Dialect for Redis {
     }
 }
 
-impl Redis {
-    fn of(fronts: Vec<Box<[u8]>>, arguments: Vec<SubscribeArgument>) -> Redis {
-        Redis { fronts, arguments, answered: 0, refused: None, lists: None }
+impl Waits for Redis {
+    fn two_connections(config: &SessionConfig) -> Option<[SessionConfig; 2]> {
+        uses_lists(config).then(|| [config.clone(), config.clone()])
     }
 
-    /// Makes the connection the one of its session that pops.
-    pub(super) fn pops(&mut self) {
+    fn waits(&mut self) {
         if let Some(lists) = &mut self.lists {
             lists.pops();
         }
+    }
+}
+
+impl Redis {
+    fn of(fronts: Vec<Box<[u8]>>, arguments: Vec<SubscribeArgument>) -> Redis {
+        Redis { fronts, arguments, answered: 0, refused: None, published: VecDeque::new(), lists: None }
     }
 
     fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
@@ -264,12 +280,18 @@ impl Redis {
         }
     }
 
-    /// An error while subscriptions are awaited is the response to one; any other ends the connection, as it is about a message
-    /// that was not delivered.
+    /// An error while subscriptions are awaited is the response to one: they are requested before anything is published. After
+    /// that it refuses the oldest message without a response. Any other ends the connection.
     fn on_error(&mut self, link: &Link, words: &str, sink: &mut impl Sink) -> Result<(), Cause> {
         let reason = Reason::words(words.to_owned());
         if self.answered < self.arguments.len() {
             self.on_subscribed(link, Err(reason), sink);
+            return Ok(());
+        }
+        if !opening::ends_connection(words)
+            && let Some(token) = self.published.pop_front()
+        {
+            sink.event(link.id, Event::Acknowledged { token, outcome: Err(reason) });
             return Ok(());
         }
         Err(Cause::Server { reason, too_large: words.contains("invalid bulk length") })

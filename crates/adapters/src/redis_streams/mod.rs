@@ -4,9 +4,9 @@ mod reading;
 mod responses;
 mod session;
 
-pub use session::RedisStreams;
+use session::RedisStreams;
 
-use crate::connection::StreamClients;
+use crate::redis::PairedClients;
 
 /// Clients for Redis Streams.
-pub type RedisStreamsClients = StreamClients<RedisStreams>;
+pub type RedisStreamsClients = PairedClients<RedisStreams>;

@@ -1,7 +1,7 @@
 //! Responses in their order: to HELLO, to groups, to messages.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink, Token};
 use pubmark_wire::resp::{Reply, encode_command};
 
 use super::session::{Awaited, RedisStreams};
@@ -39,9 +39,9 @@ impl RedisStreams {
                 }
                 Ok(())
             }
-            (Awaited::Added(tag), Reply::Bulk(_)) => self.on_added(link, shared, tag, Ok(()), sink),
-            (Awaited::Added(tag), Reply::Error(words)) => {
-                self.on_added(link, shared, tag, Err(Reason::words((*words).to_owned())), sink)
+            (Awaited::Added { tag, token }, Reply::Bulk(_)) => self.on_added(link, shared, (tag, token), Ok(()), sink),
+            (Awaited::Added { tag, token }, Reply::Error(words)) if !opening::ends_connection(words) => {
+                self.on_added(link, shared, (tag, token), Err(Reason::words((*words).to_owned())), sink)
             }
             (Awaited::Read { again }, Reply::Aggregate(values)) => {
                 let entries = self.on_entries(link, shared, values, times, sink)?;
@@ -54,7 +54,8 @@ impl RedisStreams {
             }
             (Awaited::Acknowledged, Reply::Integer(_)) => Ok(()),
             (_, Reply::Error(words)) => {
-                Err(Cause::Server { reason: Reason::words((*words).to_owned()), too_large: false })
+                let too_large = words.contains("invalid bulk length");
+                Err(Cause::Server { reason: Reason::words((*words).to_owned()), too_large })
             }
             (awaited, other) => Err(Cause::Protocol(format!("{} in answer to {awaited:?}", kind(other)))),
         }
@@ -129,13 +130,16 @@ impl RedisStreams {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        tag: u16,
+        (tag, token): (u16, Token),
         outcome: Result<(), Reason>,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         if tag == 0 {
             // At QoS 0 no response is awaited; but a refused message must not count as sent and lost.
-            return outcome.map_err(|reason| Cause::Server { reason, too_large: false });
+            if outcome.is_err() {
+                sink.event(link.id, Event::Acknowledged { token, outcome });
+            }
+            return Ok(());
         }
         let is_awaited = self.in_flight.get(tag).is_some_and(|entry| entry.progress == Progress::Written);
         let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {

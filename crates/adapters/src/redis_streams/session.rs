@@ -3,7 +3,8 @@
 //! A stream has a key, and no filters for its entries. So there is one for each first level of topics, every entry has its
 //! topic, and a subscriber reads all of a stream and skips entries that its filters do not match. Each subscribing session is a
 //! consumer group of its own: that is publish/subscribe. The server responds to commands in their order; those without a
-//! response are in a queue.
+//! response are in a queue. A read that waits for entries blocks its connection, so a session that publishes and subscribes has
+//! two ([`crate::redis::PairedClients`]).
 
 use pubmark_wire::front::Front;
 use std::collections::{BTreeSet, VecDeque};
@@ -12,10 +13,11 @@ use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Event, Reason, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
 use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command, encode_command_front};
 
 use crate::connection::{Blocked, Dialect, InFlight, Link, Progress, Refusal, Sending, Shared, Times, up_to_line_end};
+use crate::redis::Waits;
 use crate::redis::opening::{self, LARGEST_PAYLOAD_BYTES};
 
 /// Start of the keys of streams.
@@ -25,6 +27,9 @@ const KEY_PREFIX: &str = "pubmark:";
 const STREAM_ENTRIES: &str = "100000";
 /// Largest response to a read, bytes, unless one message may be larger.
 pub(super) const READ_BYTES: usize = 32 << 20;
+/// What the group of a session that only publishes has behind its name: the other connection of a session that also subscribes has
+/// a group of the session's name, and each finds its own.
+const GROUP_OF_PUBLISHER: &str = ":sends";
 /// The field of an entry that holds its topic.
 pub(super) const TOPIC: &[u8] = b"t";
 /// The field that holds its payload.
@@ -39,8 +44,8 @@ pub(super) enum Awaited {
     Destroyed,
     /// A group on the stream with this index.
     Group(usize),
-    /// XADD of the message with this tag; 0 at QoS 0.
-    Added(u16),
+    /// XADD of a message; its tag is 0 at QoS 0.
+    Added { tag: u16, token: Token },
     /// XREADGROUP, of what was read before and not acknowledged, or of what is new.
     Read { again: bool },
     /// XACK.
@@ -125,7 +130,10 @@ impl Dialect for RedisStreams {
             listeners: config.subscriptions.iter().map(listener).collect(),
             read: read.len(),
             streams,
-            group: config.client_id.to_string(),
+            group: match config.subscriptions.is_empty() {
+                true => format!("{}{GROUP_OF_PUBLISHER}", config.client_id),
+                false => config.client_id.to_string(),
+            },
             awaited: VecDeque::new(),
             in_flight: InFlight::new(config.in_flight_window.max(1)),
             asked: 0,
@@ -210,6 +218,16 @@ impl Dialect for RedisStreams {
     }
 }
 
+impl Waits for RedisStreams {
+    fn two_connections(config: &SessionConfig) -> Option<[SessionConfig; 2]> {
+        let publishes_and_subscribes = !config.publications.is_empty() && !config.subscriptions.is_empty();
+        publishes_and_subscribes.then(|| {
+            let sends = SessionConfig { subscriptions: vec![], ..config.clone() };
+            [sends, SessionConfig { publications: vec![], ..config.clone() }]
+        })
+    }
+}
+
 impl RedisStreams {
     /// Appends an XADD.
     pub(super) fn append(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing, sending: Sending) {
@@ -219,7 +237,7 @@ impl RedisStreams {
             append_bulk_front(sending.payload_bytes, out);
         };
         link.append_message(shared, message, sending, front, END);
-        self.awaited.push_back(Awaited::Added(sending.tag));
+        self.awaited.push_back(Awaited::Added { tag: sending.tag, token: message.token() });
     }
 }
 

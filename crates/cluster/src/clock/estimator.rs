@@ -32,6 +32,8 @@ pub struct RunClockEstimator {
     readings: Vec<Reading>,
     applied: Vec<Mapping>,
     restarts: u64,
+    /// See [`RunClockEstimator::bound_ns`].
+    bound_ns: u64,
 }
 
 /// How well a node followed the run's clock during a run.
@@ -82,10 +84,17 @@ impl RunClockEstimator {
             }
             _ => Mapping { local_ns: now_ns, run_ns: estimated_ns, rate_ppb: (fit.slope * 1e9).round() as i64 },
         };
+        let off_ns = estimated_ns.wrapping_sub(mapping.run_ns) as i64;
+        self.bound_ns = off_ns.unsigned_abs().saturating_add(fit.half_width_ns.ceil() as u64);
         self.mapping = Some(mapping);
         thin(&mut self.applied);
         self.applied.push(mapping);
         Some(mapping)
+    }
+
+    /// Largest possible error of the mapping when it was set last, ns; 0 before.
+    pub fn bound_ns(&self) -> u64 {
+        self.bound_ns
     }
 
     /// The newest estimate. If no line fits all readings, the estimate restarts with the newest ones.

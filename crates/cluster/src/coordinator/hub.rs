@@ -98,6 +98,8 @@ pub(super) struct Slot {
     pub carried: Arc<Carried>,
     /// Bytes carried until the start and until the end of the measurement.
     pub marks: [Option<u64>; 2],
+    /// Largest possible error of its clock, as it reported last, ns.
+    pub bound_ns: u64,
 }
 
 /// Numbers of nodes that a run needs.
@@ -248,6 +250,15 @@ impl Hub {
                 run.began.get_or_insert(Err(why.to_owned()));
             }
         });
+    }
+
+    /// Stores the largest possible error of a node's clock; returns the largest one of all nodes, ns.
+    pub fn clock_bound_ns(&self, name: &str, bound_ns: u64) -> u64 {
+        let mut state = self.state();
+        if let Some(slot) = state.nodes.get_mut(name) {
+            slot.bound_ns = bound_ns;
+        }
+        state.nodes.values().map(|slot| slot.bound_ns).max().unwrap_or(0)
     }
 
     /// Stores counters of a worker.

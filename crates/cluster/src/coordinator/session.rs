@@ -15,6 +15,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::accept::Peer;
 use super::hub::{Hub, NodeInfo, Slot};
+use crate::SOURCES;
 use crate::address::for_clients;
 use crate::credentials::is_same;
 use crate::error::Refusal;
@@ -67,7 +68,8 @@ impl Control for Service {
         };
         lanes.say(ToNode { message: Some(CoordinatorMessage::Welcome(welcome)) });
         let name = info.name.clone();
-        let slot = Slot { info, lanes: lanes.clone(), carried: Arc::clone(&peer.carried), marks: [None; 2] };
+        let slot =
+            Slot { info, lanes: lanes.clone(), carried: Arc::clone(&peer.carried), marks: [None; 2], bound_ns: 0 };
         if let Err((why, again)) = self.hub.join(slot) {
             // A node that waits because its name is in use tries twice a second, so its refusals are not reported each
             // time.
@@ -98,6 +100,7 @@ impl Service {
             &join.address,
             &join.no_links,
             &join.no_kernel_netem,
+            &join.sources,
         ];
         if texts.iter().any(|text| text.len() > limits::WORDS) {
             return Err((Code::InvalidArgument, format!("it says more than {} bytes of itself", limits::WORDS)));
@@ -106,6 +109,14 @@ impl Service {
             let why = format!(
                 "it is pubmark {} (control protocol {}), the coordinator is pubmark {} ({SCHEMA})",
                 join.version, join.schema, self.version
+            );
+            return Err((Code::FailedPrecondition, why));
+        }
+        if join.sources != SOURCES {
+            let theirs: String = join.sources.chars().filter(char::is_ascii_hexdigit).take(SOURCES.len()).collect();
+            let why = format!(
+                "it is a pubmark {} of other sources ({theirs}) than the coordinator's ({SOURCES}), which may schedule and count differently: install one build on both machines",
+                join.version
             );
             return Err((Code::FailedPrecondition, why));
         }
@@ -147,7 +158,9 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
         let receive_ns = clock::monotonic_ns();
         match said {
             Some(NodeMessage::Ask(ask)) => {
-                let time = Time { origin_ns: ask.origin_ns, receive_ns, transmit_ns: clock::monotonic_ns() };
+                let largest_bound_ns = hub.clock_bound_ns(name, ask.bound_ns);
+                let transmit_ns = clock::monotonic_ns();
+                let time = Time { origin_ns: ask.origin_ns, receive_ns, transmit_ns, largest_bound_ns };
                 lanes.say(ToNode { message: Some(CoordinatorMessage::Time(time)) });
             }
             Some(NodeMessage::Piece(piece)) => pass_on(hub, name, piece, lanes).await,
@@ -231,6 +244,7 @@ mod tests {
         let mut join = Join {
             schema: SCHEMA,
             version: "1".to_owned(),
+            sources: SOURCES.to_owned(),
             token: "t".to_owned(),
             name: "edge".to_owned(),
             ..Join::default()
@@ -247,6 +261,17 @@ mod tests {
             why.contains(&format!("(control protocol {})", SCHEMA - 1)) && why.contains(&format!("({SCHEMA})")),
             "{why}"
         );
+    }
+
+    #[test]
+    fn a_node_of_other_sources_is_refused_though_its_version_and_control_protocol_are_the_same() {
+        assert!(checked(|_| {}).is_ok());
+        for other in ["0123456789abcdef", ""] {
+            let (code, why) = checked(|join| join.sources = other.to_owned()).unwrap_err();
+            assert_eq!(code, Code::FailedPrecondition);
+            let texts = [format!("({other})"), format!("({SOURCES})"), "install one build on both".to_owned()];
+            assert!(texts.iter().all(|text| why.contains(text)), "{why}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Status, Streaming};
 
 use super::{CoordinatorAddress, NodeKind, NodeSettings};
+use crate::SOURCES;
 use crate::announcement;
 use crate::coordinator::words;
 use crate::credentials::{COORDINATOR, Credentials};
@@ -139,6 +140,7 @@ fn introduction(settings: &NodeSettings) -> Join {
     Join {
         schema: SCHEMA,
         version: settings.version.clone(),
+        sources: SOURCES.to_owned(),
         token: settings.credentials.token.clone(),
         name: settings.name.clone(),
         host: settings.host.clone(),

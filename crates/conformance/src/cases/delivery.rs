@@ -2,7 +2,7 @@
 
 use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Publication, SendOutcome, SessionId};
+use pubmark_protocol::clients::{Publication, SendOutcome, SessionConfig, SessionId};
 use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
@@ -192,6 +192,28 @@ pub fn retained_is_marked(target: &mut Target) {
     peer.wait("the replay", |record| record.arrived.len() == 2);
     let marks: Vec<_> = peer.record.arrived.iter().map(|one| (one.session, one.retained)).collect();
     assert_eq!(marks, [(present, false), (later, true)]);
+}
+
+pub fn a_silent_subscription(target: &mut Target) {
+    // Less than a server waits for something to arrive, and more than a busy machine needs.
+    const WITHIN_NS: u64 = 2_000_000_000;
+    let features = &target.capabilities.features;
+    if features.two_ports || features.subscribers_listen || features.only_requests {
+        let name = target.capabilities.name;
+        return pubmark_testing::skip(format_args!("sessions of {name} do not publish and subscribe"));
+    }
+    let qos = target.first_sure_level();
+    let mut peer = target.peer();
+    peer.join(subscriber("silent-in", "heard", qos));
+    let subscriptions = subscriber("silent-out", "silent", qos).subscriptions;
+    let sender = peer.join(SessionConfig { subscriptions, ..publisher("silent-out", "heard", qos) });
+    // Its subscription waits at the server then.
+    peer.linger(200);
+    peer.send(sender, 100);
+    peer.wait("its arrival", |record| !record.arrived.is_empty());
+    let arrived = &peer.record.arrived[0];
+    let took_ns = arrived.at_ns.saturating_sub(arrived.header.due_ns);
+    assert!(took_ns < WITHIN_NS, "it took {} ms", took_ns / 1_000_000);
 }
 
 pub fn the_window_is_respected(target: &mut Target) {

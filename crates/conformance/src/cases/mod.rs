@@ -124,6 +124,7 @@ pub fn all() -> Vec<Case> {
         large("filters choose as the standard says", delivery::filters_choose),
         large("a retained message is replayed and marked", delivery::retained_is_marked),
         large("the in-flight window is kept", delivery::the_window_is_respected),
+        large("a silent subscription holds up nothing that its session sends", delivery::a_silent_subscription),
         large("many clients hear many, and leave no socket", many::many_to_many),
         large("stamps are in order", stamps::stamps_are_in_order),
         large("a reader held up shows in its stamps", stamps::a_reader_held_up),

@@ -212,12 +212,13 @@ fn a_header_alone_is_no_delivery_where_the_run_looks_into_payloads() {
 }
 
 #[test]
-fn a_message_that_the_library_does_not_take_is_abandoned() {
+fn a_message_that_the_library_refuses_on_an_open_connection_is_declined() {
     let mut peer = peer("abandons");
     let sender = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
     peer.send(sender, 100);
-    peer.wait("abandoned", |record| record.count(|event| matches!(event, Event::Abandoned(..))) == 1);
+    peer.wait("declined", |record| record.count(|event| matches!(event, Event::Declined(..))) == 1);
     assert_count_eq!((peer.record.written(), peer.record.unanswered()), (0, 0));
+    assert_count_eq!(peer.record.count(|event| matches!(event, Event::Abandoned(..))), 0);
 }
 
 /// Sends one message to a program that ends because of it; returns why its clients were closed, and the outcome of

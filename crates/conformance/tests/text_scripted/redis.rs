@@ -126,7 +126,24 @@ fn a_message_arrives_once_wherever_it_is_cut() {
 }
 
 #[test]
-fn a_refused_message_ends_the_connection_with_the_servers_text() {
+fn a_refused_message_is_reported_and_the_connection_stays() {
+    let (mut harness, id, mut script) = opened(publisher("refused", "a", Qos::BestEffort));
+    for _ in 0..3 {
+        harness.peer.send(id, 16);
+    }
+    script.send_bytes(b":1\r\n-NOPERM No permissions to access a channel\r\n:1\r\n");
+    harness.peer.wait("refused", |record| !record.refused().is_empty());
+    harness.peer.linger(20);
+    let outcomes = harness.peer.record.all(|event| match event {
+        Event::Acknowledged(_, token, outcome) => Some((token.sequence, outcome.is_ok())),
+        _ => None,
+    });
+    assert_eq!(outcomes, [(2, false)]);
+    assert_eq!(harness.peer.record.causes(id), []);
+}
+
+#[test]
+fn an_error_that_answers_no_message_ends_the_connection_with_the_servers_text() {
     let (mut harness, id, mut script) = opened(publisher("refused", "a", Qos::BestEffort));
     harness.peer.send(id, 16);
     script.send_bytes(b":1\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n");

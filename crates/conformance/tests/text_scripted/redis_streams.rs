@@ -111,6 +111,51 @@ fn responses_match_messages_in_order() {
 }
 
 #[test]
+fn a_refused_message_at_best_effort_is_reported_and_the_connection_stays() {
+    let (mut harness, id, mut script) = welcomed(publisher("adds", "level/a", Qos::BestEffort));
+    harness.peer.wait("connected", |record| !record.connects(id).is_empty());
+    for _ in 0..3 {
+        harness.peer.send(id, 24);
+    }
+    script.send_bytes(b"$3\r\n1-0\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n$3\r\n2-0\r\n");
+    harness.peer.wait("refused", |record| !record.refused().is_empty());
+    harness.peer.linger(20);
+    let outcomes = harness.peer.record.all(|event| match event {
+        Event::Acknowledged(_, token, outcome) => Some((token.sequence, outcome.is_ok())),
+        _ => None,
+    });
+    assert_eq!(outcomes, [(2, false)]);
+    assert_eq!(harness.peer.record.causes(id), []);
+    script.send_bytes(b"-ERR Protocol error: invalid bulk length\r\n");
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+}
+
+/// A read that waits blocks its connection.
+#[test]
+fn a_session_that_publishes_and_subscribes_reads_on_a_connection_of_its_own() {
+    let subscriptions = subscriber("both", "other/+", Qos::AtLeastOnce).subscriptions;
+    let config = SessionConfig { persistent: true, subscriptions, ..publisher("both", "level/a", Qos::AtLeastOnce) };
+    let (mut harness, id, mut sends) = welcomed(config);
+    let group = sends.expect(&mut harness.peer, b"MKSTREAM\r\n");
+    assert!(group.contains("pubmark:level") && group.contains("both:sends\r\n") && !group.contains("other"), "{group}");
+    sends.send_bytes(b"+OK\r\n");
+    let mut reads = harness.accept_further();
+    reads.expect(&mut harness.peer, b"\r\n");
+    reads.send_bytes(HELLO);
+    let group = reads.expect(&mut harness.peer, b"MKSTREAM\r\n");
+    assert!(group.contains("pubmark:other") && group.contains("\r\nboth\r\n") && !group.contains("level"), "{group}");
+    reads.send_bytes(b"+OK\r\n");
+    assert!(reads.expect(&mut harness.peer, b">\r\n").contains("BLOCK"));
+    harness.peer.wait("connected", |record| record.connects(id).len() == 1);
+    assert!(!harness.peer.record.connects(id)[0].session_present);
+    harness.peer.send(id, 24);
+    assert!(sends.expect(&mut harness.peer, b"\r\n").contains("XADD"));
+    sends.send_bytes(b"$3\r\n1-0\r\n");
+    harness.peer.wait("acknowledged", |record| record.acknowledged() == 1);
+    assert_eq!(harness.peer.record.causes(id), []);
+}
+
+#[test]
 fn a_persistent_session_that_cannot_be_stored_is_refused() {
     let config = SessionConfig { persistent: true, ..publisher("keeps", "level/a", Qos::AtLeastOnce) };
     let (mut harness, id, mut script) = welcomed(config);

@@ -54,7 +54,7 @@ pub struct Event {
 pub struct FaultNotes {
     /// In no order.
     pub events: Vec<Event>,
-    /// Some events were not stored.
+    /// Some events, or ends of sessions, were not stored.
     pub is_cut: bool,
     /// By fault: when the first and the last shard with connections to break did so, ns of `CLOCK_MONOTONIC`.
     pub broken_at_ns: Vec<Option<(u64, u64)>>,
@@ -97,22 +97,6 @@ pub struct EndedStream {
     pub epoch: u32,
 }
 
-impl EndedSessions {
-    /// A session of an audience ended. `streams` has its streams as (publisher, number after the highest that had arrived);
-    /// `None` for a shared group, whose members receive side by side: the highest number may be another member's.
-    pub fn add(&mut self, audience: u32, epoch: u32, streams: Option<Vec<(u32, u32)>>) {
-        match streams.filter(|streams| self.streams.len() + streams.len() <= STREAM_LIMIT) {
-            Some(streams) => {
-                let row = |(publisher, next)| EndedStream { audience, publisher, next, epoch };
-                self.streams.extend(streams.into_iter().map(row));
-            }
-            None => {
-                self.audiences.insert(audience);
-            }
-        }
-    }
-}
-
 impl Default for FaultNotes {
     fn default() -> FaultNotes {
         FaultNotes::new(0, 0)
@@ -131,6 +115,30 @@ impl FaultNotes {
             ended: EndedSessions::default(),
             tallies: vec![[LevelBooks::default(); LEVELS]; faults + 1],
             fine: FineSeries::new(start_ns),
+        }
+    }
+
+    /// A session of an audience ended. `streams` are its streams as (publisher, number after the highest that had arrived);
+    /// `None` for a shared group, whose members receive side by side: the highest number may be another member's.
+    pub fn session_ended(
+        &mut self,
+        audience: u32,
+        epoch: u32,
+        streams: Option<impl ExactSizeIterator<Item = (u32, u32)>>,
+    ) {
+        let ended = &mut self.ended;
+        if ended.audiences.contains(&audience) {
+            return;
+        }
+        let is_shared = streams.is_none();
+        match streams.filter(|streams| ended.streams.len() + streams.len() <= STREAM_LIMIT) {
+            Some(streams) => {
+                ended.streams.extend(streams.map(|(publisher, next)| EndedStream { audience, publisher, next, epoch }));
+            }
+            None => {
+                ended.audiences.insert(audience);
+                self.is_cut |= !is_shared;
+            }
         }
     }
 
@@ -288,13 +296,17 @@ mod tests {
 
     #[test]
     fn an_audience_is_named_alone_if_it_is_not_known_what_was_in_transit() {
-        let mut ended = EndedSessions::default();
-        ended.add(3, 7, Some(vec![(0, 12), (1, 1)]));
-        ended.add(4, 8, None);
+        let mut notes = FaultNotes::default();
+        notes.session_ended(3, 7, Some([(0, 12), (1, 1)].into_iter()));
+        notes.session_ended(4, 8, None::<std::iter::Empty<(u32, u32)>>);
         let row = |publisher, next| EndedStream { audience: 3, publisher, next, epoch: 7 };
-        assert_eq!((&ended.streams[..], ended.audiences.len()), (&[row(0, 12), row(1, 1)][..], 1));
-        ended.add(5, 9, Some(vec![(0, 1); STREAM_LIMIT - 1]));
-        assert_eq!((ended.streams.len(), ended.audiences.contains(&5)), (2, true), "there are too many");
+        assert_eq!((&notes.ended.streams[..], notes.ended.audiences.len()), (&[row(0, 12), row(1, 1)][..], 1));
+        assert!(!notes.is_cut, "a shared group's rows are not stored in any case");
+        notes.session_ended(5, 9, Some(std::iter::repeat_n((0, 1), STREAM_LIMIT - 1)));
+        assert_eq!((notes.ended.streams.len(), notes.ended.audiences.contains(&5)), (2, true), "there are too many");
+        assert!(notes.is_cut, "all its losses are excused, and the record says so");
+        notes.session_ended(5, 10, Some([(0, 13)].into_iter()));
+        assert_eq!(notes.ended.streams.len(), 2, "its losses are excused already");
     }
 
     #[test]

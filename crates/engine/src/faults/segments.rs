@@ -1,7 +1,5 @@
 //! The completed message accounting, divided by segment and QoS level.
 
-use std::collections::HashMap;
-
 use pubmark_metrics::holes::Range;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::workload::Workload;
@@ -23,6 +21,7 @@ pub(crate) fn by_segment(
     notes: &mut FaultNotes,
 ) -> Vec<[LevelBooks; LEVELS]> {
     let mut books = std::mem::take(&mut notes.tallies);
+    notes.ended.streams.sort_unstable_by_key(stream_of);
     let ended = &notes.ended;
     for (level, book) in books.iter_mut().flat_map(|levels| levels.iter_mut().enumerate()) {
         book.qos = level as u32;
@@ -30,10 +29,6 @@ pub(crate) fn by_segment(
     let listening = levels_of_audiences(&plan.workload, &plan.fleet);
     let sessions = plan.subscribe_at.sessions_per_subscriber().max(1) as u32;
     let judged = Judged::new(publishers, received);
-    let mut ends: HashMap<(u32, u32), Vec<EndedStream>> = HashMap::new();
-    for end in &ended.streams {
-        ends.entry((end.audience, end.publisher)).or_default().push(*end);
-    }
     for stream in judged.streams() {
         let subscribed_level = listening.get((stream.row.subscriber / sessions) as usize).copied().unwrap_or(0);
         let group = &plan.workload.devices[usize::from(stream.book.group)];
@@ -42,8 +37,8 @@ pub(crate) fn by_segment(
         // the rest is lost with its session.
         let may_lose = ended.audiences.contains(&stream.row.subscriber)
             || (level == LEVELS - 1 && ended.publishers.contains(&stream.book.publisher));
-        let ends = ends.get(&(stream.row.subscriber, stream.book.publisher));
-        let in_transit = ends.map_or_else(Vec::new, |ends| in_transit(ends, stream.book));
+        let ends = ends_of((stream.row.subscriber, stream.book.publisher), &ended.streams);
+        let in_transit = in_transit(ends, stream.book);
         for (segment, range) in ranges(stream.book) {
             let mut found = Delivery::default();
             stream.judge(range, &mut found);
@@ -59,6 +54,18 @@ pub(crate) fn by_segment(
         }
     }
     books
+}
+
+/// The stream of a row, as (audience, publisher).
+fn stream_of(end: &EndedStream) -> (u32, u32) {
+    (end.audience, end.publisher)
+}
+
+/// The rows of a stream, of rows that are sorted by stream.
+fn ends_of(stream: (u32, u32), ends: &[EndedStream]) -> &[EndedStream] {
+    let from = ends.partition_point(|end| stream_of(end) < stream);
+    let until = ends.partition_point(|end| stream_of(end) <= stream);
+    &ends[from..until]
 }
 
 /// The sequence numbers of a stream that were in transit to its subscriber when a session of that ended, as ascending ranges.
@@ -95,6 +102,14 @@ fn ranges(book: &PublisherBook) -> impl Iterator<Item = (u16, Range)> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ends_of_a_stream_are_those_of_its_audience_and_its_publisher() {
+        let row = |(audience, publisher, epoch): (u32, u32, u32)| EndedStream { audience, publisher, next: 1, epoch };
+        let ends = [(0, 2, 5), (1, 1, 5), (1, 1, 9), (1, 3, 5), (4, 0, 6)].map(row);
+        let epochs = |stream| ends_of(stream, &ends).iter().map(|end| end.epoch).collect::<Vec<_>>();
+        assert_eq!([(1, 1), (4, 0), (1, 2), (9, 9)].map(epochs), [vec![5, 9], vec![6], vec![], vec![]]);
+    }
 
     #[test]
     fn in_transit_was_what_was_sent_before_the_end_of_a_session_and_after_what_had_arrived() {

@@ -81,10 +81,17 @@ impl Shard {
             Event::Subscribed { index, granted } => self.subscribed(now_ns, session, index, granted),
             Event::WillLeft => sessions.will_left(session, totals),
             Event::Closed(cause) => self.closed(now_ns, session, &cause),
-            Event::Withheld(token) | Event::Abandoned(token) | Event::Unacknowledged(token) if is_probe(token) => {}
+            Event::Withheld(token)
+            | Event::Abandoned(token)
+            | Event::Declined(token)
+            | Event::Unacknowledged(token)
+                if is_probe(token) => {}
             Event::Withheld(token) => Publishing::withheld(session, token, sessions, totals),
-            Event::Abandoned(token) if token.publication == REPLY => requests.reply_abandoned(token),
+            Event::Abandoned(token) | Event::Declined(token) if token.publication == REPLY => {
+                requests.reply_abandoned(token);
+            }
             Event::Abandoned(token) => publishing.abandoned(session, token, sessions, requests),
+            Event::Declined(token) => publishing.declined(session, token, sessions, requests, totals),
             // Whether a reply without acknowledgement arrived is known from the message accounting of its requester.
             Event::Unacknowledged(token) if token.publication == REPLY => {}
             Event::Unacknowledged(token) => publishing.unacknowledged(session, token, sessions),
@@ -182,7 +189,7 @@ impl Shard {
         };
         let number = self.sessions.presence.number(audience);
         if let Some(log) = &mut self.sessions.faults {
-            log.notes.ended.add(number, epoch, self.receiving.receiver.next_numbers(audience));
+            log.notes.session_ended(number, epoch, self.receiving.receiver.next_numbers(audience));
         }
     }
 

@@ -178,10 +178,10 @@ impl Receiver {
     }
 
     /// Publishers of an audience's streams, each with the number after the highest that arrived; `None` for a shared group.
-    pub fn next_numbers(&self, audience: u32) -> Option<Vec<(u32, u32)>> {
+    pub fn next_numbers(&self, audience: u32) -> Option<impl ExactSizeIterator<Item = (u32, u32)>> {
         let index = audience as usize;
-        let row = |(publisher, stream, _): (u32, u32, u8)| (publisher, self.ledger.next_number(stream));
-        (!self.shared[index]).then(|| self.streams[index].rows().into_iter().map(row).collect())
+        let row = move |(publisher, stream, _): (u32, u32, u8)| (publisher, self.ledger.next_number(stream));
+        (!self.shared[index]).then(|| self.streams[index].rows().map(row))
     }
 
     /// Records the audiences that are absent when devices begin to send.
@@ -208,7 +208,7 @@ impl Receiver {
             let filtered_for = self.content.as_ref().and_then(|content| content.filtered_for(index));
             let row =
                 move |(publisher, stream, filters)| StreamRow { subscriber, publisher, stream, filters, filtered_for };
-            streams.rows().into_iter().map(row).collect::<Vec<_>>()
+            streams.rows().map(row).collect::<Vec<_>>()
         };
         self.numbers.iter().zip(&self.streams).enumerate().flat_map(rows).collect()
     }

@@ -133,6 +133,29 @@ impl Publishing {
         requests.abandoned(publisher, token.sequence, sessions);
     }
 
+    /// The client library refused a message, which was never written.
+    pub fn declined(
+        &mut self,
+        session: SessionId,
+        token: Token,
+        sessions: &mut Sessions,
+        requests: &mut Requests,
+        totals: &mut Totals,
+    ) {
+        let Some(pending) = sessions.take_pending(session, token) else { return };
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let publisher = &mut self.publishers[pending.publisher as usize];
+        self.excused += u64::from(publisher.fan_out);
+        self.unexpected += u64::from(publisher.fan_out);
+        if requests.refused(publisher, token.sequence, sessions) && pending.measured {
+            // The accounting subtracts refused messages from those written.
+            publisher.book.written += 1;
+            publisher.book.refused.insert(pending.sequence);
+        }
+        totals.count_cause("message refused: by the client library".to_owned());
+        sessions.note_settled(session, &self.publishers);
+    }
+
     /// A message's acknowledgement can no longer arrive. Its deliveries stay expected.
     pub fn unacknowledged(&mut self, session: SessionId, token: Token, sessions: &Sessions) {
         let index = sessions.publisher_of(session, token);

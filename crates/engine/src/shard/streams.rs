@@ -58,13 +58,14 @@ impl Streams {
         rows.into_iter().flatten().filter(|(_, filters)| *filters > 1)
     }
 
-    pub(super) fn rows(&self) -> Vec<(u32, u32, u8)> {
+    /// Each publisher with its stream and the number of filters.
+    pub(super) fn rows(&self) -> Box<dyn ExactSizeIterator<Item = (u32, u32, u8)> + '_> {
         match self {
             Streams::Regular { first, step, base, count } => {
-                (0..*count).map(|place| (first + place * step, base + place, 1)).collect()
+                Box::new((0..*count).map(move |place| (first + place * step, base + place, 1_u8)))
             }
             Streams::Sparse { rows } => {
-                rows.iter().map(|(publisher, (stream, filters))| (*publisher, *stream, *filters)).collect()
+                Box::new(rows.iter().map(|(publisher, (stream, filters))| (*publisher, *stream, *filters)))
             }
         }
     }

@@ -99,3 +99,23 @@ fn a_session_takes_with_it_only_what_was_in_transit_when_it_ended() {
     assert_count!((10..=11).contains(&found.lost_with_session), "10 ms apart, and one may be a tenth: {found:?}");
     assert_count!(found.lost > found.lost_with_session + 10, "some were lost before, and some afterwards: {found:?}");
 }
+
+#[test]
+fn a_shared_group_whose_member_s_session_ended_may_have_lost_anything_with_it() {
+    let workload = ONE_TO_ONE.replace("filters: ['v/#'],", "filters: ['v/#'], count: 2, shared: workers,");
+    let of = |cut: &'static str| {
+        let fault = PlannedFault { at_ns: S, length_ns: None, connections: None };
+        let simulation = with_fault(&workload, Duration::from_secs(3), fault);
+        // The script has no shared subscriptions: each member receives every message, and of every tenth neither does.
+        simulation.broker.borrow_mut().copy_delays =
+            Box::new(|_, sequence, _| if sequence % 10 == 0 { vec![] } else { vec![100_000] });
+        simulation.at(1_500 * MS + 12_345, move |broker| broker.cut(cut));
+        faults(simulation, super::IN_TIME_NS).books[1][1]
+    };
+    let device = of("p0");
+    assert!(device.lost > 0, "{device:?}");
+    assert_count_eq!(device.lost_with_session, 0, "its own connection ended, and no member's");
+    let member = of("s0");
+    assert!(member.lost > 10, "{member:?}");
+    assert_count_eq!(member.lost_with_session, member.lost, "which of them were in transit to it is not known");
+}

@@ -30,4 +30,5 @@ fn a_late_reply_is_no_answer_and_arrived_all_the_same() {
     let expected_per_s = requests.replies_in_window as f64 / 2.0;
     assert!(figures.replies_per_s.is_some_and(|per_s| (per_s - expected_per_s).abs() < 1e-6), "{figures:?}");
     assert_eq!(figures.outcomes.late_by_generator, 0, "the system took 600 ms");
+    assert_eq!(figures.timeout_s, Some(0.5));
 }

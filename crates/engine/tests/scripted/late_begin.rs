@@ -13,13 +13,15 @@ use pubmark_engine::run::{Observer, Phase, Sides, run};
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::schedule::Timeline;
+use pubmark_model::workload::Workload;
 use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_testing::assert_count_eq;
 
 use crate::clients::{InMemory, PAUSE, RESUMED_NS};
 
-struct Silent;
+/// It shows nothing.
+pub struct Silent;
 
 impl Observer for Silent {
     fn phase(&mut self, _phase: Phase) {}
@@ -36,8 +38,8 @@ subscribers:
   - {name: subscriber, filters: ['late/#']}
 ";
 
-fn plan() -> RunPlan {
-    let workload = load::parse("late.yaml", WORKLOAD, &LoadOptions::default()).unwrap();
+/// A run of one second in memory.
+pub fn plan_of(workload: Workload) -> RunPlan {
     let fleet = Fleet::new(&workload, 1);
     let at = Endpoints::one(Endpoint {
         shown: "in memory".to_owned(),
@@ -82,7 +84,9 @@ fn plan() -> RunPlan {
 
 #[test]
 fn devices_send_when_every_shard_knows_the_window() {
-    let outcome = run(&plan(), Sides::both::<InMemory>(), None, &AtomicBool::new(false), &mut Silent).unwrap();
+    let workload = load::parse("late.yaml", WORKLOAD, &LoadOptions::default()).unwrap();
+    let outcome =
+        run(&plan_of(workload), Sides::both::<InMemory>(), None, &AtomicBool::new(false), &mut Silent).unwrap();
     let went_on_ns = RESUMED_NS.load(Relaxed);
     assert!(went_on_ns > 0, "the subscribers' shard never stood still for {PAUSE:?}");
     assert!(outcome.window_ns.0 > went_on_ns, "the window began while a shard stood still");

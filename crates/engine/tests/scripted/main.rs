@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod clients;
+mod declined;
 mod late_begin;

@@ -192,11 +192,11 @@ impl Judgement {
             ClauseOutcome::True => Judgement::of(TrialOutcome::Held, None),
             ClauseOutcome::False => Judgement::of(TrialOutcome::Missed, decides.complaint()),
             ClauseOutcome::Undecided => Judgement::of(TrialOutcome::GeneratorLimited, decides.complaint()),
-            ClauseOutcome::NotMeasured if decides.clause.metric.nothing_arrived(record) => {
-                let reason = format!("nothing arrived, so {name} was not measured");
-                Judgement::of(TrialOutcome::Missed, Some(reason))
-            }
             ClauseOutcome::NotMeasured => {
+                if let Some(why) = decides.missed_because(record) {
+                    let reason = format!("{why}, so {name} was not measured");
+                    return Judgement::of(TrialOutcome::Missed, Some(reason));
+                }
                 let remedy = match decides.clause.metric.unit() {
                     Unit::Microseconds => "longer trials (`--duration`) or more messages may measure it",
                     _ => "such trials do not measure it; leave it out of the objectives",
@@ -216,7 +216,7 @@ fn severity(judged: &Judged<'_>, record: &Record) -> u8 {
     match judged.outcome {
         ClauseOutcome::True => 0,
         ClauseOutcome::Undecided => 1,
-        ClauseOutcome::NotMeasured if judged.clause.metric.nothing_arrived(record) => 3,
+        ClauseOutcome::NotMeasured if judged.missed_because(record).is_some() => 3,
         ClauseOutcome::NotMeasured => 2,
         ClauseOutcome::False => 3,
     }
@@ -309,6 +309,7 @@ pub fn is_doubtful(trial: &Trial) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_record::record::Reason;
     use pubmark_record::requests::RequestFigures;
     use pubmark_record::sample;
 
@@ -400,7 +401,12 @@ mod tests {
         let found = judge("p50<1us,backpressure_p99<1ms", &record);
         assert_eq!((found.outcome, found.not_measured), (TrialOutcome::Missed, None), "the other one is missed");
         record.latency.total = None;
+        record.verdict.reasons.clear();
         (record.delivery.messages.lost, record.delivery.messages.delivered) = (record.delivery.messages.expected, 0);
+        let mut starved = record.clone();
+        let (code, status) = ("V28".to_owned(), VerdictStatus::Suspect);
+        starved.verdict.reasons = vec![Reason { code, status, text: String::new(), hint: String::new() }];
+        assert!(judge("p99<1s", &starved).not_measured.is_some(), "with CPU time they may have arrived");
         let found = judge("p99<1s", &record);
         assert_eq!((found.outcome, found.not_measured), (TrialOutcome::Missed, None));
         assert_eq!(found.reason.as_deref(), Some("nothing arrived, so p99 was not measured"));

@@ -1,5 +1,6 @@
 //! The machines of a collection's records.
 
+use pubmark_record::evaluation::{MACHINE_CHANGED, NODES_CHANGED};
 use pubmark_record::record::Environment;
 use pubmark_report::numbers::count;
 
@@ -30,12 +31,9 @@ impl Machine {
     }
 }
 
-/// Beginnings of an experiment's cautions that its runs are not of one machine.
-const SEVERAL: [&str; 2] = ["the machine changed between runs", "the machines of the nodes changed between runs"];
-
 /// Whether all runs of an experiment are of one machine, by its cautions.
 pub(super) fn is_of_one(cautions: &[String]) -> bool {
-    !cautions.iter().any(|caution| SEVERAL.iter().any(|begin| caution.starts_with(begin)))
+    !cautions.iter().any(|caution| caution.starts_with(MACHINE_CHANGED) || caution.starts_with(NODES_CHANGED))
 }
 
 #[cfg(test)]

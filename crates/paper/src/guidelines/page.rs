@@ -11,6 +11,8 @@ use crate::words::{self, TableLayout};
 
 /// Mark of a figure from a single run.
 const ONCE: &str = "¹";
+/// Mark of a comparison that may contain systems that lost messages.
+const UNKNOWN: &str = "²";
 
 /// The page as Markdown.
 pub(super) fn page(collection: &Collection) -> String {
@@ -54,7 +56,7 @@ fn introduction(text: &mut String, collection: &Collection) {
     };
     text.push_str(&format!(
         "From {} of repeated publications on {on}, which clients and systems share. `pubmark report` of their folder \
-         makes this page again.\n",
+         regenerates this page.\n",
         counted(collection.records.len() as u64, "record", "records"),
     ));
     if machines.len() > 1 {
@@ -70,16 +72,22 @@ fn introduction(text: &mut String, collection: &Collection) {
     text.push_str(&format!(
         "\nA system is *first* where its interval, of measurement and noise \
          together, is the best or overlaps the best. A figure with {ONCE} is of one run: no noise is known, and no order \
-         is shown. Latency and cost are compared among systems that delivered at least {} % of the messages. ≥ stands where \
-         the next step was not judged.\n",
+         is shown. Latency and cost are compared among systems that delivered at least {} % of the messages; where a record \
+         has no shares delivered, marked {UNKNOWN}, among all. ≥ stands where the next step was not judged.\n",
         DELIVERED_AT_LEAST * 100.0,
     ));
 }
 
-/// The table of systems by requirements, with the first answer to each.
+/// The answer to a requirement that the overview shows: one among systems that deliver, if there is one, and of the most systems.
+/// The first of several.
+fn leading_answer<'a, 'b>(answers: &'a [Evidence<'b>], need: Need) -> Option<&'a Evidence<'b>> {
+    let own = answers.iter().rev().filter(|answer| answer.guideline.need == need);
+    own.max_by_key(|answer| (!answer.lacks_delivered, answer.ranking.ranked.len()))
+}
+
+/// The table of systems by requirements, with one answer to each.
 fn overview(text: &mut String, answers: &[Evidence<'_>]) {
-    let leading: Vec<&Evidence<'_>> =
-        Need::ALL.iter().filter_map(|need| answers.iter().find(|answer| answer.guideline.need == *need)).collect();
+    let leading: Vec<&Evidence<'_>> = Need::ALL.into_iter().filter_map(|need| leading_answer(answers, need)).collect();
     let mut systems: Vec<&str> = vec![];
     for ranked in leading.iter().flat_map(|answer| &answer.ranking.ranked) {
         if !systems.iter().any(|system| is_same(system, &ranked.name)) {
@@ -92,7 +100,8 @@ fn overview(text: &mut String, answers: &[Evidence<'_>]) {
     systems.sort_by_key(|system| system.to_lowercase());
     let heads = leading.iter().map(|answer| {
         let machine = answer.machine.as_ref().map_or_else(String::new, |machine| format!(", {machine}"));
-        escaped(&format!("{}: {}{machine}", answer.guideline.need.title().to_lowercase(), figure_words(answer)))
+        let mark = if answer.lacks_delivered { format!(" {UNKNOWN}") } else { String::new() };
+        escaped(&format!("{}: {}{machine}{mark}", answer.guideline.need.title().to_lowercase(), figure_words(answer)))
     });
     let header: Vec<String> = std::iter::once("system".to_owned()).chain(heads).collect();
     let rows: Vec<Vec<String>> = systems
@@ -177,7 +186,7 @@ fn answer_words(answer: &Evidence<'_>) -> String {
         text.push_str(&format!(" Not compared: {}.", reasons.collect::<Vec<_>>().join(", ")));
     }
     if answer.lacks_delivered {
-        text.push_str(" The record lacks the shares delivered: systems that lost messages are compared, too.");
+        text.push_str(" The record has no shares delivered: systems that lost messages may be compared, too.");
     }
     let runs = answer.runs;
     text.push_str(&format!(
@@ -200,8 +209,45 @@ pub(super) fn anchor(title: &str) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    fn committed() -> Collection {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        Collection::load(&results).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_overview_shows_the_answer_of_most_systems_among_those_that_deliver() {
+        let collection = committed();
+        let is_meant = |answer: &Evidence<'_>| answer.guideline.need == Need::LatencyBound;
+        let mut answers: Vec<Evidence<'_>> = collection.answers().filter(is_meant).collect();
+        assert!(answers.len() > 1, "one answer leaves no choice");
+        for answer in &mut answers {
+            answer.lacks_delivered = false;
+        }
+        answers[0].ranking.ranked.truncate(1);
+        assert!(leading_answer(&answers, Need::LatencyBound).unwrap().ranking.ranked.len() > 1);
+        for answer in &mut answers[1..] {
+            answer.lacks_delivered = true;
+        }
+        assert_eq!(leading_answer(&answers, Need::LatencyBound).unwrap().ranking.ranked.len(), 1);
+        assert!(leading_answer(&answers, Need::AfterACrash).is_none());
+    }
+
+    #[test]
+    fn an_answer_without_shares_delivered_says_so() {
+        let mut collection = committed();
+        for (_, record) in &mut collection.records {
+            record.tables.retain(|table| table.figure != "delivered");
+        }
+        let text = page(&collection);
+        assert!(text.contains("systems that lost messages may be compared, too."), "{text}");
+        assert!(text.contains(&format!(" {UNKNOWN} |")), "{text}");
+    }
 
     #[test]
     fn an_anchor_is_that_of_the_heading() {

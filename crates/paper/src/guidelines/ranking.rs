@@ -68,14 +68,10 @@ fn by_figure(
             ranking.left_out.push((name, why.to_owned()));
             continue;
         }
-        let share = delivered.and_then(|delivered| share_of(delivered, cell));
-        match usable(cell) {
-            Err(reason) => ranking.left_out.push((name, reason)),
-            Ok(_) if share.is_some_and(|share| share < DELIVERED_AT_LEAST) => {
-                let percent = (share.unwrap_or_default() * 1e4).floor() / 1e2;
-                ranking.left_out.push((name, format!("delivered {percent} %")));
-            }
-            Ok(measured) => {
+        let losing = delivered.and_then(|delivered| why_not_delivering(delivered, cell));
+        match (usable(cell), losing) {
+            (Err(reason), _) | (Ok(_), Some(reason)) => ranking.left_out.push((name, reason)),
+            (Ok(measured), None) => {
                 ranking.is_repeated &= measured.interval.is_some();
                 ranking.ranked.push(Ranked { name, ends: ends(measured), is_first: false });
             }
@@ -132,10 +128,13 @@ fn usable(cell: &TableCell) -> Result<&MeanFigure, String> {
     }
 }
 
-/// The delivered share in the cell with the same values of the axes.
-fn share_of(delivered: &TableResult, cell: &TableCell) -> Option<f64> {
-    let same = delivered.cells.iter().find(|other| other.row == cell.row && other.column == cell.column)?;
-    Some(same.measured.as_ref()?.mean)
+/// Why the delivered share in the cell with the same values of the axes forbids a comparison; `None` if it does not.
+fn why_not_delivering(delivered: &TableResult, cell: &TableCell) -> Option<String> {
+    let same = delivered.cells.iter().find(|other| other.row == cell.row && other.column == cell.column);
+    let Some(share) = same.and_then(|same| same.measured.as_ref()).map(|measured| measured.mean) else {
+        return Some("share delivered not measured".to_owned());
+    };
+    (share < DELIVERED_AT_LEAST).then(|| format!("delivered {} %", (share * 1e4).floor() / 1e2))
 }
 
 fn is_at(guideline: &Guideline, table: &TableResult, cell: &TableCell) -> bool {
@@ -186,7 +185,6 @@ mod tests {
             columns: vec!["system".to_owned()],
             printed_of: String::new(),
             differs: String::new(),
-            divided_by: None,
             comparable: true,
             cells: cells.collect(),
         }
@@ -263,6 +261,9 @@ mod tests {
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, Some(&delivered)).unwrap();
         assert_eq!(names(&found), [("slow", true)]);
         assert_eq!(left_out(&found), [("fast", "delivered 45.67 %")]);
+        let of_one = table(&[("10", "slow", measured(1.0, None)), ("10", "fast", None)]);
+        let found = ranking(&guideline(Better::Smaller, &[]), &latency, Some(&of_one)).unwrap();
+        assert_eq!(left_out(&found), [("fast", "share delivered not measured")], "a missing share is not a whole one");
         // Without the table of shares delivered it is ranked. One run gives no order.
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, None).unwrap();
         assert_eq!(names(&found), [("fast", true), ("slow", false)]);

@@ -89,11 +89,17 @@ fn place(axes: &[String], label: &str) -> String {
     if values.len() == axes.len() { format!(" ({})", words::head(axes, &values)) } else { format!(" ({label})") }
 }
 
-/// The axes whose values distinguish the cases of a conclusion.
+/// The axes whose values distinguish the cases of a conclusion. An older record does not name them: its axes are those of the
+/// definition that its tables of the experiment have, because the experiment may have got another axis since.
 fn axes(record: &PaperRecord, statement: &StatementResult) -> Vec<String> {
+    if !statement.each.is_empty() {
+        return statement.each.clone();
+    }
     let statements = definition::find(&record.paper).map_or_else(Vec::new, |paper| paper.statements);
-    let own = statements.into_iter().find(|own| own.conclusion == statement.conclusion);
-    own.map_or_else(Vec::new, |own| own.each)
+    let Some(own) = statements.into_iter().find(|own| own.conclusion == statement.conclusion) else { return vec![] };
+    let tables = || record.tables.iter().filter(|table| table.experiment == own.larger.experiment);
+    let is_there = |axis: &String| tables().any(|table| table.rows.iter().chain(&table.columns).any(|had| had == axis));
+    if tables().next().is_none() { own.each } else { own.each.into_iter().filter(is_there).collect() }
 }
 
 #[cfg(test)]
@@ -123,9 +129,27 @@ mod tests {
     }
 
     fn section_of(outcomes: &[Outcome]) -> String {
+        page_of(record(outcomes))
+    }
+
+    fn page_of(record: PaperRecord) -> String {
         let mut text = String::new();
-        section(&mut text, &Collection { records: vec![("psmark".to_owned(), record(outcomes))] });
+        section(&mut text, &Collection { records: vec![("psmark".to_owned(), record)] });
         text
+    }
+
+    #[test]
+    fn a_case_has_the_axes_that_its_record_had() {
+        let mut record = record(&[Outcome::Undecided]);
+        let statement = &mut record.statements[0];
+        statement.conclusion = "Defaults hinder".to_owned();
+        statement.cases[0].label = "2".to_owned();
+        // The experiment varied only the QoS then; now its conclusion is judged by scale and QoS.
+        assert!(page_of(record.clone()).contains("× (QoS 2) by"), "{}", page_of(record));
+        let statement = &mut record.statements[0];
+        statement.each = vec!["scale".to_owned(), "qos".to_owned()];
+        statement.cases[0].label = "50, 2".to_owned();
+        assert!(page_of(record.clone()).contains("× (scale 50, QoS 2) by"), "{}", page_of(record));
     }
 
     #[test]

@@ -13,6 +13,11 @@ use crate::record::{Record, VerdictStatus};
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::steadiness::unsteady;
 
+/// Beginning of the caution that the runs are of several machines.
+pub const MACHINE_CHANGED: &str = "the machine changed between runs";
+/// Beginning of the caution that the nodes of the runs were on several sets of machines.
+pub const NODES_CHANGED: &str = "the machines of the nodes changed between runs";
+
 /// All cautions, the most serious first.
 pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
@@ -231,7 +236,7 @@ fn other_pubmark(cells: &[CellInput]) -> Option<String> {
 /// Machines on which the runs were executed, if there are several. A change of the kernel counts as another machine.
 fn other_machine(cells: &[CellInput]) -> Option<String> {
     let machines = in_order(cells, |record| record.environment.machine());
-    (machines.len() > 1).then(|| format!("the machine changed between runs: {}", machines.join("; ")))
+    (machines.len() > 1).then(|| format!("{MACHINE_CHANGED}: {}", machines.join("; ")))
 }
 
 /// Machines that were nodes of some runs and not of others with as many nodes: a resumed experiment got other ones, or a lost node was
@@ -250,8 +255,7 @@ fn other_nodes(cells: &[CellInput]) -> Option<String> {
         changed.extend(of_some.map(|((kind, _), host)| format!("{host} ({kind})")));
     }
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
-    (!changed.is_empty())
-        .then(|| format!("the machines of the nodes changed between runs: only some had {}", named(&changed)))
+    (!changed.is_empty()).then(|| format!("{NODES_CHANGED}: only some had {}", named(&changed)))
 }
 
 /// Host names of the machines of nodes, by kind and number within the kind.

@@ -28,6 +28,8 @@ use crate::statistics::interval::interval;
 use crate::threshold::{Limited, MeasuredFigure};
 use contests::{Entrant, Match};
 
+pub use cautions::{MACHINE_CHANGED, NODES_CHANGED};
+
 /// The preferred axis of contests.
 const SYSTEM: &str = "system";
 

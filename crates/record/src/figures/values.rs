@@ -1,10 +1,9 @@
 //! How the figures that are no single field of a record are read from it.
 
 use crate::cost::Usage;
-use crate::faults::FaultRow;
 use crate::latency::{LatencyBounds, lower, upper};
 use crate::nodes::ReceivedPerSecond;
-use crate::record::{Record, Summary};
+use crate::record::{BackEndKind, Record, Summary};
 
 /// Share of the requests whose reply came in time.
 pub fn answered_share(record: &Record) -> Option<f64> {
@@ -68,31 +67,20 @@ fn per_million(record: &Record, usage: Usage) -> Option<f64> {
     (per_s > 0.0).then(|| usage.cores * 1e6 / per_s)
 }
 
-/// CPU time of the system as a share of all cores of its machine: of the observed one, otherwise of this one.
+/// CPU time of the system as a share of all cores of its machine: of the observed one, or of this one if this process started the
+/// system. `None` for another system whose machine was not observed: it may have any number of cores.
 pub fn system_cpu_of_the_machine(record: &Record) -> Option<f64> {
     let used = record.cost.system?.cores;
+    let is_elsewhere = record.system.node.is_some() || record.system.back_end == BackEndKind::External;
     let cores = match &record.cost.host {
         Some(host) => host.cores_total?,
+        None if is_elsewhere => return None,
         None => record.environment.machine_cores(),
     };
     (cores > 0).then(|| used / f64::from(cores))
 }
 
-/// Longest time from a fault until all clients that lost their connection were connected and subscribed again, µs. `None` if no
-/// fault broke connections, or some clients did not reconnect. A fault that lasted until its effects were no longer counted
-/// left no time to reconnect, and does not count.
-pub fn recovery(record: &Record) -> Option<f64> {
-    let figures = record.conditions.faults.as_ref().filter(|figures| !figures.incomplete)?;
-    let left_time = |fault: &&FaultRow| match (fault.requested_for_s, fault.ended_at_s) {
-        (None, _) => true,
-        (Some(_), ended_at_s) => ended_at_s.is_some_and(|ended_at_s| ended_at_s < fault.until_s),
-    };
-    let broken = figures.faults.iter().filter(|fault| fault.connections.lost > 0).filter(left_time);
-    let times = broken.map(|fault| fault.connections.all_reconnected_s).collect::<Option<Vec<f64>>>()?;
-    times.into_iter().reduce(f64::max).map(|longest_s| longest_s * 1e6)
-}
-
-/// Mean over pairs of a publishers' and a subscribers' node of the mean latency between them, µs; `None` if the bound was not
+/// Mean over pairs of publisher node and subscriber node of the mean latency between them, µs; `None` if the bound was not
 /// measured of one of the pairs that exchanged messages.
 pub fn pairs_mean(record: &Record, bound: fn(&Option<LatencyBounds>) -> Option<&Summary>) -> Option<f64> {
     let pairs = record.tables.by_pair.iter().filter(|pair| pair.latency.is_some());
@@ -124,9 +112,9 @@ fn mean(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::cost::HostUsage;
-    use crate::faults::{FaultConnections, FaultFigures};
     use crate::figures::figure;
     use crate::nodes::NodeRow;
+    use crate::record::SystemInfo;
     use crate::requests::RequestFigures;
     use crate::tables::PairRow;
 
@@ -168,16 +156,16 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_late_was_delivered_and_not_in_time() {
+    fn what_arrived_late_was_delivered_and_not_by_the_end() {
         let mut record = crate::sample::record();
         let books = &mut record.delivery.messages;
         (books.expected, books.delivered, books.late, books.lost, books.unknown) = (100, 90, 30, 10, 0);
         (books.prevented, books.absent) = (0, 0);
-        assert_eq!((of(&record, "delivered"), of(&record, "delivered in time")), (Some(0.9), Some(0.6)));
+        assert_eq!((of(&record, "delivered"), of(&record, "delivered by the end")), (Some(0.9), Some(0.6)));
         record.delivery.messages.late = 0;
-        assert_eq!(of(&record, "delivered in time"), Some(0.9));
+        assert_eq!(of(&record, "delivered by the end"), Some(0.9));
         (record.delivery.messages.expected, record.delivery.messages.delivered) = (0, 0);
-        assert_eq!(of(&record, "delivered in time"), None);
+        assert_eq!(of(&record, "delivered by the end"), None);
     }
 
     #[test]
@@ -187,39 +175,18 @@ mod tests {
         record.environment.processors = Some(4);
         record.cost.host = None;
         assert_eq!(of(&record, "system CPU of the machine"), Some(0.125));
+        let started_here = record.system.clone();
+        record.system.node = Some("broker-1".to_owned());
+        assert_eq!(of(&record, "system CPU of the machine"), None, "a node whose machine was not observed");
+        record.system = SystemInfo { back_end: BackEndKind::External, ..started_here.clone() };
+        assert_eq!(of(&record, "system CPU of the machine"), None, "a system that ran before");
+        record.system = started_here;
         record.cost.host = Some(HostUsage { cores_total: Some(10), ..HostUsage::default() });
         assert_eq!(of(&record, "system CPU of the machine"), Some(0.05));
         record.cost.host = Some(HostUsage::default());
         assert_eq!(of(&record, "system CPU of the machine"), None, "a machine whose cores are not known");
         record.cost.system = None;
         assert_eq!(of(&record, "system CPU of the machine"), None);
-    }
-
-    #[test]
-    fn recovery_is_that_of_the_slowest_fault_and_none_if_a_client_stayed_away() {
-        let row = |all_reconnected_s: Option<f64>| FaultRow {
-            requested_for_s: Some(5.0),
-            ended_at_s: Some(15.0),
-            until_s: 40.0,
-            connections: FaultConnections { lost: 2, all_reconnected_s, ..FaultConnections::default() },
-            ..FaultRow::default()
-        };
-        let with = |faults: Vec<FaultRow>| {
-            let mut record = crate::sample::record();
-            record.conditions.faults = Some(FaultFigures { faults, ..FaultFigures::default() });
-            assert!(figure("recovery").unwrap().concerns(&record));
-            of(&record, "recovery")
-        };
-        assert_eq!(with(vec![row(Some(5.5)), row(Some(7.25)), row(Some(6.0))]), Some(7.25e6));
-        assert_eq!(with(vec![row(Some(5.5)), row(None)]), None);
-        let until_the_end = FaultRow { ended_at_s: None, ..row(None) };
-        assert_eq!(with(vec![row(Some(5.5)), until_the_end.clone()]), Some(5.5e6), "it had no time to reconnect");
-        assert_eq!(with(vec![until_the_end]), None);
-        let without_loss = FaultRow { connections: FaultConnections::default(), ..row(None) };
-        assert_eq!(with(vec![without_loss]), None);
-        let kill = FaultRow { requested_for_s: None, ended_at_s: None, ..row(Some(2.0)) };
-        assert_eq!(with(vec![kill]), Some(2e6));
-        assert!(!figure("recovery").unwrap().concerns(&crate::sample::record()));
     }
 
     #[test]

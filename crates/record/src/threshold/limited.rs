@@ -13,6 +13,8 @@ use crate::unit;
 
 /// Digits that a number has at most.
 const MOST_DIGITS: usize = 17;
+/// Why a time was not measured, if nothing that has it arrived.
+const NOTHING_ARRIVED: &str = "nothing arrived";
 /// Name of the figure of a wait.
 const BACK_PRESSURE: &str = "back-pressure p99";
 
@@ -87,22 +89,17 @@ impl Limited {
         }
     }
 
-    /// Whether it is a time of messages, or of replies, that were expected and of which none arrived. Then it is missing because
-    /// of the system, if the run counts.
-    pub fn nothing_arrived(&self, record: &Record) -> bool {
+    /// Why a time of messages, or of replies, was not measured, if all of them lack it because of the system, and the time, µs, that
+    /// it exceeds at least. `None` for another metric or cause.
+    pub(super) fn exceeded(&self, record: &Record) -> Option<(f64, &'static str)> {
         let figure = self.figure();
         let messages = &record.delivery.messages;
-        // A reply that pubmark made late did arrive.
-        let is_unanswered = |requests: &RequestFigures| {
-            let outcomes = &requests.outcomes;
-            outcomes.sent > 0 && outcomes.answered == 0 && outcomes.late_by_generator == 0
-        };
         match (figure.is_latency, figure.shown_of) {
-            (false, _) => false,
+            (false, _) => None,
             // It ends when the system accepts a message, whether that arrives or not.
-            (true, _) if figure.name == BACK_PRESSURE => false,
-            (true, ShownOf::Requests) => record.requests.as_ref().is_some_and(is_unanswered),
-            (true, _) => messages.expected > 0 && messages.delivered == 0,
+            (true, _) if figure.name == BACK_PRESSURE => None,
+            (true, ShownOf::Requests) => without_a_reply(record.requests.as_ref()?),
+            (true, _) => (messages.expected > 0 && messages.delivered == 0).then_some((f64::INFINITY, NOTHING_ARRIVED)),
         }
     }
 
@@ -181,6 +178,19 @@ impl Limited {
             Unit::Count | Unit::PerSecond => quantity::significant(value.max(0.0), digits),
             _ => quantity::significant(value / size, digits),
         }
+    }
+}
+
+/// The same of round trips. Whether a request without a known outcome would have had a reply is not known, and a reply that only
+/// pubmark made late was in time.
+fn without_a_reply(requests: &RequestFigures) -> Option<(f64, &'static str)> {
+    let outcomes = &requests.outcomes;
+    if outcomes.sent == 0 || outcomes.answered + outcomes.unknown + outcomes.late_by_generator > 0 {
+        return None;
+    }
+    match outcomes.late {
+        0 => Some((f64::INFINITY, NOTHING_ARRIVED)),
+        _ => Some((requests.timeout_s? * 1e6, "no reply in time")),
     }
 }
 

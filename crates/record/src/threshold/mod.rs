@@ -200,6 +200,18 @@ impl Judged<'_> {
             _ => Some(format!("{name} was not measured")),
         }
     }
+
+    /// Why the limit is missed although its figure was not measured: the system is the reason that a time is missing, so it is longer
+    /// than the limit. `None` for another outcome or cause. If the system was prevented from running, it alone may have delivered.
+    pub fn missed_because(&self, record: &Record) -> Option<&'static str> {
+        let is_largest = matches!(self.clause.operator, Operator::Below | Operator::AtMost | Operator::Equal);
+        let Bound::Value(limit_us) = self.clause.bound else { return None };
+        if self.outcome != ClauseOutcome::NotMeasured || !is_largest || metrics::is_held_up(record) {
+            return None;
+        }
+        let (longer_than_us, why) = self.clause.metric.exceeded(record)?;
+        (limit_us <= longer_than_us).then_some(why)
+    }
 }
 
 /// Limits that must be true: `p99<50ms,loss=0`. At least one.

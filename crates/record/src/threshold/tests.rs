@@ -291,6 +291,50 @@ fn replies_that_pubmark_made_late_may_have_been_in_time() {
 }
 
 #[test]
+fn a_time_that_is_missing_because_of_the_system_misses_only_limits_that_it_exceeds() {
+    let mut record = sample::record();
+    let because =
+        |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].missed_because(record);
+    assert_eq!(because(&record, "p99<1us"), None, "it was measured");
+    record.latency.total = None;
+    assert_eq!(because(&record, "p99<1s"), None, "messages arrived without a time");
+    (record.delivery.messages.lost, record.delivery.messages.delivered) = (record.delivery.messages.expected, 0);
+    for (limit, expected) in [
+        ("p99<1s", Some("nothing arrived")),
+        ("p99<=1s", Some("nothing arrived")),
+        ("p99=1s", Some("nothing arrived")),
+        ("p99>1s", None),
+        ("p99>=1s", None),
+    ] {
+        assert_eq!(because(&record, limit), expected, "{limit}");
+    }
+    let asked = |record: &mut Record, outcomes: RequestBooks| {
+        record.requests = Some(RequestFigures { outcomes, timeout_s: Some(5.0), ..RequestFigures::default() });
+    };
+    let limits = ["round_trip_p99<1s", "round_trip_p99<=5s", "round_trip_p99<6s"];
+    for (outcomes, expected) in [
+        (RequestBooks { timed_out: 9, ..RequestBooks::default() }, [Some("nothing arrived"); 3]),
+        (
+            RequestBooks { late: 4, timed_out: 5, ..RequestBooks::default() },
+            [Some("no reply in time"), Some("no reply in time"), None],
+        ),
+        (RequestBooks { late: 4, late_by_generator: 1, timed_out: 5, ..RequestBooks::default() }, [None; 3]),
+        (RequestBooks { unknown: 1, timed_out: 8, ..RequestBooks::default() }, [None; 3]),
+        (RequestBooks { answered: 1, timed_out: 8, ..RequestBooks::default() }, [None; 3]),
+    ] {
+        asked(&mut record, RequestBooks { sent: 9, ..outcomes });
+        assert_eq!(limits.map(|limit| because(&record, limit)), expected, "{outcomes:?}");
+    }
+    asked(&mut record, RequestBooks { sent: 9, late: 9, ..RequestBooks::default() });
+    record.requests.as_mut().unwrap().timeout_s = None;
+    assert_eq!(because(&record, "round_trip_p99<1s"), None, "an older record");
+    let (text, hint) = (String::new(), String::new());
+    let status = crate::record::VerdictStatus::Suspect;
+    record.verdict.reasons = vec![crate::record::Reason { code: "V28".to_owned(), status, text, hint }];
+    assert_eq!(because(&record, "p99<1s"), None, "with CPU time they may have arrived");
+}
+
+#[test]
 fn each_metric_has_a_figure_and_a_text_for_its_values() {
     for metric in &METRICS {
         assert!(figure(metric.figure).is_some(), "{} has no figure", metric.name);

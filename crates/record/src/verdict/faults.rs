@@ -25,7 +25,8 @@ pub(super) fn done_as_requested(input: &VerdictInput) -> Option<Finding> {
     if wrong.is_empty() && figures.incomplete {
         return Some(Finding::new(
             VerdictStatus::Suspect,
-            "more connection events than are recorded: counts and times of lost and restored connections are too low"
+            "more connection events or ends of sessions than are recorded: counts and times of lost and restored connections may be \
+             too low, and losses with a session too high"
                 .to_owned(),
             "fewer clients, fewer faults, or a shorter window",
         ));

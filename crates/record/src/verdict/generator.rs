@@ -119,7 +119,7 @@ fn own_part(input: &VerdictInput, own: [Own; 2], samples_due: u64, hint: &str) -
     }
     let measured = own.iter().filter_map(|(name, own)| own.map(|own| (name, of_most(own), own.max)));
     let (name, (value_us, which), max_us) = measured.max_by(|one, other| one.1.0.total_cmp(&other.1.0))?;
-    let limits = Limits::of_lateness(input.settings.duration_s);
+    let limits = Limits::of_lateness(input.window_s);
     let text = format!("{name} {which} {}, max {}: {}", micros(value_us), micros(max_us), limits.words());
     Some(Finding::new(limits.judge(value_us), text, hint).of(limits.measure(value_us)))
 }

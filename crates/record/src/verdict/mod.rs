@@ -49,6 +49,8 @@ pub struct VerdictInput<'a> {
     pub status: Status,
     /// Settings of the run.
     pub settings: &'a Settings,
+    /// Length of the measured window, s: less than that of the settings in a run that ended early.
+    pub window_s: f64,
     /// The workload: what was sent, and by which clients.
     pub workload: &'a WorkloadInfo,
     /// Connections and subscriptions.
@@ -118,6 +120,7 @@ impl<'a> VerdictInput<'a> {
         VerdictInput {
             status: record.run.status,
             settings,
+            window_s: record.window_s(),
             workload,
             connections,
             reactions: delivery.reactions.as_ref(),

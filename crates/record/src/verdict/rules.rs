@@ -128,9 +128,9 @@ pub const RULES: &[Rule] = &[
                   time of the measured window, the figures of the system and of pubmark contain delays that neither of them \
                   caused: suspect. Each machine with clients or the system is measured: this one, those of the nodes, and the \
                   system's if an observer, the node that started it or a node_exporter (`--node-exporter`) reports it. A \
-                  coordinator without clients and without the system is left out. Machines above the limit are named, each \
-                  with its own steal time, otherwise the one with most; those of which it is not known are named, and not \
-                  checked.",
+                  coordinator without clients is left out if the system is known to run elsewhere. Machines above the limit \
+                  are named, each with its own steal time, otherwise the one with most; those of which it is not known are \
+                  named, and not checked.",
         remedy: "Run again when the host is less busy, or on a dedicated machine.",
         blames: Blame::Machine,
         spoils: Spoils::Everything,

@@ -63,18 +63,29 @@ fn has_clients_here(input: &VerdictInput) -> bool {
     input.nodes.is_empty() || input.nodes.iter().any(is_here)
 }
 
-/// Does the system run on this machine, as far as known? The processes of one that was running before the run are
-/// observed here, or by a node that also reports its machine.
+/// May the system run on this machine? It does not if a node started it, or if a node or a node_exporter reports the machine of one
+/// that was running before the run, unless that is this machine. The address of an endpoint does not tell.
 fn has_system_here(input: &VerdictInput) -> bool {
+    if is_observed_here(input) {
+        return true;
+    }
     match input.system.back_end {
         BackEndKind::Builtin | BackEndKind::Process | BackEndKind::Container => input.system.node.is_none(),
-        BackEndKind::External => input.system_usage.is_some() && input.host.is_none(),
+        BackEndKind::External => input.system.node.is_none() && input.host.is_none(),
         BackEndKind::Brokerless => false,
     }
 }
 
+/// Is the machine that was observed for the system this one?
+fn is_observed_here(input: &VerdictInput) -> bool {
+    input.host.is_some_and(|host| host.is_this_machine == Some(true))
+}
+
 /// The machines of a system that does not run here, as far as known.
 fn systems_elsewhere(input: &VerdictInput) -> Vec<Machine> {
+    if is_observed_here(input) {
+        return vec![];
+    }
     if let Some(host) = input.host {
         return match host.steal_by_machine.is_empty() {
             true => vec![(host.url.clone(), host.steal)],
@@ -149,6 +160,8 @@ mod tests {
                 record.environment.steal = Some(0.5);
                 record.tables.nodes = vec![node("east", Some(0.01)), node("west", Some(0.02))];
                 (record.system.back_end, record.cost.system) = (BackEndKind::External, None);
+                let url = "`core`".to_owned();
+                record.cost.host = Some(HostUsage { url, steal: Some(0.0), ..HostUsage::default() });
                 change(record);
             })
             .unwrap()
@@ -157,7 +170,7 @@ mod tests {
         assert_eq!(status, VerdictStatus::Valid, "{text}");
         assert!(text.starts_with("hypervisor took 2 % of the CPU time of `west`: "), "{text}");
         let without_broker = |record: &mut Record| {
-            record.system.back_end = BackEndKind::Brokerless;
+            (record.system.back_end, record.cost.host) = (BackEndKind::Brokerless, None);
             record.tables.nodes.truncate(1);
         };
         assert_eq!(coordinated(without_broker).1, "hypervisor took 1 % of the CPU time of `east`: suspect above 5 %");
@@ -165,19 +178,37 @@ mod tests {
             record.tables.nodes[0].clock = Some(NodeClock { is_the_same: true, ..NodeClock::default() });
         };
         let with_started: fn(&mut Record) = |record| record.system.back_end = BackEndKind::Process;
-        let with_observed: fn(&mut Record) = |record| record.cost.system = sample::record().cost.system;
-        for change in [with_clients, with_started, with_observed] {
+        let with_observed: fn(&mut Record) = |record| {
+            record.cost.host.as_mut().unwrap().is_this_machine = Some(true);
+        };
+        // Someone started it, perhaps here, with an endpoint at any address.
+        let with_unknown: fn(&mut Record) = |record| record.cost.host = None;
+        for change in [with_clients, with_started, with_observed, with_unknown] {
             let (status, text) = coordinated(change);
             assert!(
                 status == VerdictStatus::Suspect && text.contains("50 % of the CPU time of this machine"),
                 "{text}"
             );
         }
-        let observed_elsewhere = |record: &mut Record| {
+        let observed_elsewhere: fn(&mut Record) = |record| {
             record.cost.system = sample::record().cost.system;
-            record.cost.host = Some(HostUsage { url: "`core`".to_owned(), steal: Some(0.0), ..HostUsage::default() });
+            record.cost.host.as_mut().unwrap().is_this_machine = Some(false);
         };
         assert_eq!(coordinated(observed_elsewhere).0, VerdictStatus::Valid);
+    }
+
+    #[test]
+    fn this_machine_is_named_once_if_clients_and_the_system_share_it() {
+        let observed = |record: &mut Record| {
+            record.environment.steal = Some(0.2);
+            let clock = Some(NodeClock { is_the_same: true, ..NodeClock::default() });
+            record.tables.nodes = vec![NodeRow { clock, ..node("east", Some(0.2)) }];
+            record.system.node = Some("east".to_owned());
+            let (url, is_this_machine) = ("`east`".to_owned(), Some(true));
+            record.cost.host = Some(HostUsage { url, is_this_machine, steal: Some(0.2), ..HostUsage::default() });
+        };
+        let text = "hypervisor took 20 % of the CPU time: suspect above 5 %";
+        assert_eq!(found(observed), Some((VerdictStatus::Suspect, text.to_owned())));
     }
 
     #[test]

@@ -83,14 +83,14 @@ impl Wait {
         let usage = input.system_usage?;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let long_s = seconds(usage.run_queue_long_wait_ns?);
-        let window_s = input.settings.duration_s;
         let machine = Machine::of(input)?;
         // Threads of a system that wait only for each other would not run sooner without other programs, so others can
         // have delayed it by at most their CPU time. The machine counts busy time in clock ticks and misses short
         // activity; the CPU time of pubmark and of client programs is exact.
         let own = [input.generator_usage, input.program_usage].into_iter().flatten().filter(|_| machine.is_ours);
         let own_cores: f64 = own.map(|usage| usage.cores).sum();
-        let others_s = machine.busy_cores.map_or(f64::INFINITY, |busy| (busy - usage.cores).max(own_cores) * window_s);
+        let others_s =
+            machine.busy_cores.map_or(f64::INFINITY, |busy| (busy - usage.cores).max(own_cores) * input.window_s);
         let throttled_s = input.limits.and_then(|limits| limits.throttled_seconds).unwrap_or(0.0);
         let by_limit_s = throttled_s * usage.threads.unwrap_or(1).max(1) as f64;
         let by_others = |wait_s: f64| (wait_s - by_limit_s).max(0.0).min(others_s);
@@ -152,7 +152,7 @@ fn holders(input: &VerdictInput) -> String {
 /// Rule V28; `None` where the wait was not measured.
 pub(super) fn had_the_cpu(input: &VerdictInput) -> Option<Finding> {
     let wait = Wait::of(input)?;
-    let (measure, mut text) = judged_wait(&wait, input.settings.duration_s.max(f64::MIN_POSITIVE));
+    let (measure, mut text) = judged_wait(&wait, input.window_s.max(f64::MIN_POSITIVE));
     let is_starved = measure.value > measure.limits.valid;
     let failed = Failed::of(input);
     // If all messages arrived, the counts are correct, but latencies may not be: with CPUs available they could be
@@ -266,7 +266,7 @@ mod tests {
     use crate::cost::{Contention, HostUsage, LimitEffect, Usage};
     use crate::faults::FaultFigures;
     use crate::nodes::{NodeClock, NodeRow};
-    use crate::record::{Record, SystemEnd};
+    use crate::record::{Record, Status, SystemEnd};
     use crate::requests::{RequestBooks, RequestFigures};
     use crate::sample;
     use crate::verdict::judge;
@@ -326,6 +326,18 @@ mod tests {
         };
         assert_eq!(waited(4.0, 4.5, 2.0, throttled).0, Valid, "a limit that was asked for");
         assert_eq!(found("V28", |_| {}), None, "not measured");
+    }
+
+    #[test]
+    fn a_wait_in_a_run_that_was_stopped_is_compared_with_the_window_that_there_was() {
+        use VerdictStatus::{Suspect, Valid};
+        let stopped = |record: &mut Record| {
+            (record.settings.window_start_ns, record.settings.window_end_ns) = (7_000_000_000, 9_000_000_000);
+            record.run.status = Status::Interrupted;
+        };
+        assert_eq!(waited(0.2, 0.05, 2.0, |_| {}).0, Valid, "0.5 % of 10 s");
+        let (status, text) = waited(0.2, 0.05, 2.0, stopped);
+        assert_eq!(status, Suspect, "2.5 % of 2 s: {text}");
     }
 
     #[test]

@@ -95,6 +95,17 @@ fn lateness_is_width_until_the_load_is_another_one() {
 }
 
 #[test]
+fn lateness_in_a_run_that_was_stopped_is_compared_with_the_window_that_there_was() {
+    let verdict = verdict_of(|record| {
+        (record.settings.window_start_ns, record.settings.window_end_ns) = (7_000_000_000, 9_000_000_000);
+        record.run.status = Status::Interrupted;
+        record.latency.scheduler_lag = with_p99(20_001.0);
+    });
+    let check = verdict.checks.iter().find(|check| check.code == "V01").unwrap();
+    assert_eq!(check.status, VerdictStatus::Invalid, "more than 1 % of 2 s: {}", check.text);
+}
+
+#[test]
 fn a_reader_that_was_late_may_be_why_messages_are_missing() {
     let verdict = verdict_of(|record| {
         lose_one(record);

@@ -23,8 +23,9 @@ pub(super) fn too_few_samples(record: &Record) -> Option<TextAndHint> {
     let text = format!("no {name}: it needs {} samples, this run has {}", count(needed), count(latency.count));
     // The duration that gives enough samples at the rate of this run, plus a tenth as a margin, rounded up to full
     // seconds.
-    let hint = if latency.count > 0 && record.settings.duration_s > 0.0 {
-        let seconds = record.settings.duration_s * needed as f64 / latency.count as f64 * 1.1;
+    let window_s = record.window_s();
+    let hint = if latency.count > 0 && window_s > 0.0 {
+        let seconds = window_s * needed as f64 / latency.count as f64 * 1.1;
         format!("`--duration {}s`", seconds.ceil())
     } else {
         "run longer with `--duration`".to_string()

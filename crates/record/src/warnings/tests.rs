@@ -5,7 +5,7 @@ use pubmark_model::qos::Qos;
 use super::*;
 use crate::delivery::BrokenPromises;
 use crate::message_log::MessageLogInfo;
-use crate::record::{CauseCount, Deviation};
+use crate::record::{CauseCount, Deviation, Status};
 use crate::sample::{self, Shape};
 
 fn warnings_of(change: impl FnOnce(&mut Record)) -> Vec<Warning> {
@@ -69,6 +69,13 @@ fn a_missing_percentile_names_the_samples_and_a_duration_that_gives_them() {
     });
     assert_eq!(found[0].text, "no p99.9: it needs 10,000 samples, this run has 5,000");
     assert_eq!(found[0].hint, "`--duration 22s`");
+    let stopped = warnings_of(|record| {
+        record.latency.total = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.bounds());
+        (record.settings.window_start_ns, record.settings.window_end_ns) = (7_000_000_000, 9_000_000_000);
+        record.run.status = Status::Interrupted;
+    });
+    let found = stopped.iter().find(|warning| warning.text.starts_with("no p99.9")).unwrap();
+    assert_eq!(found.hint, "`--duration 5s`", "they came within 2 s");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Tables of an experiment and of a capacity search: figures in base units (µs, bytes, shares of 1), an empty field for
 //! values that were not measured.
 
-use pubmark_record::capacity::CapacityRecord;
+use pubmark_record::capacity::{CapacityRecord, TrialOutcome};
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
 use pubmark_record::custom::PREFIX;
 use pubmark_record::experiment::{Cell, CellFigure, CellMetric, ExperimentRecord, LowerBounds};
 
 use super::{Table, optional, text};
-use crate::charts::capacity::outcome;
 use crate::words::verdict_word;
 
 /// One row per cell and figure: mean, median, quartiles, interval.
@@ -256,6 +255,7 @@ pub fn trials(record: &CapacityRecord) -> String {
         "system_rss_bytes",
         "verdict",
         "reason",
+        "not_measured",
         "folder",
     ]);
     for (position, trial) in record.trials.iter().enumerate() {
@@ -266,7 +266,7 @@ pub fn trials(record: &CapacityRecord) -> String {
             trial.devices.to_string(),
             trial.duration_s.to_string(),
             trial.attempt.to_string(),
-            outcome(trial).0.to_string(),
+            outcome(trial.outcome).to_string(),
             optional(trial.delivered_per_s),
             optional(trial.loss),
             optional(trial.latency.upper.p50_us),
@@ -281,10 +281,21 @@ pub fn trials(record: &CapacityRecord) -> String {
             optional(trial.system_rss_bytes),
             trial.verdict.map_or("", verdict_word).to_string(),
             text(trial.reason.as_deref().unwrap_or("")),
+            text(trial.not_measured.as_deref().unwrap_or("")),
             text(trial.folder.as_deref().unwrap_or("")),
         ]);
     }
     table.text
+}
+
+/// The word of an outcome in `capacity.json`. Tables for people call some by another one.
+fn outcome(outcome: TrialOutcome) -> &'static str {
+    match outcome {
+        TrialOutcome::Held => "held",
+        TrialOutcome::Missed => "missed",
+        TrialOutcome::GeneratorLimited => "generator-limited",
+        TrialOutcome::Failed => "failed",
+    }
 }
 
 #[cfg(test)]

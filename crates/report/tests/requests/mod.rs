@@ -32,6 +32,7 @@ fn asked() -> Record {
         responses: ResponseBooks { received: 9_900, answered: 9_400, dropped: 500, ..ResponseBooks::default() },
         answered_per_s: 900.0,
         replies_per_s: Some(920.0),
+        timeout_s: Some(5.0),
         peak_in_flight: 77,
         round_trip: bounds(4_000.0),
         service_round_trip: bounds(3_900.0),

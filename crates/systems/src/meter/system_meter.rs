@@ -28,6 +28,15 @@ struct Broker {
     /// The count of the control group started from 0 again, as it does for a container that was restarted. The CPU time
     /// before that is not known.
     was_reset: bool,
+    limits: LimitTotals,
+}
+
+/// Counters of the limits of a control group over its restarts.
+#[derive(Debug, Default)]
+struct LimitTotals {
+    /// Sum of the last counters before each restart; `None` without a restart.
+    before: Option<LimitCounters>,
+    last: Option<LimitCounters>,
 }
 
 impl SystemMeter {
@@ -93,6 +102,7 @@ impl Broker {
             cpu_by_cgroup: counted.is_some(),
             last_cpu_ns: counted.unwrap_or(0),
             was_reset: false,
+            limits: LimitTotals::default(),
         }
     }
 
@@ -104,6 +114,7 @@ impl Broker {
             Some(pids) => self.tree.read_these(pids),
             None => self.tree.read(),
         };
+        let is_restarted = used.cpu_ns.is_some_and(|cpu_ns| cpu_ns < self.last_cpu_ns);
         let cpu_ns = if self.cpu_by_cgroup { self.counted(used.cpu_ns) } else { tree.map(|tree| tree.cpu_ns) };
         let reading = tree.zip(cpu_ns).map(|(tree, cpu_ns)| Reading {
             cpu_ns,
@@ -113,8 +124,33 @@ impl Broker {
             cgroup_peak_bytes: used.memory_peak_bytes,
             ..Reading::default()
         });
-        (reading, used.limits)
+        (reading, used.limits.map(|limits| self.limits.add(limits, is_restarted)))
     }
+}
+
+impl LimitTotals {
+    /// The counters since the first of these, at least: what was counted between the last reading and a restart is not known.
+    fn add(&mut self, limits: LimitCounters, is_restarted: bool) -> LimitCounters {
+        if let Some(last) = self.last.filter(|last| is_restarted || has_fallen(*last, limits)) {
+            self.before = Some(self.before.map_or(last, |before| add_limits(before, last)));
+        }
+        self.last = Some(limits);
+        let Some(before) = self.before else { return limits };
+        let total = add_limits(before, limits);
+        // The kill that ended the group may be the one that was not read.
+        LimitCounters { out_of_memory_kills: total.out_of_memory_kills.filter(|kills| *kills > 0), ..total }
+    }
+}
+
+/// Has a counter fallen? Counters of a control group that exists never do.
+fn has_fallen(before: LimitCounters, now: LimitCounters) -> bool {
+    let counters = |of: LimitCounters| {
+        [of.periods, of.throttled_periods, of.throttled_ns, of.memory_limit_hits, of.out_of_memory_kills]
+    };
+    counters(before)
+        .into_iter()
+        .zip(counters(now))
+        .any(|(before, now)| now.zip(before).is_some_and(|(now, before)| now < before))
 }
 
 impl Broker {
@@ -174,6 +210,29 @@ mod tests {
 
     fn place(pid: u32) -> CostSource {
         CostSource { pid, cgroup: None }
+    }
+
+    #[test]
+    fn counters_of_a_group_that_restarts_go_on_from_where_they_were() {
+        let limits = |throttled_ns: u64, out_of_memory_kills: u64| LimitCounters {
+            throttled_ns: Some(throttled_ns),
+            out_of_memory_kills: Some(out_of_memory_kills),
+            ..LimitCounters::default()
+        };
+        let mut totals = LimitTotals::default();
+        let mut add = |throttled_s: u64, kills: u64| {
+            let total = totals.add(limits(throttled_s * 1_000_000_000, kills), false);
+            (total.throttled_ns.map(|ns| ns / 1_000_000_000), total.out_of_memory_kills, total.periods)
+        };
+        assert_eq!(add(40, 0), (Some(40), Some(0), None));
+        assert_eq!(add(42, 0), (Some(42), Some(0), None));
+        assert_eq!(add(0, 0), (Some(42), None, None), "whether it was killed is not known");
+        assert_eq!(add(2, 1), (Some(44), Some(1), None));
+        assert_eq!(add(1, 0), (Some(45), Some(1), None), "and again");
+        let mut totals = LimitTotals::default();
+        totals.add(limits(0, 0), false);
+        let total = totals.add(limits(0, 0), true);
+        assert_eq!((total.throttled_ns, total.out_of_memory_kills), (Some(0), None), "its CPU time began anew");
     }
 
     #[test]

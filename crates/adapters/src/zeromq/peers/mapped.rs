@@ -62,6 +62,7 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             // ZeroMQ has no acknowledgements, repetitions, requests or wills. Copies that were withheld are reported as one number for all
             // subscribers.
             Event::Acknowledged { .. }
+            | Event::Declined(_)
             | Event::Unacknowledged(_)
             | Event::Resent(_)
             | Event::Reauthenticated
