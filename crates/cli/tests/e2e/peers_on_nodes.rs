@@ -147,7 +147,9 @@ fn a_machine_that_is_cut_off_is_lost() {
         let began = Instant::now();
         bed.bridge.cut(1);
         let called = run.wait();
-        assert!(began.elapsed() < Duration::from_secs(10), "{system}: {:?}", began.elapsed());
+        // Zenoh's library takes up to 10 s to close a session whose peer is gone, and the sessions close one after the other.
+        let limit = Duration::from_secs(if system == "zenoh-peers" { 40 } else { 10 });
+        assert!(began.elapsed() < limit, "{system}: {:?}", began.elapsed());
         assert_eq!(called.code(), 5, "{system}: {called:?}");
         wait_for("the end of a worker", ORPHANED, || !is_there(worker));
         wait_for("the end of its node", ORPHANED, || far.has_ended());
