@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// Crates beside this one that decide what a node sends and when, and how it counts.
-const CRATES: [&str; 11] = [
+/// Crates beside this one that decide what a node sends and when, how it counts, and how it starts and observes systems.
+const CRATES: [&str; 13] = [
     "adapters",
     "cluster",
     "cyclone",
@@ -18,6 +18,8 @@ const CRATES: [&str; 11] = [
     "protocol",
     "protocols",
     "record",
+    "runner",
+    "systems",
     "wire",
 ];
 
@@ -49,22 +51,30 @@ fn generate_stubs() {
 }
 
 /// FNV-1a (64 bits, hexadecimal) of the names and contents of the sources, in the order of their names, and of the versions of
-/// dependencies. It depends on neither the machine nor the place of the checkout. Empty where the other crates are not beside this one.
+/// dependencies. It depends on neither the machine nor the place of the checkout. Empty where the other crates or the lock file are not
+/// beside this crate.
 fn fingerprint() -> io::Result<String> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let (crates, root) = (here.join(".."), here.join("../.."));
-    if !CRATES.iter().all(|name| crates.join(name).join("src").is_dir()) {
+    let (crates, lock) = (here.join(".."), here.join("../../Cargo.lock"));
+    if !lock.is_file() || !CRATES.iter().all(|name| crates.join(name).join("src").is_dir()) {
         return Ok(String::new());
     }
-    let mut files = vec![];
-    for folder in CRATES.map(|name| format!("{name}/src")) {
-        let path = crates.join(&folder);
-        println!("cargo::rerun-if-changed={}", path.display());
-        find(&path, &folder, &mut files)?;
-    }
-    let lock = root.join("Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
-    files.push(("Cargo.lock".to_owned(), lock));
+    let mut files = vec![("Cargo.lock".to_owned(), lock)];
+    for name in CRATES {
+        let folder = crates.join(name);
+        let source = folder.join("src");
+        println!("cargo::rerun-if-changed={}", source.display());
+        find(&source, &format!("{name}/src"), &mut files)?;
+        // Sources beside `src`: the manifest, which selects features, and messages that C code is generated from.
+        for file in ["Cargo.toml", "message.idl"] {
+            let path = folder.join(file);
+            if path.is_file() {
+                println!("cargo::rerun-if-changed={}", path.display());
+                files.push((format!("{name}/{file}"), path));
+            }
+        }
+    }
     files.sort();
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for (name, path) in files {
@@ -76,14 +86,20 @@ fn fingerprint() -> io::Result<String> {
     Ok(format!("{hash:016x}"))
 }
 
-/// Adds the sources in a folder and those below it, each with its name from the folder of all crates.
+/// Adds the sources in a folder and those below it, each with its name from the folder of all crates. Hidden files are left out: editors
+/// lock a file by a symbolic link beside it that leads nowhere.
 fn find(folder: &Path, name: &str, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = format!("{name}/{}", path.file_name().unwrap_or_default().to_string_lossy());
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{name}/{file}");
+        let is_source = path.extension().is_some_and(|ending| ending == "rs" || ending == "c" || ending == "idl");
+        if file.starts_with('.') {
+            continue;
+        }
         if path.is_dir() {
             find(&path, &name, files)?;
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
+        } else if is_source && path.is_file() {
             files.push((name, path));
         }
     }

@@ -207,7 +207,8 @@ pub fn particular_counts(record: &Record) -> Vec<Outcome> {
     if let Some(wills) = record.connections.wills {
         counts.push(outcome("wills due", "connections with a will that ended without a goodbye", wills.due));
         if let Some(undetermined) = wills.undetermined.filter(|count| *count > 0) {
-            let meaning = "connections with a will that ended so before they were accepted, or with the run";
+            let meaning = "connections with a will that ended without DISCONNECT before CONNACK was read, or at the end of \
+                           the run";
             counts.push(outcome("wills undetermined", meaning, undetermined));
         }
         counts.push(outcome("wills received", "wills that arrived, once for each subscription", wills.delivered));

@@ -38,6 +38,8 @@ pub(super) struct Service {
 
 /// Longest part of a refused node's name that is shown, characters.
 const LONGEST_NAME: usize = 64;
+/// Length of a fingerprint of sources ([`SOURCES`]), characters.
+const FINGERPRINT_DIGITS: usize = 16;
 
 #[tonic::async_trait]
 impl Control for Service {
@@ -113,10 +115,11 @@ impl Service {
             return Err((Code::FailedPrecondition, why));
         }
         if join.sources != SOURCES {
-            let theirs: String = join.sources.chars().filter(char::is_ascii_hexdigit).take(SOURCES.len()).collect();
             let why = format!(
-                "it is a pubmark {} of other sources ({theirs}) than the coordinator's ({SOURCES}), which may schedule and count differently: install one build on both machines",
-                join.version
+                "it is a pubmark {} of other sources ({}) than the coordinator's ({}), which may schedule and count differently: install one build on both machines",
+                join.version,
+                shown(&join.sources),
+                shown(SOURCES)
             );
             return Err((Code::FailedPrecondition, why));
         }
@@ -232,6 +235,12 @@ pub(crate) fn words(status: &Status) -> String {
     }
 }
 
+/// A fingerprint of sources as it is printed: a node may say anything, and a build without the sources of all crates has none.
+fn shown(sources: &str) -> String {
+    let digits: String = sources.chars().filter(char::is_ascii_hexdigit).take(FINGERPRINT_DIGITS).collect();
+    if digits.is_empty() { "unknown".to_owned() } else { digits }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -266,10 +275,13 @@ mod tests {
     #[test]
     fn a_node_of_other_sources_is_refused_though_its_version_and_control_protocol_are_the_same() {
         assert!(checked(|_| {}).is_ok());
-        for other in ["0123456789abcdef", ""] {
+        for (other, printed) in
+            [("0123456789abcdef", "0123456789abcdef"), ("0123456789abcdef01", "0123456789abcdef"), ("zz", "unknown")]
+        {
             let (code, why) = checked(|join| join.sources = other.to_owned()).unwrap_err();
             assert_eq!(code, Code::FailedPrecondition);
-            let texts = [format!("({other})"), format!("({SOURCES})"), "install one build on both".to_owned()];
+            let texts =
+                [format!("({printed})"), format!("({})", shown(SOURCES)), "install one build on both".to_owned()];
             assert!(texts.iter().all(|text| why.contains(text)), "{why}");
         }
     }

@@ -250,7 +250,7 @@ fn settings_of_cell(cell: &Cell) -> Vec<(String, String)> {
 /// The limits in a record.
 fn own_limits<'a>(limits: impl Iterator<Item = &'a str>) -> Option<Result<Objectives, ThresholdError>> {
     let limits: Vec<&str> = limits.collect();
-    (!limits.is_empty()).then(|| Objectives::parse(&limits.join(",")))
+    (!limits.is_empty()).then(|| Objectives::recorded(&limits.join(",")))
 }
 
 /// Value of a metric in a run.
@@ -295,6 +295,7 @@ mod tests {
     use crate::evaluation::{CellInput, RunInput, evaluate};
     use crate::record::Reason;
     use crate::requests::{RequestBooks, RequestFigures};
+    use crate::threshold::Bound;
     use crate::{objectives, sample, sample_experiment};
 
     #[test]
@@ -431,5 +432,22 @@ mod tests {
         let found = checked(&experiment);
         assert!(found.rows.iter().all(|row| row.kind != Kind::Required));
         assert!(found.notes[0].contains("limits of its runs are not checked"), "{:?}", found.notes);
+    }
+
+    #[test]
+    fn limits_of_older_records_are_read_as_their_version_read_them() {
+        let mut record = sample::record();
+        let (all, bytes) = ("delivered>=1", "memory<50000000");
+        objectives::assess(&mut record, &Objectives::parse("delivered>=100%,memory<50MB").unwrap());
+        record.objectives[0].limit = all.to_owned();
+        record.objectives[1].limit = bytes.to_owned();
+        let written = serde_json::to_string(&record).unwrap();
+        let record: Record = serde_json::from_str(&written).unwrap();
+        for subject in [of_run(&record), of_experiment(experiment_of(&record))] {
+            let own = subject.cells[0].own_limits.as_ref().unwrap().as_ref().unwrap();
+            let bounds: Vec<_> = own.clauses().iter().map(|clause| (clause.text.as_str(), clause.bound)).collect();
+            assert_eq!(bounds, [(all, Bound::Value(1.0)), (bytes, Bound::Value(50e6))]);
+        }
+        assert!(Objectives::parse(all).is_err() && Objectives::parse(bytes).is_err(), "new limits are refused");
     }
 }

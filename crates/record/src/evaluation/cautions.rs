@@ -8,6 +8,7 @@ use crate::by_reason::{by_reason, named};
 use crate::experiment::{Contest, Duel, FailureKind};
 use crate::figures::FIGURES;
 use crate::nodes::NodeRow;
+use crate::objectives::ObjectiveOutcome;
 use crate::quantity;
 use crate::record::{Record, VerdictStatus};
 use crate::statistics::FEWEST_REPETITIONS;
@@ -81,20 +82,24 @@ fn without_times(cells: &[CellInput]) -> Option<String> {
     })
 }
 
-/// Limits of the workload that runs missed, or whose figure they did not measure.
+/// Limits of the runs that were missed, and those whose figure was not measured.
 fn missed_limits(cells: &[CellInput]) -> Option<String> {
     let objectives = || cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.record.objectives);
-    let mut missed: BTreeMap<&str, usize> = BTreeMap::new();
-    for objective in objectives().filter(|objective| objective.outcome.is_failure()) {
-        *missed.entry(&objective.limit).or_default() += 1;
-    }
-    let parts = missed.iter().map(|(limit, runs)| {
-        let all = objectives().filter(|objective| objective.limit == *limit).count();
-        format!("{limit} in {runs} of {}", counted(all, "run", "runs"))
-    });
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty())
-        .then(|| format!("limits of the workload were missed: {} (`pubmark check` has more)", parts.join(", ")))
+    let with_outcome = |outcome: ObjectiveOutcome| {
+        let mut found: BTreeMap<&str, usize> = BTreeMap::new();
+        for objective in objectives().filter(|objective| objective.outcome == outcome) {
+            *found.entry(&objective.limit).or_default() += 1;
+        }
+        let parts = found.iter().map(|(limit, runs)| {
+            let all = objectives().filter(|objective| objective.limit == *limit).count();
+            format!("{limit} in {runs} of {}", counted(all, "run", "runs"))
+        });
+        let parts: Vec<String> = parts.collect();
+        (!parts.is_empty()).then(|| format!("{}: {}", outcome.word(), parts.join(", ")))
+    };
+    let groups = [ObjectiveOutcome::Missed, ObjectiveOutcome::NotMeasured].into_iter().filter_map(with_outcome);
+    let groups: Vec<String> = groups.collect();
+    (!groups.is_empty()).then(|| format!("limits of the runs were {} (`pubmark check` has more)", groups.join("; ")))
 }
 
 /// `1 run`, `2 runs`.

@@ -15,6 +15,7 @@ pub use parse::ThresholdError;
 use crate::figures::{Better, Unit};
 use crate::record::Record;
 pub use limited::{Limited, beside};
+use parse::Origin;
 
 /// How a figure is compared with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +225,13 @@ impl Objectives {
     /// Parses a list of limits, separated by commas. A change from a baseline is refused, because an objective has no
     /// baseline.
     pub fn parse(text: &str) -> Result<Objectives, ThresholdError> {
-        parse::list(text, false).map(|clauses| Objectives { clauses })
+        parse::list(text, Origin::Objectives).map(|clauses| Objectives { clauses })
+    }
+
+    /// Parses the limits of a record, which an older version may have made: a share of `1` is everything, and a size
+    /// without a unit is in bytes.
+    pub(crate) fn recorded(text: &str) -> Result<Objectives, ThresholdError> {
+        parse::list(text, Origin::Record).map(|clauses| Objectives { clauses })
     }
 
     /// The limits, in the order written.
@@ -268,7 +275,7 @@ impl Conditions {
     /// Parses a list of conditions, separated by commas. A bound with a sign (`+10%`, `-5%`) is a change from the
     /// baseline.
     pub fn parse(text: &str) -> Result<Conditions, ThresholdError> {
-        parse::list(text, true).map(|clauses| Conditions { clauses })
+        parse::list(text, Origin::Conditions).map(|clauses| Conditions { clauses })
     }
 
     /// The conditions, in the order written.

@@ -85,8 +85,20 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Parses clauses separated by commas; `with_changes` permits bounds with a sign.
-pub(super) fn list(text: &str, with_changes: bool) -> Result<Vec<Clause>, ThresholdError> {
+/// Where a list of clauses comes from, which determines the bounds that it may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Limits that a user writes.
+    Objectives,
+    /// Limits in a record. Older versions accepted a share of `1`, shares above it, and sizes without a unit, in bytes.
+    Record,
+    /// Conditions, whose bounds may have a sign: a change from a baseline.
+    Conditions,
+}
+
+/// Parses clauses separated by commas.
+pub(super) fn list(text: &str, origin: Origin) -> Result<Vec<Clause>, ThresholdError> {
+    let with_changes = origin == Origin::Conditions;
     let whole = Piece { whole: text, start: 0, text };
     let example = if with_changes { "write it like `p99>+10%,loss>0.1%`" } else { "write it like `p99<50ms,loss=0`" };
     if text.trim().is_empty() {
@@ -110,7 +122,7 @@ pub(super) fn list(text: &str, with_changes: bool) -> Result<Vec<Clause>, Thresh
         if clauses.len() == MOST_CLAUSES {
             return Err(piece.error(format!("there are more than {MOST_CLAUSES} limits"), "leave some out"));
         }
-        clauses.push(clause(piece, with_changes, example)?);
+        clauses.push(clause(piece, origin, example)?);
     }
     Ok(clauses)
 }
@@ -121,7 +133,8 @@ fn is_group_of_digits(part: &str) -> bool {
     digits == 3 && !part.contains(['<', '>', '=', '≤', '≥'])
 }
 
-fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, ThresholdError> {
+fn clause(piece: Piece, origin: Origin, example: &str) -> Result<Clause, ThresholdError> {
+    let with_changes = origin == Origin::Conditions;
     let Some(place) = piece.text.find(['<', '>', '=', '≤', '≥']) else {
         let hint = match metrics::find(piece.text) {
             Some(metric) => format!("say how much, like `{}`", example_of(metric)),
@@ -151,7 +164,7 @@ fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, Thr
     let (metric, bound) = match known {
         Some(metric) if !is_change => {
             let is_share = matches!(metric.unit(), Unit::Share | Unit::Cores);
-            let value = value(metric, bound).map_err(|error| match with_changes && !is_share {
+            let value = value(metric, bound, origin).map_err(|error| match with_changes && !is_share {
                 true => of_change(error, bound),
                 false => error,
             });
@@ -252,7 +265,7 @@ fn change(bound: Piece, operator: Operator, with_changes: bool) -> Result<Bound,
 }
 
 /// A bound in the metric's unit.
-fn value(metric: &Metric, bound: Piece) -> Result<f64, ThresholdError> {
+fn value(metric: &Metric, bound: Piece, origin: Origin) -> Result<f64, ThresholdError> {
     let text = bound.text;
     let plain = |what: &str| {
         text.parse::<f64>()
@@ -265,12 +278,14 @@ fn value(metric: &Metric, bound: Piece) -> Result<f64, ThresholdError> {
     };
     let read = match metric.unit() {
         Unit::Microseconds => units::duration(text).map(|time| time.as_nanos() as f64 / 1e3),
+        Unit::Share if origin == Origin::Record => units::chance(text),
         Unit::Share => share(text),
         Unit::Count => plain("a number of messages"),
         Unit::PerSecond => units::rate(text),
         Unit::Cores if text.ends_with('%') => units::chance(text),
         Unit::Cores => plain("a number of cores"),
         Unit::CpuSecondsPerMillion => plain("a number of seconds"),
+        Unit::Bytes if origin == Origin::Record => units::size(text),
         Unit::Bytes => units::size_with_unit(text),
         Unit::Number => plain("a number"),
     };

@@ -282,7 +282,8 @@ pub const RULES: &[Rule] = &[
                   or did not end makes the run invalid, because it is not the run that was requested. One that ended later makes \
                   it suspect: an engine may take seconds to start a container again. When a `restart` ends is not judged: how \
                   long a system needs to end when it is asked to is its own. If connections had more events than are recorded \
-                  (1,048,576 for each shard), their figures are too low and the run is suspect. The effects of a fault on the \
+                  (1,048,576 for each shard), their figures are too low and the run is suspect. The same applies if more sessions \
+                  ended than are recorded: losses with a session may then be too high. The effects of a fault on the \
                   system, its messages and its clients are results, and never a reason for a verdict.",
         remedy: "Run again. If the system did not start again, see its log.",
         blames: Blame::Run,

@@ -1,7 +1,7 @@
 //! Nodes that joined a run, and their rows in the record.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -100,7 +100,7 @@ impl JoinedNodes {
     /// Refuses a system that listens at an address that nodes cannot reach; `None` for a system that pubmark does not start.
     pub(crate) fn check_reach(&self, listens_at: Option<Ipv4Addr>) -> Result<(), RunError> {
         let Some(host) = listens_at.filter(Ipv4Addr::is_loopback) else { return Ok(()) };
-        match self.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback()) {
+        match self.cluster.nodes().into_iter().find(|node| !is_local(node.address)) {
             Some(far) => Err(RunError::input(format!(
                 "a system at {host} is out of reach for `{}` at {}",
                 far.name,
@@ -113,7 +113,7 @@ impl JoinedNodes {
 
     /// Refuses an endpoint at a loopback address, at which each machine reaches itself, for nodes on other machines.
     pub(crate) fn check_loopback(&self, endpoint: &str) -> Result<(), RunError> {
-        match self.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback()) {
+        match self.cluster.nodes().into_iter().find(|node| !is_local(node.address)) {
             Some(far) => Err(RunError::input(format!(
                 "`{endpoint}` leads each node to its own machine, and `{}` at {} is not this one",
                 far.name,
@@ -316,6 +316,13 @@ impl JoinedNodes {
     }
 }
 
+/// Whether this machine has the address from which a node joined: the node then shares its loopback addresses. A boot id does not tell,
+/// because containers of one machine have loopback addresses of their own.
+fn is_local(mut address: SocketAddr) -> bool {
+    address.set_port(0);
+    address.ip().to_canonical().is_loopback() || UdpSocket::bind(address).is_ok()
+}
+
 fn clock_of(report: &Report, discipline: &str) -> Option<NodeClock> {
     let clock = report.clock?;
     Some(NodeClock {
@@ -392,5 +399,26 @@ impl Launcher for OnNodes {
 
     fn access(&self, place: WorkerLocation) -> Option<Vec<u8>> {
         self.links.as_ref().and_then(|links| links.order(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_at_an_address_of_this_machine_shares_its_loopback_addresses() {
+        // 192.0.2.1 is a documentation address (RFC 5737), which no machine has.
+        let far = SocketAddr::from(([192, 0, 2, 1], 7700));
+        assert!(!is_local(far));
+        for near in ["127.0.0.1:7700", "[::1]:7700", "[::ffff:127.0.0.1]:7700"] {
+            assert!(near.parse().is_ok_and(is_local), "{near}");
+        }
+        // The address of the interface that would lead to another machine; a machine without a network has none.
+        let route = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+            socket.connect(far)?;
+            socket.local_addr()
+        });
+        assert!(route.is_err() || route.is_ok_and(is_local));
     }
 }

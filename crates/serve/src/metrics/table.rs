@@ -83,14 +83,14 @@ pub const METRICS: &[Metric] = &[
     ),
     counter(
         "pubmark_lost_messages",
-        "Deliveries that did not come, without those that are unknown. It is known only once the run is over and its messages are \
-         accounted for.",
+        "Expected deliveries that were not made, without those that are unknown. It is known only once the run \
+         is over and its messages are accounted for.",
         |shown| of_run(shown, |run| run.lost.map(Reading::Count)),
     ),
     counter(
         "pubmark_unknown_messages",
-        "Deliveries that did not come, of messages that were sent at QoS 1 or 2 on a connection that ended before the \
-         acknowledgement. It is known at the end as the lost ones.",
+        "Expected deliveries that were not made, of messages that were sent at QoS 1 or 2 on a connection that ended \
+         before the acknowledgement. Like lost messages, known only after the run.",
         |shown| of_run(shown, |run| run.unknown.map(Reading::Count)),
     ),
     gauge(
