@@ -23,7 +23,7 @@ pub enum Verb {
     Demo(commands::demo::Demo),
     Run(Box<commands::run_arguments::Run>),
     Compare(Box<commands::compare::Compare>),
-    Experiment(commands::experiment::Experiment),
+    Experiment(Box<commands::experiment::Experiment>),
     Paper(Box<commands::paper::Paper>),
     Check(commands::check::Check),
     Capacity(Box<commands::capacity::Capacity>),

@@ -1,4 +1,4 @@
-//! Object of a clause: one of [`METRICS`](super::metrics::METRICS), or a user-defined metric.
+//! Object of a clause: one of [`METRICS`], or a user-defined metric.
 
 use std::cmp::Ordering;
 
