@@ -67,7 +67,8 @@ pub(crate) fn digits(value: f64) -> String {
     significant(value, DIGITS)
 }
 
-/// At most so many significant digits, and all digits before the point; trailing zeros of a fraction are removed.
+/// Rounds a fraction so that the number has at most `most` significant digits, and removes trailing zeros of the fraction. Digits
+/// before the point are not rounded.
 pub(crate) fn significant(value: f64, most: usize) -> String {
     if !value.is_finite() {
         return MISSING.to_string();

@@ -14,7 +14,7 @@ use crate::links::can_be_made;
 use crate::support::books::{assert_closed, assert_delivered_once, check, count, names_deviation};
 use crate::support::cluster::stop;
 use crate::support::mosquitto::Mosquitto;
-use crate::support::place::{PUBMARK, Place};
+use crate::support::place::{Call, PUBMARK, Place};
 use crate::support::processes::{family_of, signal, wait_for};
 
 /// Devices behind a link of 20 ms each way, a reader without one.
@@ -74,6 +74,14 @@ pub fn is_bound(pid: u32, protocol: &str, address: SocketAddr) -> bool {
     // Lines of proc_pid_net(5): the four bytes of an address are one number of this machine.
     let wanted = format!(" {:08X}:{:04X} 00000000:0000 ", u32::from_ne_bytes(ip.octets()), address.port());
     std::fs::read_to_string(format!("/proc/{pid}/net/{protocol}")).is_ok_and(|sockets| sockets.contains(&wanted))
+}
+
+/// The built-in broker over CoAP, and its endpoint.
+pub fn coap_broker(place: &Place) -> (Call, String) {
+    let address = ports::free();
+    let broker = place.start(&["broker", "--protocol", "coap", "--listen", &address.to_string()]);
+    wait_for("the broker", Duration::from_secs(20), || is_bound(broker.pid(), "udp", address));
+    (broker, format!("coap://{address}"))
 }
 
 /// Every message arrived once, 20 ms after it was sent.

@@ -1,19 +1,15 @@
 //! A group that is cut off from a system behind the relay, by a fault or by a step of its link: messages are late or lost while
 //! that lasts, as their protocol promises, and no message is afterwards.
 
-use std::time::Duration;
-
-use pubmark_conformance::ports;
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::links::can_be_made;
-use crate::relayed::{WORKLOAD, assert_relayed, is_bound, place};
+use crate::relayed::{WORKLOAD, assert_relayed, coap_broker, place};
 use crate::support::books::{assert_closed, assert_delivered_once, connections, count};
 use crate::support::cluster::stop;
 use crate::support::mosquitto::Mosquitto;
 use crate::support::place::Place;
-use crate::support::processes::wait_for;
 
 /// 100 messages a second are due, 800 in the window.
 const TIMES: [&str; 6] = ["--duration", "8s", "--warmup", "1s", "--drain", "20s"];
@@ -60,7 +56,7 @@ fn assert_undisturbed_afterwards(record: &Value) {
     let after: Vec<&Value> = rows.iter().filter(is_after).collect();
     assert_eq!(after.len(), 2, "a row a second: {rows:?}");
     let sum = |name: &str| after.iter().map(|row| figure(row, name)).sum::<f64>();
-    // What is due in the last milliseconds arrives after the window.
+    // Messages that are due in the last milliseconds of the window arrive after it.
     assert!(sum("offered") >= 190.0 && sum("delivered") >= 0.9 * sum("offered"), "{after:?}");
     for row in after {
         let median_us = row["latency"]["upper"]["p50_us"].as_f64().unwrap_or_else(|| panic!("no median in {row}"));
@@ -100,10 +96,7 @@ fn a_partition_loses_datagrams_while_it_lasts_and_confirmable_ones_arrive_later(
         return;
     }
     let place = place();
-    let address = ports::free();
-    let broker = place.start(&["broker", "--protocol", "coap", "--listen", &address.to_string()]);
-    wait_for("the broker", Duration::from_secs(20), || is_bound(broker.pid(), "udp", address));
-    let endpoint = format!("coap://{address}");
+    let (broker, endpoint) = coap_broker(&place);
     let over_coap = |qos: &str| {
         let call = ["--endpoint", &endpoint, "--protocol", "coap", "--qos", qos];
         run(&place, &[&call[..], &PARTITION].concat())
@@ -116,7 +109,7 @@ fn a_partition_loses_datagrams_while_it_lasts_and_confirmable_ones_arrive_later(
     assert_undisturbed_afterwards(&record);
     let record = over_coap("1");
     assert_late(&record, partitioned_s(&record));
-    // Its acknowledgement is waited for at least this long (ACK_TIMEOUT).
+    // The client waits at least this long for an acknowledgement before it repeats the message (ACK_TIMEOUT).
     let latency = &record["latency"]["total"]["upper"];
     assert!(latency["max_us"].as_f64() >= Some(2_000_000.0), "{latency}");
     assert_undisturbed_afterwards(&record);

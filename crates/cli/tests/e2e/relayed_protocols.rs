@@ -1,20 +1,17 @@
 //! Connections of each kind through the relay to a system that already runs: with TLS, in a WebSocket, and datagrams.
 
 use std::path::Path;
-use std::time::Duration;
 
 use pubmark_conformance::certificates::Certificates;
-use pubmark_conformance::ports;
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::links::can_be_made;
-use crate::relayed::{TIMES, assert_relayed, bound_us, is_bound, place};
+use crate::relayed::{TIMES, assert_relayed, bound_us, coap_broker, place};
 use crate::support::books::{assert_closed, assert_delivered_once, count};
 use crate::support::cluster::stop;
 use crate::support::mosquitto::Mosquitto;
 use crate::support::place::Place;
-use crate::support::processes::wait_for;
 
 /// Devices and a reader.
 const CLIENTS: u64 = 11;
@@ -79,11 +76,9 @@ fn datagrams_pass_the_relay() {
         return;
     }
     let place = place();
-    let address = ports::free();
-    let broker = place.start(&["broker", "--protocol", "coap", "--listen", &address.to_string()]);
-    wait_for("the broker", Duration::from_secs(20), || is_bound(broker.pid(), "udp", address));
+    let (broker, endpoint) = coap_broker(&place);
     // At QoS 1, that of the workload: confirmable messages.
-    let record = carried(&place, &format!("coap://{address}"), &["--protocol", "coap"]);
+    let record = carried(&place, &endpoint, &["--protocol", "coap"]);
     // A client that opens a further socket is a further peer of the relay.
     assert_count!(relayed_connections(&record) >= CLIENTS, "{}", record["conditions"]["links"]["relay"]);
     stop(broker);

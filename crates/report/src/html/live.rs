@@ -276,7 +276,7 @@ fn drawn(view: &LiveView, title: &'static str, mut lines: Vec<Line>, y: Axis) ->
     Chart { title, finding, notes: vec![], csv: "", picture }
 }
 
-/// The newest value of a line among so many points, as text.
+/// The newest value in the last `among` points of a line, as text.
 fn latest(line: &Line, among: usize) -> Option<String> {
     let value = line.readings.iter().rev().take(among).find(|reading| !reading.is_empty())?;
     Some(format!("{} {value}", line.name))
