@@ -123,7 +123,7 @@ struct Meter {
 
 impl Observer for Meter {
     fn phase(&mut self, _phase: Phase) {}
-    fn progress(&mut self, _phase: Phase, _elapsed: Duration, _length: Option<Duration>, _totals: &Totals) {}
+    fn progress(&mut self, _: Phase, _: Duration, _: Option<Duration>, _: &Totals, _: bool) {}
     fn window_began(&mut self) {
         self.cpu_s.0 = usage::cpu_s();
         self.rss_bytes.0 = usage::resident_bytes("VmRSS").unwrap_or(0);

@@ -14,7 +14,7 @@ use pubmark_metrics::ledger::Ledger;
 use pubmark_record::delivery::BrokenPromises;
 use pubmark_record::record::Delivery;
 
-use crate::absences::{self, Absences, holds, intersection};
+use crate::absences::{self, Absences, holds, intersection, merged};
 use crate::content::unmatched::Unmatched;
 use crate::pairs::Pairs;
 use crate::shard_outcome::{PublisherBook, StreamRow};
@@ -74,9 +74,8 @@ pub struct Received<'a> {
 /// The sequence numbers of a publisher that no subscription can expect.
 struct Exempt<'a> {
     book: &'a PublisherBook,
-    /// Refused, or broken or stuck and delivered to no subscriber.
-    all: HashSet<u32>,
-    refused: HashSet<u32>,
+    /// Refused, or broken or stuck and delivered to no subscriber: ascending, non-adjacent ranges.
+    all: Vec<Range>,
     unanswered: HashSet<u32>,
     /// Broken and stuck messages that a subscriber received: they were sent in spite of their state.
     broken_arrived: u64,
@@ -178,10 +177,10 @@ impl<'a> Exempt<'a> {
     fn new(book: &'a PublisherBook, arrived: Option<&HashSet<u32>>) -> Exempt<'a> {
         let has_arrived = |number: &&u32| arrived.is_some_and(|arrived| arrived.contains(number));
         let unsent = book.broken.iter().chain(&book.stuck).filter(|number| !has_arrived(number));
+        let unsent = unsent.map(|number| Range { first: *number, last: *number });
         Exempt {
             book,
-            all: unsent.chain(&book.refused).copied().collect(),
-            refused: book.refused.iter().copied().collect(),
+            all: merged(unsent.chain(book.refused.ranges().iter().copied()).collect()),
             unanswered: book.unanswered.iter().copied().collect(),
             broken_arrived: book.broken.iter().filter(has_arrived).count() as u64,
             stuck_arrived: book.stuck.iter().filter(has_arrived).count() as u64,
@@ -191,7 +190,7 @@ impl<'a> Exempt<'a> {
     /// Adds the publisher's side of the accounting.
     fn enter(&self, delivery: &mut Delivery) {
         let book = self.book;
-        let refused_later = book.refused.len() as u64;
+        let refused_later = book.refused.count();
         delivery.offered += book.offered;
         delivery.skipped_planned += book.skipped_planned;
         delivery.slowed += book.slowed;
@@ -238,27 +237,27 @@ impl<'a> Exempt<'a> {
     ) {
         let missing = ledger.missing(stream, within.first, within.last);
         let missing_count = absences::count(&missing);
-        let is_within = |number: &&u32| (within.first..=within.last).contains(*number);
-        let is_missing = |number: &&u32| holds(&missing, **number);
+        let of_both = |one: &[Range], other: &[Range]| absences::count(&intersection(one, other));
 
-        let refused_arrived = self.refused.iter().filter(is_within).filter(|number| !is_missing(number)).count() as u64;
-        let exempt_missing = self.all.iter().filter(is_missing).count() as u64;
+        let refused = intersection(&[within], self.book.refused.ranges());
+        let refused_arrived = absences::count(&refused) - of_both(&refused, &missing);
+        let exempt_missing = of_both(&self.all, &missing);
         let in_absence = intersection(&missing, not_expected.absent);
-        let exempt_absent = self.all.iter().filter(|number| holds(&in_absence, **number)).count() as u64;
-        let absent = absences::count(&in_absence) - exempt_absent;
+        let absent = absences::count(&in_absence) - of_both(&self.all, &in_absence);
         // Messages that the system's filter removed, and messages that it passed although the predicate does not hold.
         let filtered = intersection(&missing, not_expected.unmatched);
-        let is_filtered = |number: &&u32| holds(&filtered, **number) && !holds(&in_absence, **number);
-        let exempt_filtered = self.all.iter().filter(is_filtered).count() as u64;
-        let both = absences::count(&intersection(&in_absence, &filtered));
-        let filtered_out = absences::count(&filtered) - both - exempt_filtered;
+        let both = intersection(&in_absence, &filtered);
+        let exempt_filtered = of_both(&self.all, &filtered) - of_both(&self.all, &both);
+        let filtered_out = absences::count(&filtered) - absences::count(&both) - exempt_filtered;
         let all_unmatched = intersection(&[within], not_expected.unmatched);
-        let has_passed = |number: &&u32| holds(&all_unmatched, **number) && !is_missing(number);
-        let refused_passed = self.refused.iter().filter(has_passed).count() as u64;
+        let refused_unmatched = intersection(&refused, &all_unmatched);
+        let refused_passed = absences::count(&refused_unmatched) - of_both(&refused_unmatched, &missing);
         let unmatched = absences::count(&all_unmatched) - absences::count(&filtered) - refused_passed;
-        let is_unknown =
-            |number: &&u32| !holds(&in_absence, **number) && !holds(&filtered, **number) && !self.all.contains(*number);
-        let unknown = self.unanswered.iter().filter(is_missing).filter(is_unknown).count() as u64;
+        let is_unknown = |number: &&u32| {
+            holds(&missing, **number)
+                && [&in_absence, &filtered, &self.all].iter().all(|ranges| !holds(ranges, **number))
+        };
+        let unknown = self.unanswered.iter().filter(is_unknown).count() as u64;
 
         let delivered = (within.count() - missing_count).saturating_sub(refused_arrived + unmatched);
         let lost = missing_count.saturating_sub(exempt_missing + absent + filtered_out + unknown);
@@ -345,7 +344,7 @@ mod tests {
     #[test]
     fn a_refused_message_is_neither_sent_nor_expected_even_if_it_arrives() {
         let mut publisher = book(0, 4);
-        publisher.refused = [2, 3].into();
+        publisher.refused = [2, 3].into_iter().collect();
         let delivery = closed(&[publisher], &ledger_with([1, 2, 4]), &[row(0, 0)], &[]);
         assert_eq!((delivery.sent, delivery.refused, delivery.expected, delivery.delivered), (2, 2, 2, 2));
         assert_eq!(delivery.delivered_after_refusal, 1);
@@ -449,7 +448,7 @@ mod tests {
         // acknowledged. The same holds for 5 and 6 later.
         (publisher.first_measured, publisher.offered, publisher.written) = (2, 8, 8);
         publisher.epochs = [(0, 1), (1, 2), (2, 4)].into_iter().collect();
-        (publisher.refused, publisher.unanswered) = ([2, 5].into(), vec![3, 5, 6]);
+        (publisher.refused, publisher.unanswered) = ([2, 5].into_iter().collect(), vec![3, 5, 6]);
         let absence = Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: Some(2) };
         let delivery = closed(&[publisher], &ledger_with([4, 7, 8]), &[row(0, 0)], &[absence]);
         assert_eq!((delivery.absent, delivery.unknown, delivery.lost), (1, 1, 1), "3; 6; 9: {delivery:?}");
@@ -460,7 +459,7 @@ mod tests {
     fn a_refused_message_of_the_warm_up_that_arrives_takes_nothing_from_the_measured() {
         let mut publisher = book(0, 6);
         (publisher.first_measured, publisher.offered, publisher.written) = (3, 4, 4);
-        publisher.refused = [2].into();
+        publisher.refused.insert(2);
         let delivery = close(
             &[publisher],
             &[Received {
@@ -508,6 +507,35 @@ mod tests {
             prop_assert_eq!(delivery.delivered, count(&|(_, arrived)| *arrived));
             prop_assert_eq!(delivery.absent, count(&|(tick, arrived)| !arrived && is_absent(*tick)));
             prop_assert_eq!(delivery.lost, count(&|(tick, arrived)| !arrived && !is_absent(*tick)));
+        }
+
+        /// Refused messages, missing acknowledgements and an absence, against a model that examines each message
+        /// separately.
+        #[test]
+        fn refusals_agree_with_a_plain_model(
+            fates in proptest::collection::vec((any::<bool>(), any::<bool>(), any::<bool>()), 1..150),
+            absent_from in 1u32..160,
+        ) {
+            let all = || (1u32..).zip(fates.iter().copied());
+            let numbers = |meant: &dyn Fn(u32, (bool, bool, bool)) -> bool| -> Vec<u32> {
+                all().filter(|(number, fate)| meant(*number, *fate)).map(|(number, _)| number).collect()
+            };
+            let mut publisher = book(0, fates.len() as u32);
+            publisher.epochs = [(0, 1), (1, absent_from)].into_iter().collect();
+            publisher.refused = numbers(&|_, (refused, _, _)| refused).into_iter().collect();
+            publisher.unanswered = numbers(&|_, (_, unanswered, _)| unanswered);
+            let absence = Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: None };
+            let arrived = ledger_with(numbers(&|_, (_, _, arrived)| arrived));
+            let delivery = closed(&[publisher], &arrived, &[row(0, 0)], &[absence]);
+
+            let count = |meant: &dyn Fn(u32, (bool, bool, bool)) -> bool| numbers(meant).len() as u64;
+            let missing = |(refused, _, arrived): (bool, bool, bool)| !refused && !arrived;
+            prop_assert_eq!(delivery.refused, count(&|_, (refused, _, _)| refused));
+            prop_assert_eq!(delivery.delivered, count(&|_, (refused, _, arrived)| !refused && arrived));
+            prop_assert_eq!(delivery.delivered_after_refusal, count(&|_, (refused, _, arrived)| refused && arrived));
+            prop_assert_eq!(delivery.absent, count(&|number, fate| missing(fate) && number >= absent_from));
+            prop_assert_eq!(delivery.unknown, count(&|number, fate| missing(fate) && fate.1 && number < absent_from));
+            prop_assert_eq!(delivery.lost, count(&|number, fate| missing(fate) && !fate.1 && number < absent_from));
         }
     }
 }

@@ -60,8 +60,16 @@ pub trait Observer {
     /// A phase begins.
     fn phase(&mut self, phase: Phase);
     /// The present state of the run. `elapsed` is the time since the phase began, `length` the length of the phase if
-    /// it is known.
-    fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals);
+    /// it is known. `are_current` is whether the totals are: nodes send no counters while a run measures, so the totals
+    /// remain those of the warm-up until each shard has sent its own in the drain.
+    fn progress(
+        &mut self,
+        phase: Phase,
+        elapsed: Duration,
+        length: Option<Duration>,
+        totals: &Totals,
+        are_current: bool,
+    );
     /// Latencies of the last seconds. Called about a hundred times a second while devices follow their schedule on this
     /// machine.
     fn latency(&mut self, latency: &LiveLatency) {
@@ -106,6 +114,8 @@ struct RunDriver<'a> {
     probed: Option<ProbedPairs>,
     /// Most sessions that were connected at one poll.
     most_online: u64,
+    /// Whether the counters are current.
+    are_current: bool,
 }
 
 /// Executes a run. If the plan requires separate processes, `launcher` starts them. `stop` ends the run early at any
@@ -139,7 +149,8 @@ pub fn run(
     let files = files.map(LogFiles::open).transpose().map_err(EngineError::MessageLog)?;
     let mut outcome = {
         let window = (!plan.on_nodes).then(WindowWatch::default);
-        RunDriver { plan, publisher_shards, worker, stop, observer, window, probed: None, most_online: 0 }.run()?
+        let (probed, most_online, are_current) = (None, 0, true);
+        RunDriver { plan, publisher_shards, worker, stop, observer, window, probed, most_online, are_current }.run()?
     };
     if let (Some(log), Some(files)) = (&mut outcome.log, files) {
         log.files = files;
@@ -189,6 +200,7 @@ impl RunDriver<'_> {
                 self.worker.window_begins();
             }
             self.observer.phase(Phase::Measure);
+            self.are_current = !self.plan.on_nodes;
             interrupted = !self.wait_until(Phase::Measure, end_ns);
             self.observer.window_ended();
         }
@@ -222,7 +234,7 @@ impl RunDriver<'_> {
             let now_ns = clock::monotonic_ns();
             let totals = self.totals();
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
-            self.observer.progress(Phase::Connect, elapsed, None, &totals);
+            self.observer.progress(Phase::Connect, elapsed, None, &totals, self.are_current);
             if over_ns.is_none() && (totals.reached >= wanted || elapsed > probes::LIMIT) {
                 over_ns = Some(now_ns);
                 self.probed =
@@ -296,7 +308,7 @@ impl RunDriver<'_> {
                 began_ns += stalled_ns;
             }
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
-            self.observer.progress(phase, elapsed, None, &totals);
+            self.observer.progress(phase, elapsed, None, &totals, self.are_current);
             if up >= wanted {
                 return ConnectOutcome::All;
             }
@@ -344,7 +356,8 @@ impl RunDriver<'_> {
             }
             self.sample_window(&progress, now_ns);
             let totals = self.totals();
-            self.observer.progress(phase, Duration::from_nanos(now_ns - began_ns), Some(length), &totals);
+            let elapsed = Duration::from_nanos(now_ns - began_ns);
+            self.observer.progress(phase, elapsed, Some(length), &totals, self.are_current);
             std::thread::sleep(POLL_INTERVAL.min(Duration::from_nanos(until_ns - now_ns)));
         }
     }
@@ -356,26 +369,28 @@ impl RunDriver<'_> {
         self.observer.phase(Phase::Drain);
         let mut complete_since_ns = None;
         let mut waited_until_ns = end_ns;
-        let before = self.copied();
+        let before = copied(&self.worker.progress);
         loop {
             let now_ns = clock::monotonic_ns();
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(end_ns));
             let progress = Arc::clone(&self.worker.progress);
             self.sample_window(&progress, now_ns);
+            // Before the totals are read, so that they contain the copies that make them current.
+            self.are_current = !self.plan.on_nodes || are_copied_again(&progress, &before);
             let totals = self.totals();
-            self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
-            let is_fresh = self.is_fresh(&before);
+            self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals, self.are_current);
             // A shard that was paused may still have due messages to send.
             let has_closed = self.worker.has_executed_all();
-            let complete = is_fresh && has_closed && self.plan.have_all_arrived(&totals);
+            let complete = self.are_current && has_closed && self.plan.have_all_arrived(&totals);
             let since_ns = *complete_since_ns.get_or_insert(now_ns);
             if !complete {
                 complete_since_ns = None;
             }
             let settled = complete && now_ns - since_ns >= SETTLE.as_nanos() as u64;
             let quiet_since_ns = totals.last_event_ns.max(waited_until_ns);
-            let mut quiet =
-                is_fresh && has_closed && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
+            let mut quiet = self.are_current
+                && has_closed
+                && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
             // Silence says nothing about what the system has stored for subscribers that are not connected again.
             quiet &= totals.not_resumed == 0 || self.observer.system_has_ended();
             if quiet && !settled && self.observer.system_is_behind() {
@@ -399,17 +414,6 @@ impl RunDriver<'_> {
         }
     }
 
-    /// By shard: how often its counters were copied from another machine.
-    fn copied(&self) -> Vec<u64> {
-        self.worker.progress.shards().iter().map(|shard| shard.copied.load(Relaxed)).collect()
-    }
-
-    /// Are the counters current? Nodes send no counters while a run measures. A copy that was already in transit when
-    /// the drain began does not count as current.
-    fn is_fresh(&self, before: &[u64]) -> bool {
-        !self.plan.on_nodes || self.copied().iter().zip(before).all(|(now, before)| *now > before + 1)
-    }
-
     fn collect(
         mut self,
         window: Option<(u64, u64, u64)>,
@@ -427,7 +431,7 @@ impl RunDriver<'_> {
             self.observer.window_latency(&window.last(&progress));
         }
         let elapsed = Duration::from_nanos(clock::monotonic_ns().saturating_sub(began_ns));
-        self.observer.progress(Phase::Collect, elapsed, None, &progress.totals());
+        self.observer.progress(Phase::Collect, elapsed, None, &progress.totals(), self.are_current);
         let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
         let mut outcome = merge_outcomes(self.plan, finished.outcomes, (start_ns, closed_ns));
         if let Some(log) = &mut outcome.log {
@@ -447,5 +451,36 @@ impl RunDriver<'_> {
         outcome.unreachable = unreachable;
         outcome.realtime = realtime && self.plan.realtime;
         Ok(outcome)
+    }
+}
+
+/// By shard: how often its counters were copied from another machine.
+fn copied(progress: &Progress) -> Vec<u64> {
+    progress.shards().iter().map(|shard| shard.copied.load(Relaxed)).collect()
+}
+
+/// Were the counters of all shards copied from other machines since the drain began, when they had been copied `before`
+/// times? A copy that was already in transit then does not count.
+fn are_copied_again(progress: &Progress, before: &[u64]) -> bool {
+    copied(progress).iter().zip(before).all(|(now, before)| *now > before + 1)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_current_when_each_shard_has_sent_its_counters_in_the_drain() {
+        let (ours, theirs) = (Progress::new(2).unwrap(), Progress::new(2).unwrap());
+        let copy = |shard: usize| ours.shards()[shard].copy(&theirs.shards()[shard].row());
+        (0..2).for_each(copy);
+        let before = copied(&ours);
+        theirs.shards()[0].delivered.store(9, Relaxed);
+        [0, 1, 0].into_iter().for_each(copy);
+        assert_eq!(ours.totals().delivered, 9, "the totals have changed");
+        assert!(!are_copied_again(&ours, &before), "what came of the second shard was in transit");
+        copy(1);
+        assert!(are_copied_again(&ours, &before));
     }
 }

@@ -1,10 +1,11 @@
 //! The outcome of a shard.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use pubmark_metrics::bounded;
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_metrics::holes::Holes;
 use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
 use pubmark_protocol::client_program::Misreport;
@@ -60,8 +61,8 @@ pub struct PublisherBook {
     pub broken: Vec<u32>,
     /// Measured messages not yet written completely at the deadline.
     pub stuck: Vec<u32>,
-    /// Measured messages that the system refused after they were sent.
-    pub refused: BTreeSet<u32>,
+    /// Measured messages that the system refused after they were sent. A system may refuse all of them.
+    pub refused: Holes,
     /// Messages whose acknowledgement can no longer arrive.
     pub unanswered: Vec<u32>,
     /// Epochs in which its messages were passed to the adapter.

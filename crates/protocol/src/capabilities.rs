@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use pubmark_model::fleet::SecondConnection;
 use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 
@@ -50,6 +51,8 @@ pub struct Features {
     pub filters_at_clients: bool,
     /// A system has two ports: one for devices and one for subscribers.
     pub two_ports: bool,
+    /// Which sessions have two connections to the system.
+    pub second_connection: SecondConnection,
     /// There is no broker: clients discover each other.
     pub brokerless: bool,
     /// Its library or program chooses the addresses of this machine that it uses: those of `--source-addresses` have no effect.
@@ -110,6 +113,7 @@ impl Features {
         own_certificates: false,
         filters_at_clients: false,
         two_ports: false,
+        second_connection: SecondConnection::Never,
         brokerless: false,
         chooses_addresses: false,
         subscribers_listen: false,

@@ -35,6 +35,7 @@ use pubmark_adapters::zenoh::{Peers, PeersBlocking, Routed, RoutedBlocking, Vari
 #[cfg(feature = "zeromq")]
 use pubmark_adapters::zeromq::{ZeroMq, peers::ZeroMqPeersClients};
 use pubmark_engine::run::{self, ShardRun, Sides};
+use pubmark_model::fleet::SecondConnection;
 use pubmark_protocol::any::{self, Open};
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::client_program::Hello;
@@ -244,6 +245,15 @@ impl ProtocolPair {
     /// Returns whether clients on either side find each other without a broker.
     pub fn is_brokerless(self) -> bool {
         [self.publish, self.subscribe].iter().any(|side| side.capabilities.features.brokerless)
+    }
+
+    /// Which sessions have two connections. Those that could have need one protocol on both sides: clients that publish and
+    /// subscribe, requesters and responders.
+    pub fn second_connection(self) -> SecondConnection {
+        match self.second() {
+            Some(_) => SecondConnection::Never,
+            None => self.subscribe.capabilities.features.second_connection,
+        }
     }
 
     /// Longest time until a message is sent again on an open connection, on either side; see

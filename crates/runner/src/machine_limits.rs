@@ -1,9 +1,13 @@
 //! Checks whether a machine has enough open files, ports and memory for its part of a fleet.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
 use pubmark_model::fleet::{ClientCounts, ClientsOnNodes};
 use pubmark_model::placement::{self, NodeLabels};
 use pubmark_model::plan::{Plan, PlanOptions};
 use pubmark_model::workload::Workload;
+use pubmark_protocols::ProtocolPair;
 use pubmark_systems::{descriptors, environment, ports};
 
 use crate::error::{ErrorKind, RunError};
@@ -14,7 +18,8 @@ use crate::{linked, sources};
 /// File descriptors that pubmark needs in addition to its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// What clients need on the machine that has the most of them. Machines that join are taken to be like this one.
+/// What clients need on the machine that has the most of them. Machines that join are taken to be like this one; until they
+/// have joined, each node is taken to be a machine of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientNeeds {
     /// Open files of the process with the most clients.
@@ -25,40 +30,68 @@ pub struct ClientNeeds {
     pub available_ports: Option<u64>,
     /// Whether the clients are on machines that join.
     pub are_on_nodes: bool,
+    /// Address that several nodes have in common, and with it its ports, if these nodes need the most.
+    pub shared_address: Option<IpAddr>,
     /// What to do about too few ports.
     pub more_ports: String,
 }
 
 impl ClientNeeds {
     /// The needs of a run on nodes with these labels, as far as they are known.
-    pub fn of(spec: &RunSpec, workload: &Workload, nodes: NodeLabels<'_>, wanted: &CheckedTarget) -> ClientNeeds {
-        ClientNeeds::with(spec, workload, nodes, wanted, ports::outgoing())
-    }
-
-    /// As [`ClientNeeds::of`]; each source address has `outgoing` ports.
-    fn with(
+    pub fn of(
         spec: &RunSpec,
         workload: &Workload,
         nodes: NodeLabels<'_>,
         wanted: &CheckedTarget,
+        protocol_pair: ProtocolPair,
+    ) -> ClientNeeds {
+        ClientNeeds::at(spec, workload, nodes, &[], wanted, protocol_pair)
+    }
+
+    /// As [`ClientNeeds::of`], with the address of each node, from which its clients are taken to connect.
+    pub(crate) fn at(
+        spec: &RunSpec,
+        workload: &Workload,
+        nodes: NodeLabels<'_>,
+        addresses: &[IpAddr],
+        wanted: &CheckedTarget,
+        protocol_pair: ProtocolPair,
+    ) -> ClientNeeds {
+        ClientNeeds::with(spec, workload, (nodes, addresses), wanted, protocol_pair, ports::outgoing())
+    }
+
+    /// As [`ClientNeeds::at`]; each source address has `outgoing` ports.
+    fn with(
+        spec: &RunSpec,
+        workload: &Workload,
+        (nodes, addresses): (NodeLabels<'_>, &[IpAddr]),
+        wanted: &CheckedTarget,
+        protocol_pair: ProtocolPair,
         outgoing: Option<u64>,
     ) -> ClientNeeds {
         let are_on_nodes = spec.nodes.nodes.is_some();
         let is_relayed = matches!(wanted, CheckedTarget::External { .. }) && linked::are_here(spec, workload);
-        let clients = ClientsOnNodes::of(workload, nodes);
+        let second = protocol_pair.second_connection();
+        let clients = ClientsOnNodes::of(workload, nodes, second);
         // The relay to a system that already runs is a separate process, with two descriptors for each connection.
         let sockets = match is_relayed {
             true => 2 * wanted.sockets(clients.all, clients.all),
             false => wanted.sockets(clients.most, clients.all),
         };
         // Worker processes of one machine have its addresses, and with them its ports, in common.
-        let on_machine = |clients: ClientsOnNodes| if are_on_nodes { clients.most } else { clients.all };
         let needed = |clients: ClientCounts| sources::connections_to_one(clients, wanted);
-        let addresses = spec.connection.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u64);
-        let ports = needed(on_machine(clients));
+        let (most, shared_address) = match are_on_nodes {
+            true => most_at_one_address(&clients, addresses, needed),
+            false => (clients.all, None),
+        };
+        let source_addresses = spec.connection.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u64);
+        let ports = needed(most);
         let more_ports = match (are_on_nodes, outgoing) {
+            (true, Some(_)) if shared_address.is_some() => {
+                "fewer of these nodes at one address, so more machines; or fewer devices".to_owned()
+            }
             (true, Some(each)) => more_nodes(workload, nodes.nodes, ports, each, |count| {
-                needed(ClientsOnNodes::of(workload, NodeLabels::unknown(count)).most)
+                needed(ClientsOnNodes::of(workload, NodeLabels::unknown(count), second).most)
             }),
             _ if linked::are_here(spec, workload) => "fewer devices, or `--link none`".to_owned(),
             _ => sources::more(ports, outgoing.unwrap_or(1)),
@@ -66,8 +99,9 @@ impl ClientNeeds {
         ClientNeeds {
             open_files: sockets + OTHER_DESCRIPTORS,
             ports,
-            available_ports: outgoing.map(|each| each * addresses),
+            available_ports: outgoing.map(|each| each * source_addresses),
             are_on_nodes,
+            shared_address,
             more_ports,
         }
     }
@@ -86,6 +120,7 @@ impl ClientNeeds {
             )
             .hint(format!("`ulimit -Hn {needed}` as root{also}, or fewer devices")));
         }
+        let whose = self.shared_address.map_or(whose.to_owned(), |address| format!(" of the nodes at {address}"));
         match self.available_ports {
             // As with open files: the largest size of an experiment's axis may be too large while the others are not.
             Some(available) if self.ports > available => Err(RunError::new(
@@ -99,6 +134,23 @@ impl ClientNeeds {
             _ => Ok(()),
         }
     }
+}
+
+/// The connections of the nodes at one address that need the most ports, and the address if several nodes have it. Without
+/// addresses, each node has one of its own.
+fn most_at_one_address(
+    clients: &ClientsOnNodes,
+    addresses: &[IpAddr],
+    needed: impl Fn(ClientCounts) -> u64,
+) -> (ClientCounts, Option<IpAddr>) {
+    let mut shared: BTreeMap<IpAddr, (ClientCounts, usize)> = BTreeMap::new();
+    for (address, own) in addresses.iter().zip(&clients.each) {
+        let (sum, nodes) = shared.entry(*address).or_default();
+        *sum = sum.and(*own);
+        *nodes += 1;
+    }
+    let at_addresses = shared.into_iter().map(|(address, (sum, nodes))| (sum, (nodes > 1).then_some(address)));
+    at_addresses.max_by_key(|(sum, _)| needed(*sum)).unwrap_or((clients.most, None))
 }
 
 /// How clients on machines that join get more ports: each machine has those of its own address. `needed` is called with a
@@ -122,9 +174,10 @@ pub fn check(
     workload: &Workload,
     nodes: NodeLabels<'_>,
     wanted: &CheckedTarget,
+    protocol_pair: ProtocolPair,
     available: fn(u64) -> Result<u64, RunError>,
 ) -> Result<(), RunError> {
-    ClientNeeds::of(spec, workload, nodes, wanted).check(available)
+    ClientNeeds::of(spec, workload, nodes, wanted, protocol_pair).check(available)
 }
 
 /// Raises the limit of open files to the required number, or as far as this process may.
@@ -169,6 +222,16 @@ mod tests {
 
     /// The needs of 150 devices and a subscriber, and the error with [`PORTS`] ports and 1,000 open files.
     fn needs(change: impl FnOnce(&mut RunSpec), placement: &str, sites: &[&str]) -> (u64, u64, Option<String>) {
+        needs_at(change, placement, sites, &[])
+    }
+
+    /// The same for nodes that joined from these addresses.
+    fn needs_at(
+        change: impl FnOnce(&mut RunSpec),
+        placement: &str,
+        sites: &[&str],
+        addresses: &[IpAddr],
+    ) -> (u64, u64, Option<String>) {
         let text = format!(
             "name: w\ndevices: [{{name: a, count: 150, every: 1s, payload: 30B, topic: 'a/{{index}}'}}]\n\
              subscribers: [{{name: b, filters: ['#']}}]\nplacement: {placement}\n"
@@ -179,7 +242,8 @@ mod tests {
         let checked = spec.check(&Host::this()).unwrap();
         let labels: Vec<Labels> = sites.iter().map(|site| labels(&[format!("site={site}")]).unwrap()).collect();
         let nodes = NodeLabels { nodes: spec.node_count(), labels: &labels };
-        let needs = ClientNeeds::with(&spec, &checked.workload, nodes, &checked.wanted, Some(PORTS));
+        let (workload, wanted) = (&checked.workload, &checked.wanted);
+        let needs = ClientNeeds::with(&spec, workload, (nodes, addresses), wanted, checked.protocol_pair, Some(PORTS));
         let refusal = needs.check(|_| Ok(1_000)).err();
         let text = refusal.map(|error| format!("{error} / {}", error.hint.as_deref().unwrap_or_default()));
         (needs.open_files, needs.ports, text)
@@ -210,6 +274,40 @@ mod tests {
             "{refusal}"
         );
         assert_eq!(placed(&["edge", "edge"]).2, None);
+    }
+
+    #[test]
+    fn nodes_at_one_address_have_its_ports_in_common() {
+        let [one, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
+        let at = |addresses: &[IpAddr]| {
+            needs_at(|spec| spec.nodes.nodes = Some(3), "{subscribers: once}", &["a", "b", "c"], addresses)
+        };
+        let (files, ports, refusal) = at(&[one, other, one]);
+        // 50 devices and the subscriber of the first node, and 50 devices of the third.
+        assert_eq!((files, ports), (51 + OTHER_DESCRIPTORS, 101));
+        let refusal = refusal.unwrap();
+        assert!(refusal.contains("101 connections of the nodes at 192.0.2.1 to one endpoint"), "{refusal}");
+        assert!(refusal.contains("more machines"), "{refusal}");
+        assert_eq!(at(&[one, other, IpAddr::from([192, 0, 2, 3])]), (51 + OTHER_DESCRIPTORS, 51, None));
+        assert_eq!(at(&[]), (51 + OTHER_DESCRIPTORS, 51, None), "not known before nodes join");
+    }
+
+    #[test]
+    fn a_session_with_two_connections_needs_two_ports_and_open_files() {
+        let text = "name: w\ndevices: [{name: a, count: 60, every: 1s, payload: 30B, topic: 'a/{index}', scales: false, \
+                    client: c}]\nsubscribers: [{name: b, count: 60, filters: ['a/#'], client: c}]\n";
+        let needs = |protocol: &str| {
+            let mut spec = RunSpec::new("w");
+            let text = text.to_owned();
+            spec.workload = WorkloadSource::Inline { file_name: "w.yaml".to_owned(), text, passwords_left_out: false };
+            spec.protocols.protocol = Some(protocol.to_owned());
+            spec.target.endpoint = Some("redis://127.0.0.1:6379".to_owned());
+            let checked = spec.check(&Host::this()).unwrap();
+            let needs = checked.needs();
+            (needs.open_files - OTHER_DESCRIPTORS, needs.ports)
+        };
+        assert_eq!(needs("redis"), (60, 60));
+        assert_eq!(needs("redis-streams"), (120, 120));
     }
 
     #[test]

@@ -22,8 +22,11 @@ pub struct RunProgress {
     pub length: Option<Duration>,
     /// Counters.
     pub totals: Totals,
+    /// Whether the counters are current. Nodes send no counts while they measure: until each has sent its first ones of
+    /// the drain, some or all counters remain those of the warm-up.
+    pub are_counts_current: bool,
     /// Deliveries that are known to be lost so far, warm-up included: see [`pubmark_engine::losses`]. `None` if other
-    /// machines measure, because they send no counts meanwhile.
+    /// machines measure, and while the counters are not current.
     pub lost: Option<u64>,
     /// Latencies of the last seconds, while devices follow their schedule; `None` if other machines measure them.
     pub latency: Option<LiveLatency>,

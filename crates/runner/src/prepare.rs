@@ -249,11 +249,11 @@ impl CheckedRun {
     /// # Errors
     /// The resource that is insufficient.
     pub fn check_limits(&self) -> Result<(), RunError> {
-        let CheckedRun { spec, workload, wanted, .. } = self;
+        let CheckedRun { spec, workload, protocol_pair, wanted, .. } = self;
         let nodes = NodeLabels { nodes: spec.node_count(), labels: &spec.node_labels() };
         Fleet::check_counts_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
         check_messages(spec, workload)?;
-        machine_limits::check(spec, workload, nodes, wanted, machine_limits::look_at_descriptors)?;
+        machine_limits::check(spec, workload, nodes, wanted, *protocol_pair, machine_limits::look_at_descriptors)?;
         machine_limits::check_memory(spec, workload)
     }
 
@@ -272,7 +272,7 @@ impl CheckedRun {
     /// Open files and ports that the clients need, as [`CheckedRun::prepare`] checks them.
     pub fn needs(&self) -> ClientNeeds {
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.spec.node_labels() };
-        ClientNeeds::of(&self.spec, &self.workload, nodes, &self.wanted)
+        ClientNeeds::of(&self.spec, &self.workload, nodes, &self.wanted, self.protocol_pair)
     }
 
     /// Enumerates the fleet, checks that this machine can run it, and computes the schedule, which takes time if there
@@ -289,7 +289,7 @@ impl CheckedRun {
         let fleet = spec.fleet(&workload)?;
         // What the labels of nodes decide is checked again in [`PreparedRun::gather`].
         let labels = NodeLabels { nodes: spec.node_count(), labels: &spec.node_labels() };
-        machine_limits::check(&spec, &workload, labels, &wanted, machine_limits::raise_descriptors)?;
+        machine_limits::check(&spec, &workload, labels, &wanted, protocol_pair, machine_limits::raise_descriptors)?;
         let fleet = checked_fleet(&workload, protocol_pair, &wanted, fleet, known)?;
         check_messages(&spec, &workload)?;
         let schedule = schedule::summary_unless(&workload, &fleet, spec.load.seed, &spec.timeline(), &host.stop)

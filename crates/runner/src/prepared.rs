@@ -40,6 +40,7 @@ use crate::host::Host;
 use crate::latency_breakdown;
 use crate::life::Life;
 use crate::linked::{self, Carried, Extent, Linked};
+use crate::machine_limits::ClientNeeds;
 use crate::message_log::MessageLog;
 use crate::node_links::{LinksOnNodes, Reported};
 use crate::nodes;
@@ -179,12 +180,14 @@ impl PreparedRun {
         if linked::any(&self.workload) {
             joined.check_links(self.spec.node_count(), self.spec.load.netem)?;
         }
+        let addresses = joined.addresses(self.spec.node_count());
         let nodes = joined.labels(self.spec.node_count());
         labels::check_nodes(&self.workload, &nodes)?;
         self.node_labels = nodes.into_iter().map(|(_, labels)| labels).collect();
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
-        // Labels decide how many clients a node has.
-        machine_limits::check(&self.spec, &self.workload, nodes, &self.wanted, machine_limits::raise_descriptors)?;
+        // Labels decide how many clients a node has, and nodes of one machine have its ports in common.
+        ClientNeeds::at(&self.spec, &self.workload, nodes, &addresses, &self.wanted, self.protocol_pair)
+            .check(machine_limits::raise_descriptors)?;
         let copies = GroupNodes::of(&self.workload.placements(), nodes).copies();
         if *self.fleet.copies() != copies || !labels::sites_are_known(&self.spec, &self.workload) {
             // Only the subscribers depend on the number of sites: the schedule is the same.

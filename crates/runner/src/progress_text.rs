@@ -106,7 +106,8 @@ fn figures(progress: &RunProgress, rates: Option<Rates>) -> String {
     match progress.phase {
         Phase::Subscribe => format!("{} subscribed, {} failing", totals.subscribed, totals.failing),
         Phase::Connect => format!("{} connected, {} failing", totals.online, totals.failing),
-        Phase::Measure if progress.lost.is_none() => "nodes send no counts while they measure".to_owned(),
+        Phase::Measure if !progress.are_counts_current => "nodes send no counts while they measure".to_owned(),
+        Phase::Drain if !progress.are_counts_current => "waiting for the counts of all nodes".to_owned(),
         Phase::WarmUp | Phase::Measure => match rates {
             Some(rates) => format!(
                 "sent {:.0}/s   delivered {:.0}/s   waiting {}{}",
@@ -167,6 +168,7 @@ mod tests {
             elapsed: Duration::from_millis(5_900),
             length: Some(Duration::from_millis(9_996)),
             totals,
+            are_counts_current: true,
             lost: Some(0),
             latency: None,
             window_latency: None,
@@ -197,11 +199,13 @@ mod tests {
         assert_eq!(text.line(&later), "measure 5 s of 10 s: sent 100/s   delivered 50/s   waiting 1");
         let lossy = RunProgress { lost: Some(2), ..later.clone() };
         assert!(text.line(&lossy).ends_with("waiting 1   lost 2"), "{}", text.line(&lossy));
-        let elsewhere = RunProgress { lost: None, ..later };
+        let elsewhere = RunProgress { are_counts_current: false, lost: None, ..later };
         assert_eq!(text.line(&elsewhere), "measure 5 s of 10 s: nodes send no counts while they measure");
         text.begin(Phase::Drain, 3_000_000_000);
         let lossy = text.line(&RunProgress { lost: Some(2), ..progress(Phase::Drain, totals) });
         assert!(lossy.ends_with("3 not yet delivered (2 lost), 1 not yet sent"), "{lossy}");
+        let old = RunProgress { are_counts_current: false, lost: None, ..progress(Phase::Drain, totals) };
+        assert!(text.line(&old).ends_with(": waiting for the counts of all nodes"), "{}", text.line(&old));
         let drain = text.redrawn(&progress(Phase::Drain, totals));
         assert!(drain.starts_with("  phases    measure ✓ 3.0 s  drain ━"), "{drain}");
         assert!(drain.ends_with("\n            3 not yet delivered, 1 not yet sent"), "{drain}");

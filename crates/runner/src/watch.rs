@@ -93,7 +93,14 @@ impl Observer for Watch<'_> {
         self.window_latency = Some(Arc::clone(latency));
     }
 
-    fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
+    fn progress(
+        &mut self,
+        phase: Phase,
+        elapsed: Duration,
+        length: Option<Duration>,
+        totals: &Totals,
+        are_current: bool,
+    ) {
         self.life.check(phase, totals);
         // Once a second: samples are taken only a few times in that time.
         if self.usage.0 != elapsed.as_secs() {
@@ -103,8 +110,17 @@ impl Observer for Watch<'_> {
         let known = self.losses.sample(totals, pubmark_systems::clock::monotonic_ns());
         // A process that measures reports latencies, too: without them, other machines measure.
         let measure_others = matches!(phase, Phase::WarmUp | Phase::Measure) && self.latency.is_none();
-        let (totals, lost) = (*totals, (!measure_others).then_some(known));
-        self.observer.progress(&RunProgress { phase, elapsed, length, totals, lost, latency, window_latency, usage });
+        self.observer.progress(&RunProgress {
+            phase,
+            elapsed,
+            length,
+            totals: *totals,
+            are_counts_current: are_current,
+            lost: (are_current && !measure_others).then_some(known),
+            latency,
+            window_latency,
+            usage,
+        });
         while phase == Phase::Measure
             && let Some(event) = self.faults.next(elapsed)
         {

@@ -18,7 +18,8 @@ use crate::connection::{Dialect, StreamClients};
 
 /// A dialect with commands that wait at the server: it executes nothing else of their connection meanwhile.
 pub trait Waits: Dialect {
-    /// Settings of the two connections of a session, the one that sends first; `None` if one is enough.
+    /// Settings of the two connections of a session, the one that sends first; `None` if one is enough. The capabilities say
+    /// which sessions have two ([`pubmark_protocol::capabilities::Features::second_connection`]).
     fn two_connections(config: &SessionConfig) -> Option<[SessionConfig; 2]>;
 
     /// This connection is the one of its session that waits.

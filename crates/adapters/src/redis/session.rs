@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use pubmark_model::fleet::SecondConnection;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, Subscription};
@@ -90,6 +91,7 @@ impl Dialect for Redis {
                 "lists: RPUSH to the responder's, BLPOP; a line names the list of the reply, another is the correlation",
             ),
             only_responders_receive_requests: true,
+            second_connection: SecondConnection::RequestsAndReplies,
             ..Features::NONE
         },
         sent_means: SentMeans::Wire,

@@ -9,6 +9,7 @@
 use pubmark_wire::front::Front;
 use std::collections::{BTreeSet, VecDeque};
 
+use pubmark_model::fleet::SecondConnection;
 use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
@@ -99,7 +100,11 @@ impl Dialect for RedisStreams {
         retain: false,
         persistent_sessions: true,
         ends_sessions: false,
-        features: Features { log_in: true, ..Features::NONE },
+        features: Features {
+            log_in: true,
+            second_connection: SecondConnection::PublishesAndSubscribes,
+            ..Features::NONE
+        },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(check_topic),

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
-use pubmark_model::fleet::ClientsOnNodes;
+use pubmark_model::fleet::{ClientsOnNodes, SecondConnection};
 use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::workload::Workload;
 use pubmark_runner::spec::Nodes;
@@ -70,13 +70,13 @@ impl HostedNodes {
         join(hosts, prepared, machine, observer)
     }
 
-    /// Open files that a host needs. A system has a connection to each client, a node has those of its own clients, which labels
-    /// may place on a few hosts.
-    fn files(&self, workload: &Workload) -> u64 {
+    /// Open files that a host needs. A system has the connections of all clients, a node has those of its own clients, which
+    /// labels may place on a few hosts.
+    fn files(&self, workload: &Workload, second: SecondConnection) -> u64 {
         let is_of_clients = |host: &&Host| Some(&host.name) != self.system_host.as_ref();
         let labels: Vec<Labels> = self.hosts.iter().filter(is_of_clients).map(|host| host.labels.clone()).collect();
         let nodes = NodeLabels { nodes: labels.len() as u16, labels: &labels };
-        let ClientsOnNodes { all, most } = ClientsOnNodes::of(workload, nodes);
+        let ClientsOnNodes { all, most, .. } = ClientsOnNodes::of(workload, nodes, second);
         let clients = if self.system_host.is_some() { all } else { most };
         clients.devices + clients.subscribers + OTHER_FILES
     }
@@ -87,7 +87,7 @@ impl HostedNodes {
             caller: self.caller.clone(),
             folder: self.folder.clone(),
             address: self.address,
-            files: self.files(&prepared.workload),
+            files: self.files(&prepared.workload, prepared.protocol_pair.second_connection()),
             system_host: self.system_host.clone(),
         };
         note(&match self.hosts.len() {
@@ -236,10 +236,11 @@ mod tests {
 
     #[test]
     fn a_host_needs_the_open_files_of_the_clients_that_labels_place_there() {
-        let text = "name: w\ndevices: [{name: a, count: 100, every: 1s, payload: 30B, topic: 'a/{index}'}]\n\
-                    subscribers: [{name: b, filters: ['#']}]\nplacement: {a: site=edge, subscribers: once}\n";
+        let text = "name: w\ndevices:\n  - {name: a, count: 100, every: 1s, payload: 30B, topic: 'a/{index}'}\n  \
+                    - {name: c, count: 1, every: 1s, payload: 30B, topic: c, scales: false, client: s}\n\
+                    subscribers: [{name: b, filters: ['#'], client: s}]\nplacement: {a: site=edge, subscribers: once}\n";
         let workload = parse("w.yaml", text, &LoadOptions::default()).unwrap();
-        let needed = |sites: &[&str], system_host: Option<&str>| {
+        let needed = |sites: &[&str], system_host: Option<&str>, second: SecondConnection| {
             let host = |site: &&str| Host {
                 name: (*site).to_owned(),
                 address: (*site).to_owned(),
@@ -255,11 +256,17 @@ mod tests {
                 address: None,
                 system_host: system_host.map(str::to_owned),
             };
-            nodes.files(&workload) - OTHER_FILES
+            nodes.files(&workload, second) - OTHER_FILES
         };
-        assert_eq!(needed(&["edge", "cloud"], None), 101);
-        assert_eq!(needed(&["edge", "edge"], None), 51);
-        assert_eq!(needed(&["edge", "edge", "cloud"], Some("cloud")), 101);
+        let one = SecondConnection::Never;
+        assert_eq!(needed(&["edge", "cloud"], None, one), 101);
+        assert_eq!(needed(&["edge", "edge"], None, one), 51);
+        assert_eq!(needed(&["edge", "edge", "cloud"], Some("cloud"), one), 101);
+        assert_eq!(
+            needed(&["edge", "cloud"], None, SecondConnection::PublishesAndSubscribes),
+            102,
+            "the subscriber has two"
+        );
     }
 
     #[test]

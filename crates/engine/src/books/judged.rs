@@ -40,13 +40,13 @@ impl<'a> Judged<'a> {
     /// and received by no subscriber.
     pub fn exempt(&self) -> impl Iterator<Item = (u32, u32, Missing)> {
         self.exempt.values().flat_map(|row| {
-            row.all.iter().map(|number| {
+            row.all.iter().flat_map(|range| range.first..=range.last).map(|number| {
                 let outcome = match () {
-                    () if row.refused.contains(number) => Missing::Refused,
-                    () if row.book.broken.contains(number) => Missing::SkippedDisconnected,
+                    () if row.book.refused.contains(number) => Missing::Refused,
+                    () if row.book.broken.contains(&number) => Missing::SkippedDisconnected,
                     () => Missing::Unsent,
                 };
-                (row.book.publisher, *number, outcome)
+                (row.book.publisher, number, outcome)
             })
         })
     }
@@ -112,7 +112,7 @@ impl JudgedStream<'_> {
     pub fn missing(&self) -> impl Iterator<Item = (u32, Missing)> {
         let exempt = self.exempt;
         let numbers = self.missing_ranges().into_iter().flat_map(|range| range.first..=range.last);
-        numbers.filter(|number| !exempt.all.contains(number)).map(|number| {
+        numbers.filter(|number| !holds(&exempt.all, *number)).map(|number| {
             let outcome = match () {
                 () if holds(&self.absent, number) => Missing::Absent,
                 () if holds(&self.unmatched.ranges, number) => Missing::FilteredOut,

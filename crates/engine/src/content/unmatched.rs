@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn unmatched_messages_are_neither_expected_nor_delivered() {
         let holds = [true, true, false, false, true, false, true, false];
-        let publisher = PublisherBook { refused: [4].into(), unanswered: vec![2, 3], ..book(&holds) };
+        let publisher = PublisherBook { refused: [4].into_iter().collect(), unanswered: vec![2, 3], ..book(&holds) };
         let absence = [Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: None }];
         // 1 arrived; 2 is unknown; 3 was filtered out; 4 was refused; 5 is lost; 6 arrived although it does not match;
         // 7 and 8 were sent during an absence.

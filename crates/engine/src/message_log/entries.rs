@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use pubmark_metrics::bounds::lower_ns;
-use pubmark_metrics::holes::Range;
+use pubmark_metrics::holes::{Holes, Range};
 
 use super::files::rows;
 use super::row::{ROW_BYTES, Row, RowKind};
@@ -178,17 +178,21 @@ impl Log {
     /// # Errors
     /// A file of the log cannot be read.
     pub fn sent_bytes(&self) -> io::Result<HashMap<u32, u64>> {
-        // Of the messages that did not arrive, those that no subscription could expect were not sent.
+        let refused: HashMap<u32, &Holes> =
+            self.publishers.iter().map(|book| (book.publisher, &book.refused)).collect();
+        let is_refused = |row: &Row| refused.get(&row.publisher).is_some_and(|refused| refused.contains(row.sequence));
+        // Of the messages that did not arrive, those that no subscription could expect were not sent. Those that were
+        // refused may be all of a run, so they are not listed again.
         let unsent: HashSet<(u32, u32)> = self
             .missing
             .iter()
-            .filter(|row| row.audience.is_none())
+            .filter(|row| row.audience.is_none() && row.outcome != Missing::Refused)
             .map(|row| (row.publisher, row.sequence))
-            .chain(self.publishers.iter().flat_map(|book| book.refused.iter().map(|number| (book.publisher, *number))))
             .collect();
         let mut sums: HashMap<u32, u64> = HashMap::new();
         self.each_row(|row| {
-            if row.kind == RowKind::Submitted && !unsent.contains(&(row.publisher, row.sequence)) {
+            let is_unsent = || is_refused(&row) || unsent.contains(&(row.publisher, row.sequence));
+            if row.kind == RowKind::Submitted && !is_unsent() {
                 *sums.entry(row.publisher).or_default() += u64::from(row.payload_bytes);
             }
             Ok(())
@@ -244,7 +248,7 @@ fn outcome_of(
             EntryOutcome::Foreign
         }
         RowKind::Delivered | RowKind::DeliveredOutOfOrder
-            if book.is_some_and(|book| book.refused.contains(&row.sequence)) =>
+            if book.is_some_and(|book| book.refused.contains(row.sequence)) =>
         {
             EntryOutcome::DeliveredAfterRefusal
         }

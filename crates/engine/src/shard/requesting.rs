@@ -179,7 +179,7 @@ impl Requests {
                 let book = self.figures.book(requester);
                 let sending = &publisher.book;
                 let is_unsent = [&sending.broken, &sending.stuck].iter().any(|list| list.contains(&header.sequence));
-                if sending.refused.contains(&header.sequence) {
+                if sending.refused.contains(header.sequence) {
                     book.after_refusal += 1;
                 } else {
                     book.late += 1;

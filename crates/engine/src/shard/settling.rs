@@ -114,7 +114,7 @@ impl Publishing {
         let waits = |pending: &Pending| (pending.publisher, pending.sequence) == (index, sequence);
         let book = &publisher.book;
         (1..publisher.next_sequence).contains(&sequence)
-            && !book.refused.contains(&sequence)
+            && !book.refused.contains(sequence)
             && book.broken.binary_search(&sequence).is_err()
             && !session.pending.iter().any(waits)
     }

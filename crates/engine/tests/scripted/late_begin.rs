@@ -25,7 +25,7 @@ pub struct Silent;
 
 impl Observer for Silent {
     fn phase(&mut self, _phase: Phase) {}
-    fn progress(&mut self, _phase: Phase, _elapsed: Duration, _length: Option<Duration>, _totals: &Totals) {}
+    fn progress(&mut self, _: Phase, _: Duration, _: Option<Duration>, _: &Totals, _: bool) {}
     fn window_began(&mut self) {}
     fn window_ended(&mut self) {}
 }

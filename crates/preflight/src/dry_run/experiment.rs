@@ -121,7 +121,7 @@ fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
             packet_limit_bytes: run.wanted.packet_limit_bytes(),
         };
         let nodes = NodeLabels { nodes: options.nodes, labels: &options.labels };
-        let needs = ClientNeeds::of(&run.spec, &run.workload, nodes, &run.wanted);
+        let needs = ClientNeeds::of(&run.spec, &run.workload, nodes, &run.wanted, run.protocol_pair);
         let who = match machines.count() {
             Some(_) if options.nodes > 1 => format!("{} nodes like this machine", options.nodes),
             _ => "this machine".to_owned(),

@@ -191,6 +191,11 @@ impl JoinedNodes {
         self.nodes(first).into_iter().map(|node| (node.name, node.labels)).collect()
     }
 
+    /// Addresses from which the first `first` nodes joined.
+    pub(crate) fn addresses(&self, first: u16) -> Vec<IpAddr> {
+        self.nodes(first).into_iter().map(|node| node.address.ip().to_canonical()).collect()
+    }
+
     /// Returns the ports of a list that are free on a node, at its address for clients.
     ///
     /// # Errors

@@ -284,14 +284,14 @@ pub struct Progress {
     /// Deliveries that arrived.
     pub delivered: u64,
     /// Deliveries that have not arrived yet: `expected` less `delivered`. Messages in transit are included. `null` while
-    /// nodes measure, because they send no counts meanwhile, until their first counts of the drain, and in lines of an older
-    /// version.
+    /// nodes measure, because they send no counts meanwhile, until all nodes have sent their first counts of the drain, and in
+    /// lines of an older version.
     #[serde(default)]
     pub outstanding: Option<u64>,
     /// Deliveries that are known to be lost so far: a later message of the same stream arrived at least two seconds
     /// ago, and they did not. A lost message that no later one followed, or that was sent while the publisher's
     /// connection broke, is counted only at the end (`counted` of `ends`). Warm-up included; `null` while other
-    /// machines measure, and in lines of an older version.
+    /// machines measure, while `outstanding` is, and in lines of an older version.
     #[serde(default)]
     pub lost: Option<u64>,
     /// Messages of the measured window that were written.
@@ -305,7 +305,7 @@ pub struct Progress {
     /// Messages that were passed to the client and are not yet settled.
     pub in_flight: u64,
     /// Messages written a second, since the previous line; `null` in the first line of a phase, within half a second of
-    /// it, and while nodes measure and in the drain after it.
+    /// it, and where `outstanding` is `null` in this line or the previous one.
     pub sent_per_s: Option<f64>,
     /// Deliveries a second; `null` as for `sent_per_s`.
     pub delivered_per_s: Option<f64>,

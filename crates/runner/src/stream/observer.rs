@@ -17,27 +17,21 @@ const LEAST_S: f64 = 0.5;
 /// A [`RunObserver`] that writes lines.
 pub struct StreamObserver {
     stream: EventStream,
-    /// Time of the latest line of this phase, and the totals at that time.
-    newest: Option<(f64, Totals)>,
+    /// Time of the latest line of this phase, and the totals at that time if they were current.
+    newest: Option<(f64, Option<Totals>)>,
     /// Progress since the latest line: it is written when the phase ends, so that the last totals of the phase are in a
     /// line.
     waiting: Option<RunProgress>,
-    /// The totals that remain while nodes measure, which send no counts meanwhile; `None` before that, and after the drain.
-    stale: Option<Totals>,
 }
 
 impl StreamObserver {
     pub(super) fn new(stream: EventStream) -> StreamObserver {
-        StreamObserver { stream, newest: None, waiting: None, stale: None }
+        StreamObserver { stream, newest: None, waiting: None }
     }
 
     fn write(&mut self, t_s: f64, progress: &RunProgress) {
-        if progress.phase == Phase::Measure && progress.lost.is_none() {
-            self.stale = Some(progress.totals);
-        }
-        // The first counts of the drain are those of the whole window.
-        let mut line = line(t_s, progress, self.newest.filter(|_| self.stale.is_none()));
-        line.outstanding = line.outstanding.filter(|_| self.stale != Some(progress.totals));
+        let before = self.newest.and_then(|(at_s, totals)| Some((at_s, totals?)));
+        let line = line(t_s, progress, before.filter(|_| progress.are_counts_current));
         self.stream.write(&StreamEvent::Progress(Box::new(line)));
     }
 }
@@ -49,7 +43,6 @@ impl RunObserver for StreamObserver {
             self.write(t_s, &last);
         }
         self.newest = None;
-        self.stale = self.stale.filter(|_| phase == Phase::Drain);
         self.stream.write(&StreamEvent::Phase { t_s, phase: phase.into() });
     }
 
@@ -61,7 +54,7 @@ impl RunObserver for StreamObserver {
         }
         self.waiting = None;
         self.write(t_s, progress);
-        self.newest = Some((t_s, progress.totals));
+        self.newest = Some((t_s, progress.are_counts_current.then_some(progress.totals)));
     }
 
     fn event(&mut self, event: &RunEvent) {
@@ -88,7 +81,8 @@ impl RunObserver for StreamObserver {
 }
 
 fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Progress {
-    let RunProgress { phase, elapsed, length, totals, lost, latency, ref window_latency, usage } = *progress;
+    let RunProgress { phase, elapsed, length, totals, are_counts_current, lost, latency, ref window_latency, usage } =
+        *progress;
     let per_s = |now: u64, then: fn(&Totals) -> u64| {
         let (at_s, before) = before?;
         // The last line of a phase may be only a few milliseconds after the one before.
@@ -107,7 +101,7 @@ fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Prog
         expected: totals.expected,
         delivered: totals.delivered,
         // Shards continue while the sums are computed: a message may be counted as delivered and not yet as expected.
-        outstanding: Some(totals.expected.saturating_sub(totals.delivered)),
+        outstanding: are_counts_current.then(|| totals.expected.saturating_sub(totals.delivered)),
         lost,
         measured_sent: totals.measured_sent,
         measured_delivered: totals.measured_delivered,
@@ -138,6 +132,7 @@ mod tests {
             elapsed: Duration::from_millis(2_500),
             length: Some(Duration::from_secs(4)),
             totals: Totals { sent, ..Totals::default() },
+            are_counts_current: true,
             lost: Some(0),
             latency: Some(LiveLatency { samples: 7, p50, p99: None }),
             window_latency: None,
@@ -167,21 +162,22 @@ mod tests {
         let mut observer = EventStream::new(None, Some(Box::new(listener))).observer();
         let warm_up = Totals { sent: 90, expected: 90, delivered: 80, ..Totals::default() };
         let all = Totals { sent: 990, expected: 990, delivered: 970, ..Totals::default() };
-        let mut written = |phase: Phase, totals: Totals, lost: Option<u64>, before: Totals| {
-            observer.newest = Some((-2.0, before));
-            observer.progress(&RunProgress { phase, totals, lost, ..progress(0) });
+        // Of two nodes, one has sent its counts of the drain.
+        let partial = Totals { sent: 540, expected: 540, delivered: 80, ..Totals::default() };
+        let mut written = |phase: Phase, totals: Totals, are_counts_current: bool| {
+            // Two seconds have passed since the line before.
+            observer.newest = observer.newest.map(|(_, before)| (-2.0, before));
+            observer.progress(&RunProgress { phase, totals, are_counts_current, ..progress(0) });
             let line = lines.lock().unwrap().pop().unwrap();
             (line.sent_per_s.is_some(), line.delivered_per_s.is_some(), line.outstanding)
         };
-        // Nodes send counts in the warm-up; losses are not known there either.
-        assert_eq!(written(Phase::WarmUp, warm_up, None, Totals::default()), (true, true, Some(10)));
-        assert_eq!(written(Phase::Measure, warm_up, None, warm_up), (false, false, None));
-        assert_eq!(written(Phase::Drain, warm_up, Some(0), warm_up), (false, false, None), "no counts have come yet");
-        assert_eq!(written(Phase::Drain, all, Some(0), warm_up), (false, false, Some(20)), "those of the whole window");
-        observer.phase(Phase::Subscribe);
-        observer.newest = Some((-2.0, warm_up));
-        observer.progress(&RunProgress { totals: warm_up, ..progress(0) });
-        assert_eq!(lines.lock().unwrap().pop().unwrap().outstanding, Some(10), "this process measures");
+        assert_eq!(written(Phase::WarmUp, Totals::default(), true), (false, false, Some(0)), "the first line");
+        assert_eq!(written(Phase::WarmUp, warm_up, true), (true, true, Some(10)));
+        assert_eq!(written(Phase::Measure, warm_up, false), (false, false, None));
+        assert_eq!(written(Phase::Drain, warm_up, false), (false, false, None), "no counts have come yet");
+        assert_eq!(written(Phase::Drain, partial, false), (false, false, None), "not those of all nodes");
+        assert_eq!(written(Phase::Drain, all, true), (false, false, Some(20)), "those of the whole window");
+        assert_eq!(written(Phase::Drain, all, true), (true, true, Some(20)), "as in a run without nodes");
     }
 
     #[test]
