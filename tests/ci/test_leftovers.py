@@ -40,6 +40,19 @@ class Leftovers(unittest.TestCase):
             self.assertEqual(code, 1, printed)
             self.assertIn(f"process {process.pid}: sleep 60", printed)
 
+    def test_a_monitor_is_named_once_its_container_is_removed(self):
+        with tempfile.TemporaryDirectory() as bundle:
+            for name, place, is_left in [("pubmark-1-a", bundle, False), ("another", f"{bundle}/gone", False),
+                                         ("pubmark-1-a", f"{bundle}/gone", True)]:
+                os.makedirs(self.folder, exist_ok=True)
+                # A shell that waits, with the arguments of a monitor.
+                words = ["/usr/bin/conmon", "-c", "read end", "-b", place, "-n", name]
+                with subprocess.Popen(words, executable="/bin/sh", stdin=subprocess.PIPE, cwd="/", env={}) as monitor:
+                    code, printed = self.leftovers()
+                    monitor.kill()
+                self.assertEqual(code, int(is_left), printed)
+                self.assertEqual(f"process {monitor.pid}: /usr/bin/conmon" in printed, is_left, printed)
+
 
 if __name__ == "__main__":
     unittest.main()

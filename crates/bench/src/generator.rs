@@ -203,6 +203,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         handicap: None,
         faults: [].into(),
         realtime: order.realtime,
+        shares_cores: false,
         connections: ConnectionSettings { maximum_packet_bytes: 16 << 20, ..ConnectionSettings::default() },
     };
     if plan.is_flood() {

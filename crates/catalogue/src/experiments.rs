@@ -1,5 +1,7 @@
 //! The table of built-in experiments.
 
+use std::path::Path;
+
 use pubmark_model::experiment::{self, AXES, Experiment, Listed, axis_description};
 use pubmark_runner::{ErrorKind, RunError};
 
@@ -14,9 +16,15 @@ fn rows() -> Result<Vec<Listed>, RunError> {
     })
 }
 
+/// An experiment as it is run.
+fn warmed_up(experiment: &Experiment) -> Result<Experiment, RunError> {
+    definition::warmed_up(experiment.clone(), Path::new(""))
+}
+
 /// Duration of an experiment if every cell can be run.
-fn time(cells: usize, experiment: &Experiment) -> String {
-    about(pace::of_a_run(experiment.warmup + experiment.duration) * (cells as u32 * experiment.repeat))
+fn time(cells: usize, experiment: &Experiment) -> Result<String, RunError> {
+    let experiment = warmed_up(experiment)?;
+    Ok(about(pace::of_a_run(experiment.warmup + experiment.duration) * (cells as u32 * experiment.repeat)))
 }
 
 /// For the terminal: for each experiment a line of figures, then its description.
@@ -26,7 +34,7 @@ pub fn text() -> Result<String, RunError> {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
         let runs = row.cells as u32 * row.experiment.repeat;
-        let (full, quick) = (time(row.cells, &row.experiment), time(row.cells, &row.experiment.clone().quickly()));
+        let (full, quick) = (time(row.cells, &row.experiment)?, time(row.cells, &row.experiment.clone().quickly())?);
         text.push_str(&format!("{:<width$} {runs:>4} runs, {full}; {quick} with --quick\n", row.name));
         text.push_str(&format!("  {}\n", row.experiment.description));
     }
@@ -42,13 +50,13 @@ pub fn names() -> Result<Vec<String>, RunError> {
 pub fn details(name: &str) -> Result<Option<String>, RunError> {
     let Some(row) = rows()?.into_iter().find(|row| row.name == name) else { return Ok(None) };
     let experiment = &row.experiment;
-    let quick = time(row.cells, &experiment.clone().quickly());
+    let quick = time(row.cells, &experiment.clone().quickly())?;
     let repetitions = format!(
         "{} of each of {} cells, {} after {} each",
         experiment.repeat,
         row.cells,
         seconds(experiment.duration),
-        seconds(experiment.warmup)
+        seconds(warmed_up(experiment)?.warmup)
     );
     let mut text = format!("{}\n{}", row.name, wrap("  ", 2, &experiment.description));
     for (head, words) in [
@@ -56,7 +64,7 @@ pub fn details(name: &str) -> Result<Option<String>, RunError> {
         ("workload", definition::workload_words(experiment)),
         ("varies", row.varied.join(", ")),
         ("runs", repetitions),
-        ("takes", format!("{}; {quick} with --quick", time(row.cells, experiment))),
+        ("takes", format!("{}; {quick} with --quick", time(row.cells, experiment)?)),
         ("type", format!("`pubmark experiment {name}`; with `--dry-run` it says what can be run here")),
     ] {
         text.push_str(&wrap(&format!("  {head:<10}"), 12, &words));
@@ -82,8 +90,8 @@ pub fn markdown() -> Result<String, RunError> {
             row.varied.join(", "),
             row.cells,
             experiment.repeat,
-            time(row.cells, experiment),
-            time(row.cells, &experiment.clone().quickly()),
+            time(row.cells, experiment)?,
+            time(row.cells, &experiment.clone().quickly())?,
             experiment.description,
         ));
     }

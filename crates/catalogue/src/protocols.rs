@@ -37,6 +37,10 @@ const COLUMNS: &[Column] = &[
     ("content filters", |protocol| protocol.capabilities.features.content_filters.unwrap_or("no").to_owned()),
     ("requests", |protocol| protocol.capabilities.features.requests.unwrap_or("no").to_owned()),
     ("sent means", |protocol| sent_means(protocol.capabilities.sent_means).to_owned()),
+    ("delivery window", |protocol| {
+        let window = protocol.capabilities.features.delivery_window;
+        window.map_or_else(|| "no limit".to_owned(), |most| format!("{most} messages"))
+    }),
     ("carries at most", |protocol| limits(&protocol.capabilities)),
 ];
 

@@ -64,6 +64,7 @@ pub fn details(name: &str) -> Result<Option<String>, RunError> {
         ("runs as", Some(ways(&system).join(", "))),
         ("clients", clients(&system)),
         ("largest", largest),
+        ("warm-up", system.warm_up_s.map(|seconds| format!("{seconds} s of load until it is warm"))),
         ("here", here),
         ("tested", Some(tested(&system))),
     ] {
@@ -199,6 +200,9 @@ pub fn markdown() -> Result<String, RunError> {
         text.push_str(&offers(&system));
         text.push_str(&back_ends(&system));
         text.push_str(&limits(&system));
+        if let Some(seconds) = system.warm_up_s {
+            text.push_str(&format!("\nNeeds {seconds} s of load until it is warm; a warm-up has at least as much.\n"));
+        }
         for (name, command) in &system.clients {
             text.push_str(&format!("\nClient program `--client {name}`: `{command}`.\n"));
         }

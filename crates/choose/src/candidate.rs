@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pubmark_experiment::capacity::trial::WARMUP;
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::secret::without_password;
 use pubmark_protocols::{self as protocols, Protocol};
@@ -44,6 +45,12 @@ impl Runs {
     /// The specification of a run of the race.
     pub fn spec(&self) -> &RunSpec {
         &self.race.spec
+    }
+
+    /// Warm-up of each trial of its headroom: as long as the system needs, where its runs have as much.
+    pub fn warm_up_of_trials(&self) -> Duration {
+        let needed = self.race.wanted.warm_up().map(|(_, needed)| needed).unwrap_or_default();
+        needed.min(self.race.spec.window.warmup).max(WARMUP)
     }
 
     /// Protocol of its clients.
@@ -244,7 +251,7 @@ fn runs_over(
     protocol: &str,
     host: &Host,
 ) -> Result<Runs, RunError> {
-    let spec = spec(requirements, settings, protocol);
+    let spec = spec(requirements, settings, protocol)?;
     let prepared = |spec: &RunSpec| -> Result<PreparedRun, RunError> {
         let checked = spec.check(host)?;
         checked.check_installed()?;
@@ -264,8 +271,8 @@ fn runs_over(
     Ok(Runs { screening, race, recovery })
 }
 
-/// A run of the race.
-fn spec(requirements: &Requirements, settings: &CandidateSettings, protocol: &str) -> RunSpec {
+/// A run of the race. Each candidate warms up for as long as it needs: a longer one for all would leave less time for runs.
+fn spec(requirements: &Requirements, settings: &CandidateSettings, protocol: &str) -> Result<RunSpec, RunError> {
     let mut spec = requirements.spec();
     spec.protocols.protocol = Some(protocol.to_owned());
     let target = &mut spec.target;
@@ -279,7 +286,10 @@ fn spec(requirements: &Requirements, settings: &CandidateSettings, protocol: &st
         spec.connection = Default::default();
         spec.connection.tls = requirements.needs.tls;
     }
-    spec
+    if !requirements.exact_warmup {
+        spec.window.warmup = target::warm_up(&spec, spec.window.warmup)?;
+    }
+    Ok(spec)
 }
 
 /// The same with a kill, as long as it takes to see whether all clients are back in time, and half as long again.
@@ -334,6 +344,40 @@ mod tests {
         let labels: Vec<&str> = candidates.iter().map(|candidate| candidate.label.as_str()).collect();
         assert_eq!(labels, ["builtin", "builtin (2)", "mqtt://ann:…@127.0.0.1:1"]);
         assert_eq!(candidates[1].id, "2-builtin--2-");
+    }
+
+    #[test]
+    fn a_candidate_warms_up_for_as_long_as_its_definition_asks_for_unless_the_user_says_how_long() {
+        let mut requirements = Requirements::new("hello");
+        let warm_up_s = |requirements: &Requirements, system: &str| {
+            let settings = CandidateSpec::Name(system.to_owned()).settings();
+            spec(requirements, &settings, "mqtt5").unwrap().window.warmup.as_secs()
+        };
+        assert_eq!(["builtin", "hivemq"].map(|system| warm_up_s(&requirements, system)), [5, 20]);
+        requirements.window.warmup = Duration::from_secs(2);
+        requirements.exact_warmup = true;
+        assert_eq!(warm_up_s(&requirements, "hivemq"), 2);
+        let read = Requirements::parse(&requirements.to_yaml(&[]).unwrap()).unwrap();
+        assert!(read.exact_warmup, "a repetition does the same");
+    }
+
+    #[test]
+    fn a_trial_of_the_headroom_is_as_warm_as_the_runs_of_the_race() {
+        let place = tempfile::tempdir().unwrap();
+        let text = include_str!("../../../systems/builtin.yaml");
+        let slow = place.path().join("slow.yaml");
+        std::fs::write(&slow, text.replacen("back_ends:\n", "warm_up_s: 20\nback_ends:\n", 1)).unwrap();
+        let mut requirements = Requirements::new("hello");
+        requirements.candidates =
+            ["builtin", slow.to_str().unwrap()].map(|name| CandidateSpec::Name(name.to_owned())).to_vec();
+        let of_trials = |requirements: &Requirements| {
+            let candidates = all(requirements, &Host::with_program("pubmark")).unwrap();
+            let warm_up = |one: &Candidate| one.runs.as_ref().unwrap().warm_up_of_trials().as_secs();
+            candidates.iter().map(warm_up).collect::<Vec<_>>()
+        };
+        assert_eq!(of_trials(&requirements), [1, 20]);
+        (requirements.window.warmup, requirements.exact_warmup) = (Duration::from_secs(3), true);
+        assert_eq!(of_trials(&requirements), [1, 3]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pubmark_experiment::Observer;
 use pubmark_experiment::capacity::Capacity;
 use pubmark_experiment::capacity::search::Bounds;
-use pubmark_experiment::capacity::trial::Trials;
+use pubmark_experiment::capacity::trial::{Trials, WARMUP};
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, TrialOutcome};
 use pubmark_record::record::{Status, SystemInfo};
@@ -23,17 +23,17 @@ use crate::record::State;
 
 /// The search ends when the load that failed is at most 10 % above the one that held.
 const PRECISION: f64 = 1.1;
-/// Load before the window of each trial, and longest wait for late messages after it, as `pubmark capacity` has them.
-const WARMUP: Duration = Duration::from_secs(1);
+/// Longest wait for late messages after the window of each trial, as `pubmark capacity` has it.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Shortest time for a search: less does not even double the load once.
+/// Shortest time for a search whose trials warm up for [`WARMUP`]: less does not even double the load once.
 const LEAST_TIME: Duration = Duration::from_secs(20);
 /// The same where growth is required: its first trial has that load, and a second one begins in this time if windows are short.
 const LEAST_TIME_OF_GROWTH: Duration = Duration::from_secs(8);
 
-/// Shortest time that is worth a search with this growth.
-pub fn least_time(growth: f64) -> Duration {
-    if growth > 1.0 { LEAST_TIME_OF_GROWTH } else { LEAST_TIME }
+/// Shortest time that is worth a search with this growth and this warm-up of each trial.
+pub fn least_time(growth: f64, warmup: Duration) -> Duration {
+    let (time, trials) = if growth > 1.0 { (LEAST_TIME_OF_GROWTH, 1) } else { (LEAST_TIME, 3) };
+    time + warmup.saturating_sub(WARMUP) * trials
 }
 
 /// Does a candidate carry the load that growth requires?
@@ -155,6 +155,8 @@ pub struct HeadroomSearch<'a> {
     pub written: String,
     /// How many times the load must be carried: that is tried first.
     pub growth: f64,
+    /// Load before the window of each trial.
+    pub warmup: Duration,
     /// Time after which no further trial is started.
     pub within: Duration,
     /// This machine, and what ends the search.
@@ -201,7 +203,7 @@ impl HeadroomSearch<'_> {
     /// Something could not be written, or pubmark failed. What the system did is in the headroom.
     pub fn perform(&self, observer: &mut dyn Observer) -> Result<HeadroomResult, RunError> {
         let mut spec = self.spec.clone();
-        (spec.window.warmup, spec.window.drain) = (WARMUP, DRAIN);
+        (spec.window.warmup, spec.window.drain) = (self.warmup, DRAIN);
         let workload = spec.load()?;
         if Trials::offered_per_s(&workload).is_none() {
             return Ok(HeadroomResult::not_searched("the devices send as fast as they can"));
@@ -334,6 +336,13 @@ mod tests {
         assert_eq!([4.0, 8.0].map(|growth| of(&record).coverage(growth)), [Coverage::Covered, Coverage::Undecided]);
         record.trials.push(Trial { factor: 8.0, attempt: 2, ..trial });
         assert_eq!(of(&record).coverage(8.0), Coverage::Covered);
+    }
+
+    #[test]
+    fn a_search_of_long_warm_ups_needs_more_time() {
+        let least = |growth: f64, warmup_s: u64| least_time(growth, Duration::from_secs(warmup_s)).as_secs();
+        assert_eq!([least(1.0, 1), least(3.0, 1)], [20, 8]);
+        assert_eq!([least(1.0, 20), least(3.0, 20)], [77, 27]);
     }
 
     #[test]

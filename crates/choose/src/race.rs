@@ -325,11 +325,12 @@ impl<'a> Course<'a> {
                 entry.headroom = Headroom::not_searched("it was interrupted");
                 continue;
             }
-            if within < least_time(self.race.requirements.growth) {
+            let Ok(runs) = &entry.candidate.runs else { continue };
+            let warmup = runs.warm_up_of_trials();
+            if within < least_time(self.race.requirements.growth, warmup) {
                 entry.headroom = Headroom::not_searched("the time limit was reached (`--within`)");
                 continue;
             }
-            let Ok(runs) = &entry.candidate.runs else { continue };
             observer.event(&Event::Caution(&format!(
                 "{}: headroom, for at most {}",
                 entry.candidate.label,
@@ -341,6 +342,7 @@ impl<'a> Course<'a> {
                 objectives: self.race.objectives,
                 written: written.join(","),
                 growth: self.race.requirements.growth,
+                warmup,
                 within,
                 host: self.race.host,
                 folder: &self.folder.folder,

@@ -61,9 +61,16 @@ pub struct Requirements {
     /// When messages are sent and measured in a run of the race. Runs of the screening measure a quarter of it.
     #[serde(default)]
     pub window: Window,
+    /// Warm up for exactly `window.warmup`, even where the definition of a system asks for more.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub exact_warmup: bool,
     /// How pubmark makes the load on this machine.
     #[serde(default)]
     pub generator: Generator,
+    /// Worker processes of this machine among which the load of every run is divided: 1 to 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 200))]
+    pub local_nodes: Option<u16>,
     /// How clients connect to endpoints.
     #[serde(default)]
     pub connection: Connection,
@@ -161,6 +168,11 @@ fn yes() -> bool {
     true
 }
 
+/// Serde passes a reference.
+fn is_no(switch: &bool) -> bool {
+    !*switch
+}
+
 fn no_growth() -> f64 {
     1.0
 }
@@ -184,7 +196,9 @@ impl Requirements {
             within: half_an_hour(),
             headroom: yes(),
             window: Window::default(),
+            exact_warmup: false,
             generator: Generator::default(),
+            local_nodes: None,
             connection: Connection::default(),
         }
     }
@@ -272,6 +286,7 @@ impl Requirements {
         spec.connection = self.connection.clone();
         spec.window = self.window.clone();
         spec.generator = self.generator.clone();
+        spec.nodes.local_nodes = self.local_nodes;
         spec.objectives.clone_from(&self.objectives);
         spec
     }
@@ -439,6 +454,14 @@ window: {duration: 10s}
         assert_eq!(read.candidates[2].settings().endpoint.as_deref(), Some("mqtts://127.0.0.1:8883"));
         let text = read.to_yaml(&[]).unwrap();
         assert_eq!(Requirements::parse(&text).unwrap(), read, "{text}");
+    }
+
+    #[test]
+    fn every_run_has_its_load_among_the_worker_processes_that_are_asked_for() {
+        let read = Requirements::parse("workload: hello\nlocal_nodes: 3").unwrap();
+        assert_eq!((read.spec().nodes.local_nodes, read.spec().nodes.nodes), (Some(3), None));
+        assert_eq!(Requirements::new("hello").spec().nodes.local_nodes, None);
+        assert!(!Requirements::new("hello").to_yaml(&[]).unwrap().contains("local_nodes"), "older versions read it");
     }
 
     #[test]

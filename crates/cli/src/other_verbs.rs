@@ -10,8 +10,11 @@ use crate::failure::Failure;
 const PROGRAM: &str = "pubmark";
 /// Heading of the options for runs on several machines.
 const NODES: &str = "Nodes";
-/// Verbs whose runs are all on one machine.
-const ON_ONE_MACHINE: [&str; 2] = ["choose", "paper"];
+/// Verbs whose runs are all on one machine, and the call that makes such runs on several.
+const ON_ONE_MACHINE: [(&str, &str); 2] = [
+    ("choose", "pubmark compare WORKLOAD --systems NAME,NAME --nodes N"),
+    ("paper", "pubmark experiment NAME --nodes N"),
+];
 /// Verb behind whose `--` stand options of `pubmark run`, as clap suggests.
 const DEPLOY: &str = "deploy";
 
@@ -35,12 +38,13 @@ pub fn refusal(error: &clap::Error, command: &Command, verb: &str) -> Option<Fai
         1 => "has",
         _ => "have",
     };
-    let reason = match is_for_nodes && ON_ONE_MACHINE.contains(&verb) {
-        true => format!("{} measures on one machine, and has no `--{name}`", named(verb)),
-        false => format!("{} has no `--{name}`", named(verb)),
-    };
     let own = named(&format!("{verb} --help"));
-    Some(Failure::usage(reason).hint(format!("{} {have} it; {own} shows those of this one", verbs.join(", "))))
+    let whose = format!("{} {have} it; {own} shows those of this one", verbs.join(", "));
+    Some(match ON_ONE_MACHINE.iter().find(|(other, _)| is_for_nodes && *other == verb) {
+        Some((_, call)) => Failure::usage(format!("{} measures on one machine, and has no `--{name}`", named(verb)))
+            .hint(format!("`{call}` measures on machines that join; {whose}")),
+        None => Failure::usage(format!("{} has no `--{name}`", named(verb))).hint(whose),
+    })
 }
 
 /// A call of pubmark in a message.
@@ -78,10 +82,14 @@ mod tests {
             hint,
             "`pubmark run`, `pubmark compare`, `pubmark capacity` have it; `pubmark choose --help` shows those of this one"
         );
-        for verb in [&["paper", "psmark"][..], &choose] {
+        for (verb, call) in [
+            (&["paper", "psmark"][..], "`pubmark experiment NAME --nodes N`"),
+            (&choose, "`pubmark compare WORKLOAD --systems NAME,NAME --nodes N`"),
+        ] {
             let (reason, hint) = refused(&[verb, &["--nodes", "2"]].concat()).unwrap();
             assert_eq!(reason, format!("`pubmark {}` measures on one machine, and has no `--nodes`", verb[0]));
-            assert!(hint.starts_with("`pubmark run`, `pubmark compare`, `pubmark experiment`"), "{hint}");
+            let expected = format!("{call} measures on machines that join; `pubmark run`, `pubmark compare`, ");
+            assert!(hint.starts_with(&expected), "{hint}");
         }
         let (reason, _) = refused(&["paper", "psmark", "--endpoint=ours=mqtt://host"]).unwrap();
         assert_eq!(reason, "`pubmark paper` has no `--endpoint`");

@@ -66,7 +66,7 @@ fn a_device_that_comes_back_in_time_leaves_no_will() {
     peer.connect(id);
     // Longer than the delay: the will of the first connection is not published.
     peer.linger(2_500);
-    assert_eq!(peer.record.wills, 0);
+    assert_count_eq!(peer.record.wills, 0);
     peer.leave(id, Goodbye::Cut);
     peer.wait("the will of who stays away", |record| record.wills == 1);
 }

@@ -1,4 +1,5 @@
-//! Deploys a run with `kubectl`, waits for its end, copies its results to this machine and removes everything from the cluster.
+//! Deploys a run with `kubectl`; if the caller waits for its end, copies its results to this machine and removes everything from the
+//! cluster.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -79,33 +80,51 @@ struct Fetching {
 }
 
 impl Applied<'_> {
+    /// Deploys the run and leaves it in the cluster. After a failure, what was created is removed.
+    ///
+    /// # Errors
+    /// The cluster refuses a request.
+    pub fn create(&self, stop: &AtomicBool) -> Result<(), RunError> {
+        self.place(stop).map_err(|error| self.removed_after(error))
+    }
+
     /// Deploys the run and collects its results. All objects are removed at the end, also after a failure. `note` receives
     /// progress messages.
     ///
     /// # Errors
     /// The cluster refuses a request, the run does not end in time, or its coordinator has no results.
     pub fn perform(&self, note: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
-        let manifest = self.manifest.display().to_string();
-        // All names contain the instance of this run. Removal therefore cannot affect another run, even if the cluster
-        // refused some objects.
-        let bounds = Bounds { stop: Some(stop), deadline: None };
-        let collected = self.cluster.call(&["create", "-f", &manifest], bounds).and_then(|_| self.follow(note, stop));
-        let delete = ["delete", "--ignore-not-found", "--wait=false", "-f", &manifest];
-        let left = self.cluster.call(&delete, Bounds::default()).err();
-        match (collected, left) {
-            (Ok(collected), left) => Ok(Collected { left, ..collected }),
-            (Err(mut error), Some(left)) => {
-                error.chain.push(format!("and what was placed may still be there: {left}"));
-                Err(error)
-            }
-            (Err(error), None) => Err(error),
+        match self.place(stop).and_then(|()| self.follow(note, stop)) {
+            Ok(collected) => Ok(Collected { left: self.remove().err(), ..collected }),
+            Err(error) => Err(self.removed_after(error)),
         }
+    }
+
+    /// Creates all objects.
+    fn place(&self, stop: &AtomicBool) -> Result<(), RunError> {
+        let bounds = Bounds { stop: Some(stop), deadline: None };
+        self.cluster.call(&["create", "-f", &self.manifest.display().to_string()], bounds)?;
+        self.own(bounds)
+    }
+
+    /// Removes all objects. Their names contain the instance of this run, so that another run is not affected, even if the
+    /// cluster refused some of them.
+    fn remove(&self) -> Result<(), RunError> {
+        let manifest = self.manifest.display().to_string();
+        let delete = ["delete", "--ignore-not-found", "--wait=false", "-f", &manifest];
+        self.cluster.call(&delete, Bounds::default()).map(drop)
+    }
+
+    fn removed_after(&self, mut error: RunError) -> RunError {
+        if let Err(left) = self.remove() {
+            error.chain.push(format!("and what was placed may still be there: {left}"));
+        }
+        error
     }
 
     fn follow(&self, note: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
         let deadline = Instant::now() + self.limit;
         let bounds = Bounds { stop: Some(stop), deadline: Some(deadline) };
-        self.own(bounds)?;
         let job = format!("job/{}", self.deployment.part("coordinator"));
         note(&format!("placed; waiting for {job}"));
         let mut troubles = Troubles::default();
@@ -133,6 +152,9 @@ impl Applied<'_> {
                     }
                     if let Some(pod) = coordinator.filter(|pod| pod.runs && calls.is_none()) {
                         calls = Some(self.fetch(pod)?);
+                    }
+                    if calls.is_none() && coordinator.is_none_or(|pod| !pod.runs) {
+                        self.check_job(bounds)?;
                     }
                     let is_there = |part: &str| found.iter().any(|pod| pod.part == part);
                     if !(is_there("coordinator") && is_there("node")) {
@@ -164,6 +186,20 @@ impl Applied<'_> {
             self.cluster.call(&["patch", &object, "--type=merge", "-p", &patch], bounds)?;
         }
         Ok(())
+    }
+
+    /// An error if the coordinator's Job has failed: its pod was evicted before it ran, or deleted.
+    fn check_job(&self, bounds: Bounds<'_>) -> Result<(), RunError> {
+        let name = self.deployment.part("coordinator");
+        // A request that fails here fails for the pods as well, where failures are counted.
+        let Ok(job) = self.cluster.json(&["get", "job", &name], bounds) else { return Ok(()) };
+        match pods::failed(&job) {
+            Some(reason) => {
+                Err(RunError::new(ErrorKind::System, format!("job/{name} failed and has no results: {reason}"))
+                    .hint("`kubectl get events` shows what happened to its pod"))
+            }
+            None => Ok(()),
+        }
     }
 
     fn pods(&self, bounds: Bounds<'_>) -> Result<Vec<Pod>, RunError> {
@@ -234,7 +270,7 @@ impl Applied<'_> {
             if Instant::now() >= deadline {
                 let limit = self.limit.as_secs();
                 return Err(RunError::new(ErrorKind::System, format!("{job} has not ended within {limit} s; it was removed"))
-                    .hint("`--apply-limit` waits longer; without `--apply` the objects stay, and `kubectl describe` shows what each one waits for"));
+                    .hint("`--apply-limit` waits longer; without `--wait` the objects stay, and `kubectl describe` shows what each one waits for"));
             }
             if let Some(call) = &mut call
                 && call.ended()?.is_some()

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     COORDINATOR_PORT, CREDENTIALS, Deployment, File, LINK_CAPABILITIES, OBSERVER, RESULTS, SystemContainer, TUNNELS,
-    USER, yaml,
+    USER, scheduling, yaml,
 };
 
 /// The cluster removes ended Jobs after this time, with their pods and logs.
@@ -62,7 +62,8 @@ pub fn owned(deployment: &Deployment) -> Vec<String> {
     objects(deployment).iter().map(named).filter(|name| *name != coordinator).collect()
 }
 
-fn labels(instance: &str, part: &str) -> Value {
+/// Labels of an object and its pods, by which Services and anti-affinities find them.
+pub(crate) fn labels(instance: &str, part: &str) -> Value {
     json!({"app.kubernetes.io/name": "pubmark", "app.kubernetes.io/instance": instance, "app.kubernetes.io/component": part})
 }
 
@@ -172,14 +173,16 @@ fn own_container(deployment: &Deployment, name: &str, words: &[String], limits: 
 
 /// A pod that runs pubmark; it needs neither the API of the cluster nor the addresses of other services.
 fn own_pod(deployment: &Deployment, part: &str, restart: &str, container: Value) -> Value {
-    json!({
+    let mut pod = json!({
         "restartPolicy": restart,
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "securityContext": pod_security(USER),
         "containers": [container],
         "volumes": [volume_of_secret(deployment, part), {"name": "tmp", "emptyDir": {}}],
-    })
+    });
+    scheduling::place(deployment, part, &mut pod);
+    pod
 }
 
 fn coordinator_job(deployment: &Deployment) -> Value {
@@ -214,10 +217,6 @@ fn job(deployment: &Deployment, part: &str, pod: &Value, rest: Value) -> Value {
 }
 
 fn node_job(deployment: &Deployment) -> Value {
-    let away_from = |part: &str| {
-        json!({"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname",
-               "labelSelector": {"matchLabels": labels(&deployment.instance, part)}}})
-    };
     let mut words = deployment.node_words(&deployment.part("coordinator"), Some("node-$(JOB_COMPLETION_INDEX)"));
     words.extend(["--label", "machine=$(MACHINE)"].map(str::to_owned));
     let mut container = own_container(deployment, "node", &words, deployment.node_limits.as_ref());
@@ -235,8 +234,6 @@ fn node_job(deployment: &Deployment) -> Value {
         push(&mut pod["containers"][0]["volumeMounts"], json!({"name": "tunnels", "mountPath": TUNNELS}));
         push(&mut pod["volumes"], tunnels);
     }
-    pod["affinity"] = json!({"podAntiAffinity": {
-        "preferredDuringSchedulingIgnoredDuringExecution": [away_from("node"), away_from("system")]}});
     let count = deployment.nodes;
     job(deployment, "node", &pod, json!({"completionMode": "Indexed", "completions": count, "parallelism": count}))
 }
@@ -307,6 +304,7 @@ fn system_set(deployment: &Deployment, system: &SystemContainer) -> Value {
             {"name": "work", "emptyDir": {}},
         ],
     });
+    scheduling::place(deployment, "system", &mut pod);
     if system.observed {
         pod["shareProcessNamespace"] = json!(true);
         push(&mut pod["containers"], observer_container(deployment));

@@ -11,6 +11,7 @@ mod kubernetes;
 mod order;
 pub mod pod;
 mod pods;
+pub mod scheduling;
 pub mod ssh;
 mod writing;
 mod yaml;
@@ -39,6 +40,7 @@ use pubmark_systems::limits::ResourceLimits;
 pub use apply::{Applied, Collected};
 pub use kubectl::Cluster;
 pub use order::Order;
+pub use scheduling::Scheduling;
 
 /// Port of the coordinator.
 const COORDINATOR_PORT: u16 = 7700;
@@ -89,6 +91,8 @@ pub struct Deployment {
     pub instance: String,
     /// Namespace of the cluster; the one of `kubectl`, if none.
     pub namespace: Option<String>,
+    /// On which machines of the cluster its pods are.
+    pub scheduling: Scheduling,
     /// The system; `None` if it is not part of the deployment but at an endpoint.
     pub system: Option<SystemContainer>,
     /// Resource limits of each node.
@@ -193,6 +197,7 @@ impl Deployment {
             name: name.to_owned(),
             instance,
             namespace: None,
+            scheduling: Scheduling::default(),
             system,
             node_limits: None,
             coordinator_limits: None,
@@ -361,7 +366,7 @@ fn with_host(url: &str, host: &str) -> String {
 fn refuse_unusable_outputs(kind: Kind, spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     if kind == Kind::Compose && spec.message_log.is_some() {
         return Err(RunError::unsupported("the message log would stay in the coordinator's container, which ends")
-            .hint("`pubmark deploy kubernetes --apply` collects it, `pubmark deploy ssh` writes it here"));
+            .hint("`pubmark deploy kubernetes --apply --wait` collects it, `pubmark deploy ssh` writes it here"));
     }
     if !spec.metrics.is_empty() || !workload.metrics.is_empty() {
         return Err(RunError::unsupported("metrics of your own start programs, which no container has")

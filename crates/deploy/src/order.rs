@@ -9,7 +9,7 @@ use pubmark_systems::launch::{Rendered, rendered};
 use pubmark_systems::limits::ResourceLimits;
 use pubmark_systems::{Definition, StartOptions, SystemError};
 
-use crate::{Deployment, Kind, SystemContainer};
+use crate::{Deployment, Kind, Scheduling, SystemContainer};
 
 /// Longest name of a deployment. Names of cluster objects append an ID and a part, and have at most 63 characters.
 const LONGEST_NAME: usize = 40;
@@ -47,6 +47,8 @@ pub struct Order {
     pub coordinator_limits: Option<ResourceLimits>,
     /// Namespace of the cluster; the one of `kubectl`, if none.
     pub namespace: Option<String>,
+    /// On which machines of the cluster its pods are.
+    pub scheduling: Scheduling,
 }
 
 impl Order {
@@ -77,9 +79,16 @@ impl Order {
             Some(_) => None,
             None => self.container(&target::definition(&self.system)?, &spec, &workload)?,
         };
+        if system.is_none() && !self.scheduling.system_node_selector.is_empty() {
+            return Err(RunError::input(
+                "`--system-node-selector` selects the system's machine, and no system is deployed",
+            )
+            .hint("leave it out; `--node-selector` is for the nodes"));
+        }
         let mut deployment = Deployment::new(self.kind, &self.name, &self.image, self.nodes, &spec, system)?;
         let some = |limits: &Option<ResourceLimits>| limits.clone().filter(|limits| !limits.is_empty());
         deployment.namespace = self.namespace.clone();
+        deployment.scheduling = self.scheduling.clone();
         deployment.coordinator_limits = some(&self.coordinator_limits);
         deployment.node_limits = some(&self.node_limits);
         Ok(deployment)
@@ -207,6 +216,7 @@ pub(crate) mod tests {
             node_limits: None,
             coordinator_limits: None,
             namespace: None,
+            scheduling: Scheduling::default(),
         }
     }
 
@@ -216,6 +226,23 @@ pub(crate) mod tests {
             assert_eq!(Order { name: name.to_owned(), ..order() }.check_name().is_ok(), fits, "{name}");
         }
         assert!(Order { name: "a".repeat(41), ..order() }.check_name().is_err());
+    }
+
+    #[test]
+    fn machines_of_a_system_that_is_not_deployed_cannot_be_selected() {
+        let selected = vec![("pool".to_owned(), "broker".to_owned())];
+        let scheduling = Scheduling { system_node_selector: selected, ..Scheduling::default() };
+        let order = Order { scheduling, ..order() };
+        assert!(order.deployment(RunSpec::new("hello")).is_ok());
+        let mut elsewhere = RunSpec::new("hello");
+        elsewhere.target.endpoint = Some("mqtt://broker.example".to_owned());
+        let peers = Order { system: "zeromq-peers".to_owned(), ..order.clone() };
+        let mut among_peers = RunSpec::new("hello");
+        among_peers.load.qos = Some(0);
+        for (order, spec) in [(&order, elsewhere), (&peers, among_peers)] {
+            let Err(error) = order.deployment(spec) else { panic!("{order:?} is not refused") };
+            assert!(error.to_string().contains("no system is deployed"), "{error}");
+        }
     }
 
     #[test]

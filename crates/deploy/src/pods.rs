@@ -79,6 +79,12 @@ pub fn not_created(events: &Value, instance: &str) -> Option<String> {
     events.iter().find(is_of_run).map(reason_of)
 }
 
+/// The reason why a Job has failed; `None` if it has not.
+pub fn failed(job: &Value) -> Option<String> {
+    let conditions = job["status"]["conditions"].as_array()?;
+    conditions.iter().find(|one| one["type"] == "Failed" && one["status"] == "True").map(reason_of)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +127,16 @@ mod tests {
             {"reason": "FailedCreate", "message": "exceeded quota", "involvedObject": {"name": "a-1-node"}}]});
         assert_eq!(not_created(&events, "a-1").as_deref(), Some("FailedCreate: exceeded quota"));
         assert_eq!(not_created(&events, "c-3"), None);
+    }
+
+    #[test]
+    fn a_job_that_failed_has_a_reason() {
+        let of = |status: &str| {
+            let condition = json!({"type": "Failed", "status": status, "reason": "DeadlineExceeded",
+                                   "message": "Job was active longer than specified deadline"});
+            failed(&json!({"status": {"conditions": [{"type": "FailureTarget", "status": "True"}, condition]}}))
+        };
+        assert_eq!(of("True").as_deref(), Some("DeadlineExceeded: Job was active longer than specified deadline"));
+        assert_eq!((of("False"), failed(&json!({"metadata": {}}))), (None, None));
     }
 }

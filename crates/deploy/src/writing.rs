@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pubmark_runner::{ErrorKind, RunError};
 
-use crate::{Deployment, Kind, RESULTS};
+use crate::{COLLECT_LIMIT, Cluster, Deployment, Kind, RESULTS};
 
 impl Deployment {
     /// Writes the files into a folder, and returns their paths; the first one is the file that the orchestrator reads.
@@ -53,31 +53,50 @@ impl Deployment {
 
     /// The commands to execute the run with the files in this folder, and to get its results.
     pub fn next(&self, out: &Path) -> String {
-        let out = out.display();
+        let folder = out.display();
         match self.kind {
             Kind::Compose => format!(
-                "\nnext  docker compose --project-directory {out} up --abort-on-container-exit\n      \
-                 docker compose --project-directory {out} logs --no-log-prefix coordinator > record.json\n"
+                "\nnext  docker compose --project-directory {folder} up --abort-on-container-exit\n      \
+                 docker compose --project-directory {folder} logs --no-log-prefix coordinator > record.json\n"
             ),
             Kind::Kubernetes => {
-                let kubectl = match &self.namespace {
-                    Some(namespace) => format!("kubectl --namespace {namespace}"),
-                    None => "kubectl".to_owned(),
-                };
-                let job = format!("job/{}", self.part("coordinator"));
-                let pod =
-                    format!("app.kubernetes.io/instance={},app.kubernetes.io/component=coordinator", self.instance);
-                format!(
-                    "\nnext  {kubectl} create -f {out}/pubmark.yaml\n      \
-                     {kubectl} wait --for=create --timeout=1m pod -l {pod} && \
-                     {kubectl} wait --for=condition=Ready --timeout=10m pod -l {pod}\n      \
-                     {kubectl} exec {job} -- pubmark pod send --results {RESULTS} > results.tar\n      \
-                     {kubectl} exec {job} -- pubmark pod release --results {RESULTS}\n      \
-                     {kubectl} delete -f {out}/pubmark.yaml\n"
-                )
+                let cluster = Cluster { context: None, namespace: self.namespace.clone() };
+                let (kubectl, collection) = (shown(&cluster), self.collection(&cluster, out, ""));
+                format!("\nnext  {kubectl} create -f {folder}/pubmark.yaml\n{collection}")
             }
         }
     }
+
+    /// The commands to follow a run that was created in this cluster, to get its results and to delete it.
+    pub fn next_of_created(&self, out: &Path, cluster: &Cluster) -> String {
+        let (kubectl, job) = (shown(cluster), self.part("coordinator"));
+        let minutes = COLLECT_LIMIT.as_secs() / 60;
+        format!(
+            "created job/{job}; it keeps the results for {minutes} minutes after the run\n\n\
+             log   {kubectl} logs --follow job/{job}\n{}",
+            self.collection(cluster, out, "next  ")
+        )
+    }
+
+    /// The commands to wait for the coordinator's pod, to get the results and to delete the run. The first line begins with
+    /// `head`.
+    fn collection(&self, cluster: &Cluster, out: &Path, head: &str) -> String {
+        let (kubectl, out) = (shown(cluster), out.display());
+        let job = format!("job/{}", self.part("coordinator"));
+        let pod = format!("app.kubernetes.io/instance={},app.kubernetes.io/component=coordinator", self.instance);
+        format!(
+            "{head:6}{kubectl} wait --for=create --timeout=1m pod -l {pod} && \
+             {kubectl} wait --for=condition=Ready --timeout=10m pod -l {pod}\n      \
+             {kubectl} exec {job} -- pubmark pod send --results {RESULTS} > results.tar\n      \
+             {kubectl} exec {job} -- pubmark pod release --results {RESULTS}\n      \
+             {kubectl} delete -f {out}/pubmark.yaml\n"
+        )
+    }
+}
+
+/// `kubectl` with the options for a cluster.
+fn shown(cluster: &Cluster) -> String {
+    std::iter::once("kubectl".to_owned()).chain(cluster.options()).collect::<Vec<_>>().join(" ")
 }
 
 /// Creates a file with these permissions, whatever the umask of the process is; nobody else can open it before they are set.

@@ -80,6 +80,8 @@ pub struct RunPlan {
     pub hopeless_after: Duration,
     /// Request SCHED_FIFO.
     pub realtime: bool,
+    /// The system has no core but those of pubmark's threads: this run started it, and it inherited them.
+    pub shares_cores: bool,
     /// How exactly messages are sent at their due times. A flood has no due times.
     pub pacing: Pacing,
     /// Minimum duration of each send. It limits the generator to a known capacity, for tests of whether the generator

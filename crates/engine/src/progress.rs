@@ -3,7 +3,8 @@
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use pubmark_protocol::run_clock::RunClock;
 
@@ -59,7 +60,8 @@ pub struct ShardProgress {
     pub realtime: AtomicBool,
     /// Number of commands that the shard has executed.
     pub executed: AtomicU64,
-    /// How often another machine's counters were copied here.
+    /// How often another machine's counters were copied here. Increased with `Release` after the copies: a thread that loads it
+    /// with `Acquire` then reads counters that contain them.
     pub copied: AtomicU64,
     /// Heartbeat of the worker process whose first shard this is: see [`crate::remote::HeartbeatWatch`].
     pub beats: AtomicU64,
@@ -115,7 +117,7 @@ impl ShardProgress {
             counter.store(*number, Relaxed);
         }
         self.realtime.store(row[ROW - 1] > 0, Relaxed);
-        self.copied.fetch_add(1, Relaxed);
+        self.copied.fetch_add(1, Release);
     }
 }
 

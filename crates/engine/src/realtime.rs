@@ -35,6 +35,15 @@ fn set(policy: i32, priority: i32) -> std::io::Result<()> {
     }
 }
 
+/// All threads of this machine that request SCHED_FIFO for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RealtimeThreads {
+    /// Their number. They share the budget.
+    pub threads: usize,
+    /// [`crate::plan::RunPlan::shares_cores`].
+    pub shares_cores: bool,
+}
+
 /// On machines with more cores than this, one core remains for the system under test, whatever pubmark's threads do.
 const FEW_CORES: usize = 4;
 /// Fraction of one core that all real-time threads together may use on a machine with few cores, before they continue
@@ -53,11 +62,10 @@ pub struct Realtime {
 }
 
 impl Realtime {
-    /// Sets the calling thread to SCHED_FIFO; `None` without the right to. `threads` is the number of real-time threads
-    /// on this machine, which share the budget.
-    pub fn claim(threads: usize) -> Option<Realtime> {
+    /// Sets the calling thread, one of `all`, to SCHED_FIFO; `None` without the right to.
+    pub fn claim(all: RealtimeThreads) -> Option<Realtime> {
         claim().ok()?;
-        Some(Realtime { budget: Budget::here(threads), clock: Periods::default() })
+        Some(Realtime { budget: Budget::here(all), clock: Periods::default() })
     }
 
     /// The thread itself must call this often, with its CPU time. Returns whether the thread is under SCHED_FIFO from
@@ -89,19 +97,26 @@ impl Realtime {
 struct Budget(u64);
 
 impl Budget {
-    /// The budget on this machine. `None` if cores remain for the system under test: the machine has many, or the
-    /// calling thread is pinned and does not use all.
-    fn here(threads: usize) -> Option<Budget> {
+    /// The budget on this machine; `None` if cores remain for the system under test.
+    fn here(all: RealtimeThreads) -> Option<Budget> {
         // SAFETY: the call accesses no memory of this process.
         let online = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1);
         // The number of the standard library contains the quota of the control group, which real-time threads do not have.
         let allowed = allowed_cores().unwrap_or(online);
-        (online <= FEW_CORES && allowed >= online).then(|| Budget::of(threads))
+        leaves_few_cores(online, allowed, all.shares_cores).then(|| Budget::of(all.threads))
     }
 
     fn of(threads: usize) -> Budget {
         Budget((SHARE * PERIOD.as_nanos() as f64) as u64 / threads.max(1) as u64)
     }
+}
+
+/// Whether threads that may run on `allowed` cores, on a machine with `online` cores, could take all those of the system. A system
+/// that inherited the same cores (`taskset`, a CPU set) has no others, however many the machine has. Any other system has what the
+/// threads do not use.
+fn leaves_few_cores(online: usize, allowed: usize, shares_cores: bool) -> bool {
+    let of_system = if shares_cores { allowed } else { online };
+    of_system <= FEW_CORES && allowed >= of_system
 }
 
 /// Number of cores on which the calling thread may run, by its affinity.
@@ -163,6 +178,15 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_system_with_the_same_few_cores_is_left_a_part_of_them() {
+        assert!(leaves_few_cores(4, 4, false) && leaves_few_cores(4, 4, true));
+        assert!(!leaves_few_cores(64, 64, false) && !leaves_few_cores(64, 64, true), "most cores are free");
+        assert!(!leaves_few_cores(4, 1, false), "pinned by `--pin`: the system has the other three");
+        assert!(leaves_few_cores(4, 1, true), "`taskset -c 0`: the system has the same core");
+        assert!(leaves_few_cores(64, 4, true) && !leaves_few_cores(64, 8, true));
+    }
 
     #[test]
     fn a_thread_that_used_its_budget_is_ordinary_until_the_next_period() {

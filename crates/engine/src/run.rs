@@ -1,7 +1,8 @@
 //! A run, from the first connect to the completed message accounting.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
 use pubmark_protocol::clock;
@@ -91,6 +92,10 @@ pub trait Observer {
     /// Has the system under test ended? Called while sessions are being established, so that the run does not wait for
     /// sessions of a system that has ended.
     fn system_has_ended(&mut self) -> bool {
+        false
+    }
+    /// Has the run lost what carries its clients' connections to the system? It then ends, with what was measured until then.
+    fn has_lost_links(&mut self) -> bool {
         false
     }
     /// Has the system work that it could not do yet: do its threads wait for a processor, or has it not read what was sent
@@ -240,7 +245,7 @@ impl RunDriver<'_> {
                 self.probed =
                     Some(ProbedPairs { expected: wanted, reached: totals.reached, ms: elapsed.as_millis() as u64 });
             }
-            if self.stop.load(Relaxed) || self.worker.has_failed() {
+            if self.stop.load(Relaxed) || self.has_failed() {
                 return false;
             }
             match over_ns {
@@ -270,7 +275,7 @@ impl RunDriver<'_> {
                 if self.worker.has_executed_all() {
                     return Some(start_ns);
                 }
-                if self.stop.load(Relaxed) || self.worker.has_failed() {
+                if self.stop.load(Relaxed) || self.has_failed() {
                     return None;
                 }
                 std::thread::sleep(PREPARE_POLL);
@@ -280,6 +285,11 @@ impl RunDriver<'_> {
             }
             lead = (lead * 2).min(LONGEST_LEAD);
         }
+    }
+
+    /// Has a part of the run ended without which it cannot go on?
+    fn has_failed(&mut self) -> bool {
+        self.worker.has_failed() || self.observer.has_lost_links()
     }
 
     fn is_publisher_shard(&self, index: usize) -> bool {
@@ -312,7 +322,7 @@ impl RunDriver<'_> {
             if up >= wanted {
                 return ConnectOutcome::All;
             }
-            if self.stop.load(Relaxed) || self.worker.has_failed() {
+            if self.stop.load(Relaxed) || self.has_failed() {
                 return ConnectOutcome::Stopped;
             }
             if self.observer.system_has_ended() {
@@ -348,7 +358,7 @@ impl RunDriver<'_> {
             if now_ns >= until_ns {
                 return true;
             }
-            if self.stop.load(Relaxed) || self.worker.has_failed() {
+            if self.stop.load(Relaxed) || self.has_failed() {
                 return false;
             }
             if let Some(live) = &mut live {
@@ -398,7 +408,7 @@ impl RunDriver<'_> {
                 waited_until_ns = clock::monotonic_ns();
                 quiet = false;
             }
-            let over = elapsed >= self.plan.drain_limit || self.worker.has_failed();
+            let over = elapsed >= self.plan.drain_limit || self.has_failed();
             let done = settled || quiet || over;
             let stopped = self.stop.load(Relaxed);
             if done || stopped {
@@ -454,9 +464,9 @@ impl RunDriver<'_> {
     }
 }
 
-/// By shard: how often its counters were copied from another machine.
+/// By shard: how often its counters were copied from another machine. Counters that are read after it contain these copies.
 fn copied(progress: &Progress) -> Vec<u64> {
-    progress.shards().iter().map(|shard| shard.copied.load(Relaxed)).collect()
+    progress.shards().iter().map(|shard| shard.copied.load(Acquire)).collect()
 }
 
 /// Were the counters of all shards copied from other machines since the drain began, when they had been copied `before`

@@ -202,6 +202,7 @@ pub fn connections(plan: &RunPlan, outcome: &Outcome) -> Connections {
         never_connected: Some(counters.never_connected),
         planned_leaves: counters.planned_leaves,
         subscriptions_refused: counters.subscriptions_refused,
+        subscriptions_revoked: counters.subscriptions_revoked,
         causes,
         connect_time: summary(&outcome.times.connect),
         ramp_up: ramp_up(outcome),

@@ -34,6 +34,7 @@ use crate::pacing::Pacing;
 use crate::plan::RunPlan;
 use crate::probes;
 use crate::progress::Progress;
+use crate::realtime::RealtimeThreads;
 use crate::requests::ShardRequests;
 use crate::shard::presence::Presence;
 use crate::shard::publisher::Publisher;
@@ -559,7 +560,8 @@ impl Common<'_> {
             connects_per_s: plan.connects_per_s / shares::count(&self.shares, side) as f64,
             realtime: plan.realtime.then(|| {
                 let node = self.shares[index].node;
-                self.shares.iter().filter(|share| share.node == node).count()
+                let threads = self.shares.iter().filter(|share| share.node == node).count();
+                RealtimeThreads { threads, shares_cores: plan.shares_cores }
             }),
             pacing: if plan.is_flood() { Pacing::default() } else { plan.pacing },
             handicap: plan.handicap,

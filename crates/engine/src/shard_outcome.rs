@@ -256,6 +256,9 @@ pub struct Counters {
     pub planned_leaves: u64,
     /// Subscriptions refused.
     pub subscriptions_refused: u64,
+    /// Subscriptions granted, and ended by the system while their connection lasted. One that is refused, too, counts once, as
+    /// what it was first.
+    pub subscriptions_revoked: u64,
     /// Subscriptions granted at a lower QoS than requested.
     pub granted_lower: u64,
     /// Servers that accept only a lower QoS for publishing than the run uses.
@@ -353,6 +356,7 @@ impl Counters {
         self.not_resumed += other.not_resumed;
         self.planned_leaves += other.planned_leaves;
         self.subscriptions_refused += other.subscriptions_refused;
+        self.subscriptions_revoked += other.subscriptions_revoked;
         self.granted_lower += other.granted_lower;
         self.publish_level_lower += other.publish_level_lower;
         for (words, count) in other.causes {

@@ -35,7 +35,7 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
 fn relay() -> Relay {
     let [ours, theirs] = pair().unwrap();
     thread::spawn(move || serve(theirs, resolve).unwrap());
-    Relay::new(ours).unwrap()
+    Relay::new(ours)
 }
 
 fn towards(relay: &Relay, to: SocketAddr) -> SocketAddr {
@@ -346,5 +346,23 @@ fn a_host_is_looked_up_by_the_relay() {
 fn a_relay_that_ended_is_reported_as_such() {
     let [ours, theirs] = pair().unwrap();
     drop(theirs);
-    assert!(matches!(Relay::new(ours).unwrap().counts(), Err(RelayError::Disconnected(_))));
+    assert!(matches!(Relay::new(ours).counts(), Err(RelayError::Disconnected(_))));
+}
+
+#[test]
+fn a_relay_that_does_not_respond_during_a_run_is_given_up_after_3_s() {
+    relay().check().unwrap();
+    // As if it were stopped: the channel is open, and nobody reads it.
+    let [ours, theirs] = pair().unwrap();
+    let stopped = Relay::new(ours);
+    let began = Instant::now();
+    let found = stopped.check().unwrap_err();
+    let waited = began.elapsed();
+    assert_eq!(found.to_string(), "the relay between the links and the system was silent for 3 s");
+    assert!(waited >= Duration::from_secs(3) && waited < WITHIN, "{waited:?}");
+    assert!(
+        matches!(stopped.counts(), Err(RelayError::Disconnected(_))),
+        "a late response would be that of another request"
+    );
+    drop(theirs);
 }

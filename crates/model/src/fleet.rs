@@ -14,7 +14,7 @@ mod on_nodes;
 mod reactions;
 
 pub use limits::{ClientCounts, MOST_PUBLICATIONS, MOST_PUBLISHERS, TooLarge};
-pub use on_nodes::{ClientsOnNodes, SecondConnection};
+pub use on_nodes::{ConnectionCounts, ConnectionsOnNodes, SecondConnection};
 pub use reactions::Link;
 
 use crate::placement::{Copies, GroupNodes, NodeLabels};

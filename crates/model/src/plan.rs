@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::fleet::{Device, Fleet, StreamSource};
+use crate::fleet::{Device, Fleet, SecondConnection, StreamSource};
 use crate::placement::{self, GroupNodes, Labels, NodeLabels};
 use crate::workload::{DeviceGroup, Workload};
 
@@ -43,6 +43,8 @@ pub struct PlanOptions {
     pub duration: Duration,
     /// Whether connections are encrypted.
     pub tls: bool,
+    /// Which sessions have a second connection.
+    pub second_connection: SecondConnection,
     /// Largest packet that the system accepts, in bytes, if known.
     pub packet_limit_bytes: Option<u32>,
 }
@@ -54,6 +56,7 @@ impl Default for PlanOptions {
             labels: vec![],
             duration: Duration::from_secs(60),
             tls: false,
+            second_connection: SecondConnection::Never,
             packet_limit_bytes: None,
         }
     }
@@ -108,7 +111,7 @@ pub struct NodeShare {
     pub devices: u64,
     /// Subscribers.
     pub subscribers: u64,
-    /// Connections, one for each client.
+    /// Connections: one for each client, or two ([`PlanOptions::second_connection`]).
     pub connections: u64,
     /// File descriptors.
     pub descriptors: u64,
@@ -133,7 +136,7 @@ pub struct Plan {
     pub devices: u64,
     /// Subscribers on all nodes.
     pub subscribers: u64,
-    /// Connections to the system, one for each client.
+    /// Connections to the system: one for each client, or two ([`PlanOptions::second_connection`]).
     pub connections: u64,
     /// Topics published to.
     pub topics: u64,
@@ -197,13 +200,14 @@ impl Plan {
             workload.devices.iter().map(|group| group.topic.0.len() + group.name.len()).max().unwrap_or(0);
         let devices = fleet.device_count() as u64;
         let subscribers = fleet.subscribers().len() as u64;
+        let (clients, connections) = clients(workload, &fleet, options.second_connection);
         let seconds = options.duration.as_secs_f64();
         let mut plan = Plan {
             workload: workload.name.clone(),
             nodes: nodes.nodes.into(),
             devices,
             subscribers,
-            connections: connections(workload, &fleet),
+            connections,
             topics: fleet.topic_count(workload) as u64,
             incoming,
             outgoing: heard.total,
@@ -231,13 +235,13 @@ impl Plan {
                 bytes_per_s: None,
             },
         };
-        plan.node = plan.share_of_a_node(workload, &Largest::of(&fleet, &groups, plan.nodes), options.tls);
+        plan.node = plan.share_of_a_node(workload, &Largest::of(&fleet, &groups, plan.nodes), clients, options.tls);
         plan
     }
 
     /// Share of the largest node. Subscribers that exist once are counted on this node if they may run on it, and so are
-    /// their streams.
-    fn share_of_a_node(&self, workload: &Workload, largest: &Largest, tls: bool) -> NodeShare {
+    /// their streams. `clients` is the number of clients on all nodes.
+    fn share_of_a_node(&self, workload: &Workload, largest: &Largest, clients: u64, tls: bool) -> NodeShare {
         let nodes = u64::from(self.nodes);
         let (devices, subscribers) = (largest.devices, largest.subscribers);
         let part = u128::from(self.streams) * u128::from(subscribers);
@@ -249,8 +253,10 @@ impl Plan {
         };
         let spread = |whole: u64| whole.div_ceil(nodes);
         // Clients shared by several groups are distributed in the same way as devices.
-        let shared = (self.devices + self.subscribers) - self.connections;
-        let connections = devices + subscribers - spread(shared).min(devices + subscribers);
+        let shared = (self.devices + self.subscribers) - clients;
+        let own = devices + subscribers - spread(shared).min(devices + subscribers);
+        // The node's part of all connections is that of its clients.
+        let connections = (own * self.connections).div_ceil(clients.max(1));
         let book_bytes = streams * BOOK_BYTES_PER_STREAM;
         let connection_bytes = CONNECTION_BYTES + if tls { TLS_BYTES } else { 0 };
         // Memory for one waiting message at each device and one partly read message at each subscriber.
@@ -288,26 +294,39 @@ impl Plan {
     }
 }
 
-/// Number of connections: one for each device and subscriber, except for those that share a client.
-fn connections(workload: &Workload, fleet: &Fleet) -> u64 {
+/// Number of clients, one for each device and subscriber except for those that share a client, and of their connections.
+fn clients(workload: &Workload, fleet: &Fleet, second: SecondConnection) -> (u64, u64) {
+    let of_devices: Vec<u64> = workload.devices.iter().map(|group| second.of_device(workload, group)).collect();
+    let of_subscribers: Vec<u64> =
+        workload.subscribers.iter().map(|group| second.of_subscriber(workload, group)).collect();
     let mut shared = HashSet::new();
-    let mut alone = 0;
+    let (mut clients, mut connections) = (0, 0);
     let mut last = None;
     for device in fleet.devices() {
         let identity = Some((device.copy, device.group, device.index));
         let again = std::mem::replace(&mut last, identity) == identity;
-        match &workload.devices[usize::from(device.group)].client {
-            Some(client) => drop(shared.insert((client, device.copy, device.index))),
-            None => alone += u64::from(!again),
+        let group = usize::from(device.group);
+        let is_new = match &workload.devices[group].client {
+            Some(client) => shared.insert((client, device.copy, device.index)),
+            None => !again,
+        };
+        if is_new {
+            clients += 1;
+            connections += of_devices[group];
         }
     }
     for subscriber in fleet.subscribers() {
-        match &workload.subscribers[usize::from(subscriber.group)].client {
-            Some(client) => drop(shared.insert((client, subscriber.copy, subscriber.index))),
-            None => alone += 1,
+        let group = usize::from(subscriber.group);
+        let is_new = match &workload.subscribers[group].client {
+            Some(client) => shared.insert((client, subscriber.copy, subscriber.index)),
+            None => true,
+        };
+        if is_new {
+            clients += 1;
+            connections += of_subscribers[group];
         }
     }
-    alone + shared.len() as u64
+    (clients, connections)
 }
 
 /// Traffic of each publisher: scheduled messages, or one message for each trigger. `None` where the rate is not known.

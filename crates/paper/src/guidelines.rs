@@ -1,7 +1,7 @@
 //! Which system suits which requirement, from the records of publications on machines of one type. Each sentence is based on a
 //! table of a record, so on one machine.
 
-mod machines;
+pub(crate) mod machines;
 mod page;
 mod ranking;
 mod systems;

@@ -178,6 +178,9 @@ pub struct StatementResult {
     /// records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<String>,
+    /// Why its cases are undecided although both figures were measured; `None` if their intervals decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The cases.
     pub cases: Vec<Case>,
 }
@@ -205,7 +208,7 @@ pub enum Outcome {
     Holds,
     /// The figure is smaller instead: the intervals do not overlap.
     DoesNotHold,
-    /// The intervals overlap.
+    /// The intervals overlap, or the two figures are of several machines.
     Undecided,
     /// One of the two figures was not measured.
     NotMeasured,

@@ -1,5 +1,7 @@
 //! The selection of a publication's experiments and of values of their axes.
 
+use std::path::Path;
+
 use pubmark_experiment::experiment::definition;
 use pubmark_model::experiment::{Changes, Experiment, OnlyError};
 use pubmark_runner::{RunError, suggestion};
@@ -36,6 +38,10 @@ impl Selection {
             .collect::<Result<Vec<Experiment>, RunError>>()?;
         for (axis, values) in &self.values {
             left = narrowed(left, axis, values)?;
+        }
+        if self.changes.warmup.is_none() {
+            let warm = |experiment| definition::warmed_up(experiment, Path::new(""));
+            left = left.into_iter().map(warm).collect::<Result<_, _>>()?;
         }
         match left.is_empty() {
             true => Err(RunError::input(format!("`--only` leaves no experiment of `{}`", paper.name))

@@ -4,6 +4,7 @@ use pubmark_model::experiment::{PlannedCell, cells};
 
 use crate::collect::Part;
 use crate::definition::{Side, Statement};
+use crate::guidelines::machines::{Machine, is_of_one};
 use crate::record::{Case, MeanFigure, Outcome, StatementResult};
 use crate::table::{failed, measured};
 
@@ -11,18 +12,47 @@ use crate::table::{failed, measured};
 pub(crate) fn judge(statement: &Statement, parts: &[Part]) -> StatementResult {
     let larger = side(&statement.larger, statement, parts);
     let smaller = side(&statement.smaller, statement, parts);
+    let reason = several_machines(statement, parts);
     let cases = larger.iter().filter_map(|(key, high)| {
         let (_, low) = smaller.iter().find(|(other, _)| other == key)?;
-        let (outcome, ratio) = compare(high.measured.as_ref(), low.measured.as_ref());
+        let (outcome, ratio) = match (compare(high.measured.as_ref(), low.measured.as_ref()), &reason) {
+            ((Outcome::NotMeasured, _), _) => (Outcome::NotMeasured, None),
+            (_, Some(_)) => (Outcome::Undecided, None),
+            (compared, None) => compared,
+        };
         Some(Case { label: key.join(", "), larger: high.label.clone(), smaller: low.label.clone(), outcome, ratio })
     });
+    let cases = cases.collect();
     StatementResult {
         conclusion: statement.conclusion.clone(),
         source: statement.source.clone(),
         figure: statement.figure.clone(),
         each: statement.each.clone(),
-        cases: cases.collect(),
+        reason,
+        cases,
     }
+}
+
+/// Why the two sides cannot be compared: their runs are of several machines. `None` if they are of one, or were not made.
+fn several_machines(statement: &Statement, parts: &[Part]) -> Option<String> {
+    let of = |side: &Side| parts.iter().find(|part| part.experiment.name == side.experiment)?.record.as_ref().ok();
+    let sides = [&statement.larger, &statement.smaller];
+    let [Some(larger), Some(smaller)] = sides.map(of) else { return None };
+    if let Some((side, _)) = sides.into_iter().zip([larger, smaller]).find(|(_, record)| !is_of_one(&record.cautions)) {
+        return Some(format!("runs of `{}` are of several machines", side.experiment));
+    }
+    let [one, other] = [larger, smaller].map(|record| Machine::of(&record.environment));
+    (one != other).then(|| {
+        format!(
+            "`{}` and `{}` are of different machines: {}, {}; and {}, {}",
+            statement.larger.experiment,
+            statement.smaller.experiment,
+            one.kind,
+            one.details(),
+            other.kind,
+            other.details()
+        )
+    })
 }
 
 /// A cell on one side of a statement.
@@ -70,6 +100,7 @@ mod tests {
     use pubmark_record::sample_experiment;
 
     use super::*;
+    use crate::words::counts;
 
     fn measured(lower: f64, mean: f64, interval: Option<(f64, f64)>) -> MeanFigure {
         MeanFigure { mean, lower: Some(lower), interval, runs: 3, shown_only: false }
@@ -101,6 +132,49 @@ mod tests {
         record.cells[1].failures = vec![CellFailure { repetition: 6, kind: FailureKind::Ended, text, folder: None }];
         part.record = Ok(record);
         assert_eq!(judge(&statement, &[part]).cases[0].outcome, Outcome::NotMeasured);
+    }
+
+    #[test]
+    fn a_conclusion_from_several_machines_is_undecided_with_the_reason() {
+        let part = |name: &str| {
+            let text = format!("{{name: {name}, workload: hello, axes: {{system: [alphamq, betamq]}}}}");
+            let experiment = parse("t.yaml", &text, &|_, _| Ok(())).expect("an experiment");
+            let mut record = sample_experiment::experiment();
+            for (cell, planned) in record.cells.iter_mut().zip(cells(&experiment)) {
+                cell.id = planned.id;
+            }
+            Part { experiment, folder: None, record: Ok(record), left_out: false }
+        };
+        let side = |experiment: &str, system: &str| Side {
+            experiment: experiment.to_owned(),
+            at: [("system".to_owned(), system.to_owned())].into(),
+        };
+        let statement = Statement {
+            conclusion: "betamq is slower".to_owned(),
+            source: "Section 1".to_owned(),
+            figure: "latency p50".to_owned(),
+            each: vec![],
+            larger: side("one", "betamq"),
+            smaller: side("other", "alphamq"),
+        };
+        let mut parts = [part("one"), part("other")];
+        let judged = judge(&statement, &parts);
+        assert_eq!((judged.cases[0].outcome, judged.reason), (Outcome::Holds, None));
+        parts[1].record.as_mut().expect("a record").environment.kernel = "7.1".to_owned();
+        let judged = judge(&statement, &parts);
+        assert_eq!((judged.cases[0].outcome, judged.cases[0].ratio), (Outcome::Undecided, None));
+        let why = judged.reason.clone().expect("a reason");
+        assert!(
+            why.starts_with("`one` and `other` are of different machines: ") && why.contains("kernel 7.1"),
+            "{why}"
+        );
+        assert!(counts(&judged).starts_with("undecided in 1 of 1 case, because `one` and"), "{}", counts(&judged));
+        parts[1] = part("other");
+        let caution = format!("{}: 2 × a, kernel 1; 2 × a, kernel 2", pubmark_record::evaluation::MACHINE_CHANGED);
+        parts[0].record.as_mut().expect("a record").cautions.push(caution);
+        let judged = judge(&statement, &parts);
+        assert_eq!(judged.cases[0].outcome, Outcome::Undecided);
+        assert_eq!(judged.reason.as_deref(), Some("runs of `one` are of several machines"));
     }
 
     #[test]

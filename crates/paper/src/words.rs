@@ -211,7 +211,8 @@ pub(crate) fn counts(statement: &StatementResult) -> String {
         .filter(|outcome| count(*outcome) > 0)
         .map(|outcome| format!("{} in {}", outcome.words(), count(outcome)))
         .collect();
-    format!("{} of {}", parts.join(", "), counted(statement.cases.len() as u64, "case", "cases"))
+    let because = statement.reason.as_ref().map_or_else(String::new, |why| format!(", because {why}"));
+    format!("{} of {}{because}", parts.join(", "), counted(statement.cases.len() as u64, "case", "cases"))
 }
 
 /// Lowest and highest ratio of a case.

@@ -77,6 +77,9 @@ pub struct Features {
     pub maximum_sessions: Option<u32>,
     /// Most messages per second of a run, where a client library loses messages beyond that.
     pub maximum_messages_per_s: Option<u32>,
+    /// Most messages that its subscribers let a system send ahead of their acknowledgements, where they acknowledge, or of further
+    /// credit. `None`: they ask for no limit.
+    pub delivery_window: Option<u32>,
     /// Its endpoints have settings after the port. `None`: they do not.
     pub settings: Option<EndpointSettings>,
 }
@@ -125,6 +128,7 @@ impl Features {
         datagrams: false,
         maximum_sessions: None,
         maximum_messages_per_s: None,
+        delivery_window: None,
         settings: None,
     };
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Summary;
-use crate::verdict::subscriptions::REFUSED;
+use crate::verdict::subscriptions::{REFUSED, REVOKED};
 
 /// Counts and times of connections; planned churn is counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +39,10 @@ pub struct Connections {
     pub planned_leaves: u64,
     /// Subscriptions refused by the server; a refusal that is repeated after a reconnect counts once.
     pub subscriptions_refused: u64,
+    /// Subscriptions that the server granted, and ended in the run while their connection lasted: permissions were taken away, or
+    /// a stream or consumer was deleted. Each counts once, here or in `subscriptions_refused`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub subscriptions_revoked: u64,
     /// Each cause with its count, most frequent first, at most 32.
     pub causes: Vec<CauseCount>,
     /// Time from connect to the server's acceptance: TCP, TLS, and the opening handshake of the protocol.
@@ -62,12 +66,18 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// Subscriptions that the system refused, or granted and revoked.
+    pub fn subscriptions_not_held(&self) -> u64 {
+        self.subscriptions_refused + self.subscriptions_revoked
+    }
+
     /// Starts of the causes of a refusal or an end by the system.
     const BY_THE_SYSTEM: [&str; 4] = ["refused: ", "not authorized: ", "ended by the server", "dropped: "];
 
     /// Most frequent cause for which connections failed or ended; `None` if none did.
     pub fn main_cause(&self) -> Option<&str> {
-        self.causes.iter().map(|cause| cause.cause.as_str()).find(|cause| !cause.starts_with(REFUSED))
+        let of_subscription = |cause: &str| cause.starts_with(REFUSED) || cause.starts_with(REVOKED);
+        self.causes.iter().map(|cause| cause.cause.as_str()).find(|cause| !of_subscription(cause))
     }
 
     /// Whether the most frequent cause is a refusal or an end of the connection by the system. A missing route, too few ports or

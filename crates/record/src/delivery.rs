@@ -16,6 +16,11 @@ pub struct DeliveryFigures {
     pub too_large: u64,
     /// Messages whose configured size was raised to the size of the header.
     pub sizes_raised: u64,
+    /// Of `foreign`, messages that no publisher sent and that were recognised only after the run, because the publisher
+    /// that they name runs in another process than the subscriber: they are in the latencies, rates and series of the
+    /// run. `null` in records of older versions.
+    #[serde(default)]
+    pub never_sent: Option<u64>,
     /// Data that was still in transit when the run ended.
     pub at_end: LeftAtEnd,
     /// What pubmark itself dropped on arrival.
@@ -78,7 +83,7 @@ pub struct Delivery {
     pub overlap: u64,
     /// Retained messages that the system sent on subscribing.
     pub retained_replay: u64,
-    /// Messages of another run or of another program.
+    /// Messages of another run or of another program, or that nobody sent.
     pub foreign: u64,
     /// Messages that arrived shorter than the shortest message of their publisher; not part of delivered.
     #[serde(default)]

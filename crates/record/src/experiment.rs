@@ -423,6 +423,10 @@ pub struct Duel {
     pub p: Option<f64>,
     /// The p value after Holm's correction over all pairs of cells in all judged figures of the experiment.
     pub p_adjusted: Option<f64>,
+    /// Shares delivered by the better cell and by the other one, for a latency whose better cell lost more of its messages: its
+    /// latencies are those of fewer messages, and do not win. Absent otherwise, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survivors: Option<[f64; 2]>,
     /// The difference exceeds the noise: the adjusted p is below 0.01, the rank test agrees, and the difference is
     /// above 1 % and above the resolution of the measurement.
     pub is_significant: bool,
@@ -436,7 +440,7 @@ pub struct Duel {
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// The interval of the difference includes "none", or the difference may be too small to matter, or there are too
-    /// few repetitions.
+    /// few repetitions, or the better latencies are those of fewer messages ([`Duel::survivors`]).
     NotShown,
     /// The 95 % interval excludes "none", and the difference matters. For equal systems this happens by chance in one
     /// of twenty figures.

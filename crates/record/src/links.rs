@@ -73,7 +73,7 @@ pub struct RelayFigures {
     pub cpu_s: f64,
     /// The relay ran with real-time priority.
     pub realtime: bool,
-    /// Why the relay has no figures: it ended before the run did.
+    /// Why the relay has no figures: it ended before the run did, or did not respond for 3 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone: Option<String>,
 }

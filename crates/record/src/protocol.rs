@@ -14,6 +14,10 @@ pub struct ProtocolInfo {
     pub subscribe: String,
     /// Meaning of `sent`.
     pub sent_means: SentMeans,
+    /// Most messages that subscribers let the system send ahead of their acknowledgements, where they acknowledge, or of further credit
+    /// (a prefetch, a link credit); `null` where they ask for no limit, as in MQTT, and in older records.
+    #[serde(default)]
+    pub delivery_window: Option<u32>,
 }
 
 /// When a message counts as sent.

@@ -84,12 +84,15 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether a node or a worker was lost.
+    /// Whether a node, a worker or the relay from the links to the system was lost.
     pub fn has_lost(&self) -> bool {
-        self.tables.nodes.iter().any(|node| node.lost.is_some()) || !self.tables.lost_workers.is_empty()
+        let relay = self.conditions.links.as_ref().and_then(|links| links.relay.as_ref());
+        self.tables.nodes.iter().any(|node| node.lost.is_some())
+            || !self.tables.lost_workers.is_empty()
+            || relay.is_some_and(|relay| relay.gone.is_some())
     }
 
-    /// Whether the run was stopped on request. A run that lost a node or a worker also ended early, but was not
+    /// Whether the run was stopped on request. A run that lost a node, a worker or its relay also ended early, but was not
     /// stopped; its verdict states that loss.
     pub fn was_stopped(&self) -> bool {
         self.run.status == Status::Interrupted && !self.has_lost()
@@ -108,7 +111,19 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::links::{LinkFigures, RelayFigures};
     use crate::sample;
+
+    #[test]
+    fn a_run_that_ended_early_without_its_relay_was_not_stopped_on_request() {
+        let mut record = sample::record();
+        record.run.status = Status::Interrupted;
+        record.conditions.links = Some(LinkFigures { relay: Some(RelayFigures::default()), ..LinkFigures::default() });
+        assert!(record.was_stopped() && !record.has_lost());
+        let gone = RelayFigures { gone: Some("it was silent for 3 s".to_owned()), ..RelayFigures::default() };
+        record.conditions.links = Some(LinkFigures { relay: Some(gone), ..LinkFigures::default() });
+        assert!(!record.was_stopped() && record.has_lost());
+    }
 
     #[test]
     fn the_window_of_a_stopped_run_is_as_long_as_it_lasted() {

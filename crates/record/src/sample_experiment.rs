@@ -441,7 +441,13 @@ fn contest(record: &ExperimentRecord, group: &BTreeMap<String, String>, name: &s
         let figure = cell.figures.iter().find(|figure| figure.figure == name)?;
         let values = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Vec<f64>>();
         let lower = values(figure.lower.as_ref().map_or(&figure.values, |lower| &lower.values));
-        Some(Entrant { cell: cell.id.clone(), values: values(&figure.values), lower, started_at: vec![] })
+        Some(Entrant {
+            cell: cell.id.clone(),
+            values: values(&figure.values),
+            lower,
+            started_at: vec![],
+            delivered: None,
+        })
     };
     let entrants: Vec<Entrant> =
         record.cells.iter().filter(|cell| among(record, cell) == *group).filter_map(entrant).collect();

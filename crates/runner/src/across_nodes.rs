@@ -93,7 +93,7 @@ fn addresses(nodes: &[NodeInfo]) -> Result<Vec<IpAddr>, RunError> {
 }
 
 /// Whether both nodes are on one machine. Cloned machines have the same name, but not the same boot identifier.
-fn is_one_machine(one: &NodeInfo, other: &NodeInfo) -> bool {
+pub fn is_one_machine(one: &NodeInfo, other: &NodeInfo) -> bool {
     if one.boot.is_empty() || other.boot.is_empty() { one.host == other.host } else { one.boot == other.boot }
 }
 

@@ -1,9 +1,6 @@
 //! Checks whether a machine has enough open files, ports and memory for its part of a fleet.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-
-use pubmark_model::fleet::{ClientCounts, ClientsOnNodes};
+use pubmark_model::fleet::{ConnectionCounts, ConnectionsOnNodes};
 use pubmark_model::placement::{self, NodeLabels};
 use pubmark_model::plan::{Plan, PlanOptions};
 use pubmark_model::workload::Workload;
@@ -30,8 +27,8 @@ pub struct ClientNeeds {
     pub available_ports: Option<u64>,
     /// Whether the clients are on machines that join.
     pub are_on_nodes: bool,
-    /// Address that several nodes have in common, and with it its ports, if these nodes need the most.
-    pub shared_address: Option<IpAddr>,
+    /// Name of the machine whose ports several nodes have in common, if these nodes need the most.
+    pub shared_machine: Option<String>,
     /// What to do about too few ports.
     pub more_ports: String,
 }
@@ -48,23 +45,24 @@ impl ClientNeeds {
         ClientNeeds::at(spec, workload, nodes, &[], wanted, protocol_pair)
     }
 
-    /// As [`ClientNeeds::of`], with the address of each node, from which its clients are taken to connect.
+    /// As [`ClientNeeds::of`], for nodes that have joined: the name of each of their machines, and the numbers of its nodes, whose
+    /// clients have its ports in common.
     pub(crate) fn at(
         spec: &RunSpec,
         workload: &Workload,
         nodes: NodeLabels<'_>,
-        addresses: &[IpAddr],
+        machines: &[(String, Vec<usize>)],
         wanted: &CheckedTarget,
         protocol_pair: ProtocolPair,
     ) -> ClientNeeds {
-        ClientNeeds::with(spec, workload, (nodes, addresses), wanted, protocol_pair, ports::outgoing())
+        ClientNeeds::with(spec, workload, (nodes, machines), wanted, protocol_pair, ports::outgoing())
     }
 
     /// As [`ClientNeeds::at`]; each source address has `outgoing` ports.
     fn with(
         spec: &RunSpec,
         workload: &Workload,
-        (nodes, addresses): (NodeLabels<'_>, &[IpAddr]),
+        (nodes, machines): (NodeLabels<'_>, &[(String, Vec<usize>)]),
         wanted: &CheckedTarget,
         protocol_pair: ProtocolPair,
         outgoing: Option<u64>,
@@ -72,26 +70,24 @@ impl ClientNeeds {
         let are_on_nodes = spec.nodes.nodes.is_some();
         let is_relayed = matches!(wanted, CheckedTarget::External { .. }) && linked::are_here(spec, workload);
         let second = protocol_pair.second_connection();
-        let clients = ClientsOnNodes::of(workload, nodes, second);
+        let connections = ConnectionsOnNodes::of(workload, nodes, second);
         // The relay to a system that already runs is a separate process, with two descriptors for each connection.
         let sockets = match is_relayed {
-            true => 2 * wanted.sockets(clients.all, clients.all),
-            false => wanted.sockets(clients.most, clients.all),
+            true => 2 * wanted.sockets(connections.all, connections.all),
+            false => wanted.sockets(connections.most, connections.all),
         };
         // Worker processes of one machine have its addresses, and with them its ports, in common.
-        let needed = |clients: ClientCounts| sources::connections_to_one(clients, wanted);
-        let (most, shared_address) = match are_on_nodes {
-            true => most_at_one_address(&clients, addresses, needed),
-            false => (clients.all, None),
+        let needed = |connections: ConnectionCounts| sources::connections_to_one(connections, wanted);
+        let (most, shared_machine) = match are_on_nodes {
+            true => most_on_one_machine(&connections, machines, needed),
+            false => (connections.all, None),
         };
         let source_addresses = spec.connection.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u64);
         let ports = needed(most);
         let more_ports = match (are_on_nodes, outgoing) {
-            (true, Some(_)) if shared_address.is_some() => {
-                "fewer of these nodes at one address, so more machines; or fewer devices".to_owned()
-            }
+            (true, Some(_)) if shared_machine.is_some() => more_machines(workload).to_owned(),
             (true, Some(each)) => more_nodes(workload, nodes.nodes, ports, each, |count| {
-                needed(ClientsOnNodes::of(workload, NodeLabels::unknown(count), second).most)
+                needed(ConnectionsOnNodes::of(workload, NodeLabels::unknown(count), second).most)
             }),
             _ if linked::are_here(spec, workload) => "fewer devices, or `--link none`".to_owned(),
             _ => sources::more(ports, outgoing.unwrap_or(1)),
@@ -101,7 +97,7 @@ impl ClientNeeds {
             ports,
             available_ports: outgoing.map(|each| each * source_addresses),
             are_on_nodes,
-            shared_address,
+            shared_machine,
             more_ports,
         }
     }
@@ -120,7 +116,8 @@ impl ClientNeeds {
             )
             .hint(format!("`ulimit -Hn {needed}` as root{also}, or fewer devices")));
         }
-        let whose = self.shared_address.map_or(whose.to_owned(), |address| format!(" of the nodes at {address}"));
+        let shared = self.shared_machine.as_ref().map(|name| format!(" of the nodes on `{name}`"));
+        let whose = shared.as_deref().unwrap_or(whose);
         match self.available_ports {
             // As with open files: the largest size of an experiment's axis may be too large while the others are not.
             Some(available) if self.ports > available => Err(RunError::new(
@@ -136,21 +133,30 @@ impl ClientNeeds {
     }
 }
 
-/// The connections of the nodes at one address that need the most ports, and the address if several nodes have it. Without
-/// addresses, each node has one of its own.
-fn most_at_one_address(
-    clients: &ClientsOnNodes,
-    addresses: &[IpAddr],
-    needed: impl Fn(ClientCounts) -> u64,
-) -> (ClientCounts, Option<IpAddr>) {
-    let mut shared: BTreeMap<IpAddr, (ClientCounts, usize)> = BTreeMap::new();
-    for (address, own) in addresses.iter().zip(&clients.each) {
-        let (sum, nodes) = shared.entry(*address).or_default();
-        *sum = sum.and(*own);
-        *nodes += 1;
+/// The connections on the machine that needs the most ports, and its name if several nodes are on it. Without machines, each
+/// node has one of its own.
+fn most_on_one_machine(
+    connections: &ConnectionsOnNodes,
+    machines: &[(String, Vec<usize>)],
+    needed: impl Fn(ConnectionCounts) -> u64,
+) -> (ConnectionCounts, Option<String>) {
+    let on = |nodes: &[usize]| {
+        let each = nodes.iter().filter_map(|node| connections.each.get(*node).copied());
+        each.fold(ConnectionCounts::default(), ConnectionCounts::and)
+    };
+    match machines.iter().max_by_key(|(_, nodes)| needed(on(nodes))) {
+        Some((host, nodes)) => (on(nodes), (nodes.len() > 1).then(|| host.clone())),
+        None => (connections.most, None),
     }
-    let at_addresses = shared.into_iter().map(|(address, (sum, nodes))| (sum, (nodes > 1).then_some(address)));
-    at_addresses.max_by_key(|(sum, _)| needed(*sum)).unwrap_or((clients.most, None))
+}
+
+/// How clients of several nodes on one machine get more ports.
+fn more_machines(workload: &Workload) -> &'static str {
+    if placement::by_labels(workload).is_empty() {
+        return "`pubmark node --join …` on further machines, in place of several nodes on one; or fewer devices";
+    }
+    "`pubmark node --join … --label KEY=VALUE` on further machines, with the labels that the placement requires, in place of \
+     several nodes on one; fewer devices; or `pubmark run … --placement none`"
 }
 
 /// How clients on machines that join get more ports: each machine has those of its own address. `needed` is called with a
@@ -196,9 +202,14 @@ pub fn look_at_descriptors(_needed: u64) -> Result<u64, RunError> {
 
 /// Refuses a run that needs more than the total memory of this machine, by an estimate of the generator's memory;
 /// `--dry-run` is stricter.
-pub fn check_memory(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
-    let (nodes, labels, duration) = (spec.node_count(), spec.node_labels(), spec.window.duration);
-    let options = PlanOptions { nodes, labels, duration, ..PlanOptions::default() };
+pub fn check_memory(spec: &RunSpec, workload: &Workload, protocol_pair: ProtocolPair) -> Result<(), RunError> {
+    let options = PlanOptions {
+        nodes: spec.node_count(),
+        labels: spec.node_labels(),
+        duration: spec.window.duration,
+        second_connection: protocol_pair.second_connection(),
+        ..PlanOptions::default()
+    };
     let needed = Plan::new(workload, &options).node.generator_bytes;
     let Some(memory) = environment::memory_bytes().filter(|memory| needed > *memory) else { return Ok(()) };
     let [needed, memory] = [needed, memory].map(|bytes| bytes.div_ceil(1 << 20));
@@ -225,12 +236,12 @@ mod tests {
         needs_at(change, placement, sites, &[])
     }
 
-    /// The same for nodes that joined from these addresses.
+    /// The same for nodes on these machines: of each, the numbers of its nodes.
     fn needs_at(
         change: impl FnOnce(&mut RunSpec),
         placement: &str,
         sites: &[&str],
-        addresses: &[IpAddr],
+        machines: &[&[usize]],
     ) -> (u64, u64, Option<String>) {
         let text = format!(
             "name: w\ndevices: [{{name: a, count: 150, every: 1s, payload: 30B, topic: 'a/{{index}}'}}]\n\
@@ -243,7 +254,9 @@ mod tests {
         let labels: Vec<Labels> = sites.iter().map(|site| labels(&[format!("site={site}")]).unwrap()).collect();
         let nodes = NodeLabels { nodes: spec.node_count(), labels: &labels };
         let (workload, wanted) = (&checked.workload, &checked.wanted);
-        let needs = ClientNeeds::with(&spec, workload, (nodes, addresses), wanted, checked.protocol_pair, Some(PORTS));
+        let machines: Vec<(String, Vec<usize>)> =
+            machines.iter().zip(1..).map(|(nodes, number)| (format!("machine-{number}"), nodes.to_vec())).collect();
+        let needs = ClientNeeds::with(&spec, workload, (nodes, &machines), wanted, checked.protocol_pair, Some(PORTS));
         let refusal = needs.check(|_| Ok(1_000)).err();
         let text = refusal.map(|error| format!("{error} / {}", error.hint.as_deref().unwrap_or_default()));
         (needs.open_files, needs.ports, text)
@@ -277,26 +290,39 @@ mod tests {
     }
 
     #[test]
-    fn nodes_at_one_address_have_its_ports_in_common() {
-        let [one, other] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
-        let at = |addresses: &[IpAddr]| {
-            needs_at(|spec| spec.nodes.nodes = Some(3), "{subscribers: once}", &["a", "b", "c"], addresses)
+    fn nodes_of_one_machine_have_its_ports_in_common() {
+        let at = |machines: &[&[usize]]| {
+            needs_at(|spec| spec.nodes.nodes = Some(3), "{subscribers: once}", &["a", "b", "c"], machines)
         };
-        let (files, ports, refusal) = at(&[one, other, one]);
+        let (files, ports, refusal) = at(&[&[0, 2], &[1]]);
         // 50 devices and the subscriber of the first node, and 50 devices of the third.
         assert_eq!((files, ports), (51 + OTHER_DESCRIPTORS, 101));
         let refusal = refusal.unwrap();
-        assert!(refusal.contains("101 connections of the nodes at 192.0.2.1 to one endpoint"), "{refusal}");
-        assert!(refusal.contains("more machines"), "{refusal}");
-        assert_eq!(at(&[one, other, IpAddr::from([192, 0, 2, 3])]), (51 + OTHER_DESCRIPTORS, 51, None));
+        assert!(refusal.contains("101 connections of the nodes on `machine-1` to one endpoint"), "{refusal}");
+        assert!(refusal.contains("/ `pubmark node --join …` on further machines"), "{refusal}");
+        assert_eq!(at(&[&[0], &[1], &[2]]), (51 + OTHER_DESCRIPTORS, 51, None));
         assert_eq!(at(&[]), (51 + OTHER_DESCRIPTORS, 51, None), "not known before nodes join");
     }
 
     #[test]
+    fn further_machines_need_the_labels_that_the_placement_requires() {
+        let edge = "{a: site=edge, subscribers: once}";
+        let at = |machines: &[&[usize]]| {
+            needs_at(|spec| spec.nodes.nodes = Some(3), edge, &["edge", "edge", "cloud"], machines).2
+        };
+        let refusal = at(&[&[0, 1], &[2]]).unwrap();
+        assert!(refusal.contains("of the nodes on `machine-1`"), "{refusal}");
+        assert!(refusal.contains("/ `pubmark node --join … --label KEY=VALUE` on further machines, with"), "{refusal}");
+        assert_eq!(at(&[&[0], &[1], &[2]]), None);
+    }
+
+    #[test]
     fn a_session_with_two_connections_needs_two_ports_and_open_files() {
-        let text = "name: w\ndevices: [{name: a, count: 60, every: 1s, payload: 30B, topic: 'a/{index}', scales: false, \
-                    client: c}]\nsubscribers: [{name: b, count: 60, filters: ['a/#'], client: c}]\n";
-        let needs = |protocol: &str| {
+        let shared = "name: w\ndevices: [{name: a, count: 60, every: 1s, payload: 30B, topic: 'a/{index}', scales: false, \
+                      client: c}]\nsubscribers: [{name: b, count: 60, filters: ['a/#'], client: c}]\n";
+        let requests = "name: w\nrequesters: [{name: a, count: 60, every: 1s, payload: 100B, topic: 'r/{index}'}]\n\
+                        responders: [{name: b, filters: ['r/#']}]\n";
+        let needs = |protocol: &str, text: &str| {
             let mut spec = RunSpec::new("w");
             let text = text.to_owned();
             spec.workload = WorkloadSource::Inline { file_name: "w.yaml".to_owned(), text, passwords_left_out: false };
@@ -306,8 +332,9 @@ mod tests {
             let needs = checked.needs();
             (needs.open_files - OTHER_DESCRIPTORS, needs.ports)
         };
-        assert_eq!(needs("redis"), (60, 60));
-        assert_eq!(needs("redis-streams"), (120, 120));
+        assert_eq!(needs("redis", shared), (60, 60));
+        assert_eq!(needs("redis-streams", shared), (120, 120));
+        assert_eq!(needs("redis", requests), (2 * 61, 2 * 61));
     }
 
     #[test]

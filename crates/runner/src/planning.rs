@@ -11,6 +11,7 @@ use pubmark_model::random::mix;
 use pubmark_model::workload::DeviceGroup;
 use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::clock;
+use pubmark_record::record::BackEndKind;
 use pubmark_record::threshold::Objectives;
 
 use crate::linked::{self, Linked};
@@ -88,6 +89,7 @@ impl PreparedRun {
             connect_limit: if are_linked { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
             hopeless_after: if are_linked { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
             realtime: generator.realtime,
+            shares_cores: self.shares_cores(target),
             pacing: Pacing { pace: generator.pace, at_most: self.longest_quantum() },
             handicap: generator.handicap,
             faults: faults::planned(&self.workload, &self.faults),
@@ -100,6 +102,15 @@ impl PreparedRun {
                 program,
             },
         }
+    }
+}
+
+impl PreparedRun {
+    /// Whether the system has no core but those of pubmark's threads on this machine. Only a process that this run starts inherits
+    /// them; a container has those of its engine.
+    fn shares_cores(&self, target: &Target) -> bool {
+        let is_child = matches!(target.info.back_end, BackEndKind::Builtin | BackEndKind::Process);
+        target.running.is_some() && is_child && self.driven().is_none() && self.pins.share_all(&self.host.cores)
     }
 }
 

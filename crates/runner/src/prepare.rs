@@ -2,6 +2,7 @@
 //! started.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pubmark_model::experiment;
 use pubmark_model::fault::Occurrence;
@@ -21,6 +22,7 @@ use crate::host::Host;
 use crate::machine_limits::ClientNeeds;
 use crate::prepared::PreparedRun;
 use crate::relay::RelayProcess;
+use crate::spec::text::Text as _;
 use crate::spec::{Netem, RunSpec, WorkloadSource};
 use crate::target::CheckedTarget;
 use crate::{
@@ -219,6 +221,7 @@ impl CheckedRun {
     pub fn notes(&self) -> Vec<String> {
         let unmatched = unmatched(&self.workload);
         let mut notes = protocol_pair::notes(&self.spec, &self.workload, self.protocol_pair);
+        notes.extend(self.too_cold());
         notes.extend(unmatched.subscribers.iter().map(|group| no_topic(&self.workload, group)));
         notes.extend(unmatched.devices.iter().map(|(group, devices)| {
             let plural = if *devices == 1 { "" } else { "s" };
@@ -227,6 +230,21 @@ impl CheckedRun {
             )
         }));
         notes
+    }
+
+    /// The note for a warm-up that is shorter than the system's.
+    fn too_cold(&self) -> Option<String> {
+        let (title, needed) = self.wanted.warm_up()?;
+        let warmup = self.spec.window.warmup;
+        let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
+        (warmup < needed).then(|| {
+            format!(
+                "`{title}` needs {} of load until it is warm, and the warm-up has {}: the run measures it cold (`--warmup {}`)",
+                seconds(needed),
+                seconds(warmup),
+                needed.write()
+            )
+        })
     }
 
     /// Checks whether the back end that starts the system is on this machine.
@@ -254,7 +272,7 @@ impl CheckedRun {
         Fleet::check_counts_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
         check_messages(spec, workload)?;
         machine_limits::check(spec, workload, nodes, wanted, *protocol_pair, machine_limits::look_at_descriptors)?;
-        machine_limits::check_memory(spec, workload)
+        machine_limits::check_memory(spec, workload, *protocol_pair)
     }
 
     /// Checks for a run on other machines what [`CheckedRun::prepare`] checks, without the limits of this machine: whether its
@@ -362,5 +380,36 @@ fn not_loaded(error: LoadError, name: &str) -> RunError {
         LoadError::Unreadable { .. } => RunError::from_error(ErrorKind::Input, &error)
             .hint("give a workload file, or a built-in one: `pubmark list workloads`"),
         found => RunError::in_file(found).during(format!("failed to load the workload `{name}`")),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::target;
+
+    #[test]
+    fn a_warm_up_that_is_shorter_than_the_systems_is_noted_and_can_be_raised() {
+        let spec = |system: &str, warmup_s: u64| {
+            let mut spec = RunSpec::new("hello");
+            spec.target.system = Some(system.to_owned());
+            spec.window.warmup = Duration::from_secs(warmup_s);
+            spec
+        };
+        let note = |system: &str, warmup_s: u64| {
+            let checked = spec(system, warmup_s).check(&Host::with_program("pubmark")).unwrap();
+            checked.notes().into_iter().find(|note| note.contains("until it is warm"))
+        };
+        assert_eq!(
+            note("artemis", 5).as_deref(),
+            Some(
+                "`Apache ActiveMQ Artemis` needs 20 s of load until it is warm, and the warm-up has 5 s: the run measures it cold \
+                 (`--warmup 20s`)"
+            )
+        );
+        assert_eq!((note("artemis", 20), note("mosquitto", 0)), (None, None));
+        let warm = |system: &str| target::warm_up(&spec(system, 0), Duration::from_secs(1)).unwrap().as_secs();
+        assert_eq!((warm("artemis"), warm("mosquitto")), (20, 1));
     }
 }

@@ -180,13 +180,13 @@ impl PreparedRun {
         if linked::any(&self.workload) {
             joined.check_links(self.spec.node_count(), self.spec.load.netem)?;
         }
-        let addresses = joined.addresses(self.spec.node_count());
+        let machines = joined.machines(self.spec.node_count());
         let nodes = joined.labels(self.spec.node_count());
         labels::check_nodes(&self.workload, &nodes)?;
         self.node_labels = nodes.into_iter().map(|(_, labels)| labels).collect();
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
         // Labels decide how many clients a node has, and nodes of one machine have its ports in common.
-        ClientNeeds::at(&self.spec, &self.workload, nodes, &addresses, &self.wanted, self.protocol_pair)
+        ClientNeeds::at(&self.spec, &self.workload, nodes, &machines, &self.wanted, self.protocol_pair)
             .check(machine_limits::raise_descriptors)?;
         let copies = GroupNodes::of(&self.workload.placements(), nodes).copies();
         if *self.fleet.copies() != copies || !labels::sites_are_known(&self.spec, &self.workload) {

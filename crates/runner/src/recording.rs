@@ -99,6 +99,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
             publish: publish.name.to_owned(),
             subscribe: inputs.protocol_pair.subscribe.capabilities.name.to_owned(),
             sent_means: sent_means(publish.sent_means),
+            delivery_window: inputs.protocol_pair.subscribe.capabilities.features.delivery_window,
         },
         settings: Settings {
             deviations: [workload_deviations(plan), inputs.deviations, own_deviations(plan, outcome), leftovers]
@@ -154,6 +155,7 @@ fn delivery(
         messages: outcome.books.delivery,
         too_large: outcome.books.too_large,
         sizes_raised: outcome.books.sizes_raised,
+        never_sent: Some(outcome.books.never_sent),
         at_end: LeftAtEnd {
             socket_unsent_bytes: outcome.unsent_bytes,
             held_bytes: outcome.held_bytes,

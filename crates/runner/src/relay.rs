@@ -36,7 +36,7 @@ impl RelayProcess {
         let child = spawn(program, theirs).map_err(|error| failed(&error))?;
         // Created first, so that the child is ended if a later step fails.
         let mut process = RelayProcess { relay: None, child };
-        process.relay = Some(Relay::new(ours).map_err(|error| failed(&error))?);
+        process.relay = Some(Relay::new(ours));
         Ok(process)
     }
 

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_links::addresses::CORE_V4;
@@ -23,6 +26,8 @@ use crate::relay::RelayProcess;
 
 /// Port of a URL that has none.
 const HTTP_PORT: u16 = 80;
+/// Time between two checks of the relay during a run.
+const CHECK: Duration = Duration::from_millis(500);
 
 /// Serves the run that is connected to standard input until that connection closes.
 ///
@@ -94,6 +99,52 @@ pub struct Relayed {
     pub node_exporter: Option<String>,
     /// Connections and refusals at the start of the run.
     before: (u64, u64),
+    watch: RelayWatch,
+}
+
+/// Checks a relay during a run, in a thread of its own: a relay that is stopped does not respond, and the thread that leads the run
+/// must not wait for it.
+#[derive(Debug)]
+struct RelayWatch {
+    /// Why the relay is lost, once it is.
+    lost: Arc<OnceLock<String>>,
+    /// Dropped at the end of the run.
+    running: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RelayWatch {
+    fn start(process: &Arc<RelayProcess>) -> std::io::Result<RelayWatch> {
+        let lost = Arc::new(OnceLock::new());
+        let (running, over) = mpsc::channel::<()>();
+        let (watched, found) = (Arc::clone(process), Arc::clone(&lost));
+        let check = move || {
+            while over.recv_timeout(CHECK) == Err(RecvTimeoutError::Timeout) {
+                if let Err(error) = watched.relay().and_then(Relay::check) {
+                    // If a count failed first, its reason is the first one.
+                    let _ = found.set(error.to_string());
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("relay-watch".to_owned()).spawn(check)?;
+        Ok(RelayWatch { lost, running: Some(running), thread: Some(thread) })
+    }
+
+    /// The result of a request to the relay; one that failed means that it is lost, for the first reason that was found.
+    fn known<T>(&self, result: Result<T, RelayError>) -> Result<T, String> {
+        result.map_err(|error| self.lost.get_or_init(|| error.to_string()).clone())
+    }
+}
+
+impl Drop for RelayWatch {
+    fn drop(&mut self) {
+        self.running = None;
+        // It may wait for a response for some seconds; it cannot panic.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Relayed {
@@ -141,7 +192,15 @@ impl Relayed {
         let node_exporter = node_exporter.map(through).transpose()?;
         let counts = relay.counts().map_err(failed)?;
         let before = (counts.connections, counts.refused);
-        Ok(Relayed { process: Arc::clone(&process), endpoints, node_exporter, before })
+        let watch = RelayWatch::start(&process).map_err(|error| {
+            RunError::from_error(ErrorKind::Internal, &error).during("failed to start a thread that watches the relay")
+        })?;
+        Ok(Relayed { process, endpoints, node_exporter, before, watch })
+    }
+
+    /// Why the relay is lost: it ended, or it was silent for 3 s. `None` as long as it responds.
+    pub fn lost(&self) -> Option<&str> {
+        self.watch.lost.get().map(String::as_str)
     }
 
     /// Endpoints of devices, and of subscribers.
@@ -151,12 +210,12 @@ impl Relayed {
 
     /// Counts of the relay so far; `Err` has the reason why they are unknown.
     pub fn counts(&self) -> Result<Counts, String> {
-        self.process.relay().and_then(Relay::counts).map_err(|error| error.to_string())
+        self.watch.known(self.process.relay().and_then(Relay::counts))
     }
 
-    /// Bytes of connections and datagrams that wait in the relay and its sockets; `None` if it has ended.
+    /// Bytes of connections and datagrams that wait in the relay and its sockets; `None` if it is lost.
     pub fn waiting_bytes(&self) -> Option<u64> {
-        self.process.relay().and_then(Relay::waiting_bytes).ok()
+        self.watch.known(self.process.relay().and_then(Relay::waiting_bytes)).ok()
     }
 
     /// What the relay carried between two counts, with the datagrams that it dropped until the end of the drain; `Err` has the

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use pubmark_model::fleet::ClientCounts;
+use pubmark_model::fleet::ConnectionCounts;
 
 use crate::error::RunError;
 use crate::spec::SourceAddresses;
@@ -35,9 +35,9 @@ pub fn check(sources: &SourceAddresses, wanted: &CheckedTarget) -> Result<(), Ru
 }
 
 /// Number of connections to the endpoint that gets most of them: each needs a port of its source address.
-pub fn connections_to_one(clients: ClientCounts, wanted: &CheckedTarget) -> u64 {
+pub fn connections_to_one(connections: ConnectionCounts, wanted: &CheckedTarget) -> u64 {
     let brokers = wanted.brokers();
-    let ClientCounts { devices, subscribers } = clients;
+    let ConnectionCounts { devices, subscribers } = connections;
     // With independent brokers, each subscriber connects to every one.
     let listeners = if wanted.sessions_per_subscriber() > 1 { subscribers } else { subscribers.div_ceil(brokers) };
     let devices = devices.div_ceil(brokers);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_links::addresses::CORE_V4;
-use pubmark_model::fleet::ClientCounts;
+use pubmark_model::fleet::ConnectionCounts;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, DeviceGroup, Workload};
 use pubmark_protocol::client_program::Hello;
@@ -311,6 +311,15 @@ pub fn definition(name: &str) -> Result<Definition, RunError> {
     })
 }
 
+/// The warm-up of a run: `least`, or what its system needs if that is longer.
+///
+/// # Errors
+/// There is no such system.
+pub fn warm_up(spec: &RunSpec, least: Duration) -> Result<Duration, RunError> {
+    let Some(system) = &spec.target.system else { return Ok(least) };
+    Ok(definition(system)?.warm_up().max(least))
+}
+
 /// Whether a name, which is not a known system's, means a system that pubmark does not start.
 fn is_elsewhere(name: &str) -> bool {
     ["endpoint", "external"].contains(&name) || name.contains("://")
@@ -491,14 +500,23 @@ impl CheckedTarget {
     }
 
     /// Sockets of some clients, among all of a run. If subscribers listen, each has a socket for each device, too.
-    pub fn sockets(&self, own: ClientCounts, all: ClientCounts) -> u64 {
-        let ClientCounts { devices, subscribers } = own;
+    pub fn sockets(&self, own: ConnectionCounts, all: ConnectionCounts) -> u64 {
+        let ConnectionCounts { devices, subscribers } = own;
         match self {
             CheckedTarget::Brokerless { to_each: true, .. } => {
                 devices * all.subscribers + subscribers * all.devices + subscribers
             }
             _ => devices + subscribers * self.sessions_per_subscriber(),
         }
+    }
+
+    /// Title of the system, and the warm-up that its definition asks for; `None` without a definition.
+    pub fn warm_up(&self) -> Option<(&str, Duration)> {
+        let definition: &Definition = match self {
+            CheckedTarget::External { definition, .. } => definition.as_deref()?,
+            CheckedTarget::Brokerless { definition, .. } | CheckedTarget::Started { definition, .. } => definition,
+        };
+        Some((definition.title.as_str(), definition.warm_up()))
     }
 
     /// Largest packet that the system accepts, if it is known before anything starts.

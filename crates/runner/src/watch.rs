@@ -160,6 +160,10 @@ impl Observer for Watch<'_> {
         self.life.has_ended() || self.hosted.is_some_and(Hosted::has_ended)
     }
 
+    fn has_lost_links(&mut self) -> bool {
+        self.linked.and_then(Linked::relayed).is_some_and(|relayed| relayed.lost().is_some())
+    }
+
     fn system_is_behind(&mut self) -> bool {
         self.in_transit_now().is_some_and(|bytes| bytes.to_system > 0) || self.sampling.system_waits()
     }

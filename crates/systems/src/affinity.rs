@@ -12,6 +12,16 @@ pub struct Pins {
     pub generator: Vec<u32>,
 }
 
+impl Pins {
+    /// Whether the system has no core but those of pubmark. `present` are the cores that this process had at its start, which a side
+    /// without any of its own inherits.
+    pub fn share_all(&self, present: &[u32]) -> bool {
+        let cores = |side: &[u32]| if side.is_empty() { present.to_vec() } else { side.to_vec() };
+        let generator = cores(&self.generator);
+        cores(&self.system).iter().all(|core| generator.contains(core))
+    }
+}
+
 /// Why cores cannot be assigned as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
@@ -184,6 +194,16 @@ mod tests {
             let error = parse_pins_for(&written, &[0, 1]).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{written:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_system_shares_its_cores_unless_one_is_its_own() {
+        let share = |system: &[u32], generator: &[u32]| {
+            Pins { system: system.to_vec(), generator: generator.to_vec() }.share_all(&[0, 1])
+        };
+        assert!(share(&[], &[]), "both inherit the cores of the process");
+        assert!(share(&[0], &[]) && share(&[0], &[0]) && share(&[], &[0, 1]));
+        assert!(!share(&[0, 1], &[1]) && !share(&[0], &[1]));
     }
 
     #[test]

@@ -95,33 +95,43 @@ fn trusted(program: PathBuf) -> Result<PathBuf, SystemError> {
     if !is_own(&program) {
         return Ok(program);
     }
-    // The target of a link is what is executed; the folders of the link and those of its target are both checked.
-    let real = program.canonicalize().unwrap_or_else(|_| program.clone());
-    for path in program.ancestors().chain(real.ancestors()) {
-        let Ok(found) = fs::symlink_metadata(path) else { continue };
-        if let Some(why) = distrust(&found) {
-            return Err(SystemError::Untrusted { program: program.display().to_string(), path: path.to_owned(), why });
-        }
+    match first_distrusted(&program) {
+        Some((path, why)) => Err(SystemError::Untrusted { program: program.display().to_string(), path, why }),
+        None => Ok(program),
     }
-    Ok(program)
+}
+
+/// The first file or folder on the way to a program that is not trusted, and why.
+fn first_distrusted(program: &Path) -> Option<(PathBuf, String)> {
+    // The target of a link is what is executed; the folders of the link and those of its target are both checked.
+    let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
+    program.ancestors().chain(real.ancestors()).find_map(|path| {
+        let found = fs::symlink_metadata(path).ok()?;
+        distrust(&found).map(|why| (path.to_owned(), why))
+    })
 }
 
 /// Why a file or folder is not trusted; `None` if it is.
 fn distrust(found: &fs::Metadata) -> Option<String> {
     // SAFETY: the call has no arguments and cannot fail.
     let own_user = unsafe { libc::geteuid() };
-    let (owner, mode) = (found.uid(), found.mode());
+    distrust_of(found.uid(), found.gid(), found.mode(), own_user)
+}
+
+/// Why `own_user` does not trust a file or folder with this owner, group and mode; the mode contains the type (inode(7)).
+fn distrust_of(owner: u32, group: u32, mode: u32, own_user: u32) -> Option<String> {
     if owner != 0 && owner != own_user {
         return Some(format!("it belongs to user {owner}, who is neither root nor the one who runs pubmark"));
     }
     // In a folder like /tmp, only owners can change their entries, although every user can create some. The mode of a
     // link has no effect.
-    let is_sticky = found.is_dir() && mode & libc::S_ISVTX != 0;
-    if is_sticky || found.file_type().is_symlink() {
+    let kind = mode & libc::S_IFMT;
+    let is_sticky = kind == libc::S_IFDIR && mode & libc::S_ISVTX != 0;
+    if is_sticky || kind == libc::S_IFLNK {
         return None;
     }
     // A group with the same id as the owner is private to that user (Debian, Ubuntu, Fedora).
-    let of_others = mode & 0o020 != 0 && found.gid() != owner;
+    let of_others = mode & 0o020 != 0 && group != owner;
     (mode & 0o002 != 0 || of_others).then(|| format!("others can change it (mode {:04o})", mode & 0o7777))
 }
 
@@ -193,5 +203,46 @@ mod tests {
         assert!(refusal(0o757).is_some());
         // All users can write to the folder for temporary files, but only owners can change their entries.
         assert_eq!(distrust(&fs::symlink_metadata("/tmp").unwrap()), None);
+    }
+
+    #[test]
+    fn programs_of_root_and_of_our_user_are_trusted_and_no_others() {
+        let file = libc::S_IFREG | 0o755;
+        assert_eq!(distrust_of(0, 0, file, 1_000), None);
+        assert_eq!(distrust_of(1_000, 1_000, file, 1_000), None);
+        for own_user in [0, 1_000] {
+            assert!(distrust_of(1_001, 1_001, file, own_user).is_some_and(|why| why.contains("user 1001")));
+        }
+    }
+
+    #[test]
+    fn a_private_group_a_sticky_folder_and_a_link_are_no_danger() {
+        let distrust = |kind: u32, mode: u32, group: u32| distrust_of(1_000, group, kind | mode, 1_000);
+        assert_eq!(distrust(libc::S_IFREG, 0o775, 1_000), None);
+        assert!(distrust(libc::S_IFREG, 0o775, 100).is_some_and(|why| why.contains("0775")));
+        assert_eq!(distrust(libc::S_IFDIR, 0o1777, 100), None);
+        assert!(distrust(libc::S_IFREG, 0o1777, 100).is_some(), "the bit protects the entries of folders only");
+        assert_eq!(distrust(libc::S_IFLNK, 0o777, 100), None);
+    }
+
+    #[test]
+    fn a_program_its_folder_and_what_a_link_leads_to_are_all_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap();
+        let [links, programs] = ["links", "programs"].map(|name| place.join(name));
+        fs::create_dir(&links).unwrap();
+        fs::create_dir(&programs).unwrap();
+        let (link, program) = (links.join("program"), programs.join("program"));
+        fs::write(&program, "").unwrap();
+        std::os::unix::fs::symlink(&program, &link).unwrap();
+        let set = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let all = [&links, &programs, &program];
+        all.iter().for_each(|path| set(path, 0o755));
+        assert_eq!(first_distrusted(&link), None);
+        for path in all {
+            set(path, 0o777);
+            assert_eq!(first_distrusted(&link).map(|(found, _)| found).as_ref(), Some(path));
+            set(path, 0o755);
+        }
     }
 }

@@ -19,6 +19,21 @@ fn every_embedded_definition_is_right_and_has_both_profiles() {
     }
 }
 
+#[test]
+fn the_page_on_comparing_has_what_the_profile_tuned_of_each_system_changes() {
+    let page = include_str!("../../../docs/how-to/compare-systems.md");
+    for definition in Definition::embedded().unwrap() {
+        let Some(tuned) = definition.profiles.get("tuned") else { continue };
+        let settings: Vec<String> = tuned.deviations.iter().map(|change| format!("`{}`", change.setting)).collect();
+        let reasons: Vec<&str> = tuned.deviations.iter().map(|change| change.reason.as_str()).collect();
+        let row = match settings.is_empty() {
+            true => format!("\n| `{}` | nothing | |\n", definition.name),
+            false => format!("\n| `{}` | {} | {} |\n", definition.name, settings.join("; "), reasons.join("; ")),
+        };
+        assert!(page.contains(&row), "docs/how-to/compare-systems.md lacks the row{row}");
+    }
+}
+
 /// A system listens on the loopback address, behind links, at the address of a node, or at all addresses of its container:
 /// the record has the same reason for each.
 #[test]
@@ -159,6 +174,7 @@ fn a_wrong_definition_says_where_and_what() {
         ("    listener: mqtt\n", "    listener: web\n", "names listener `web`, which is not defined"),
         ("highest_qos: 2", "highest_qos: 3", "highest_qos 3"),
         ("ready_within_s: 10", "ready_within_s: -1", "ready_within_s is -1"),
+        ("back_ends:\n", "warm_up_s: 0\nback_ends:\n", "warm_up_s is 0"),
         ("name: mosquitto.conf", "name: ../mosquitto.conf", "leaves the private directory"),
         ("\n  default:", "\n  defaults:", "profile `default` is missing"),
         ("when: tls", "when: maybe", "maybe"),

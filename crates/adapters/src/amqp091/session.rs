@@ -18,7 +18,7 @@ use super::cause::{broken, of, other_version, unexpected};
 use super::opening::Opening;
 use super::receiving::Incoming;
 use super::sending::{Confirms, PausedChannels};
-use super::subscribing::{Consumer, MEMBER, kept_queue};
+use super::subscribing::{Consumer, MEMBER, PREFETCH, kept_queue};
 use crate::connection::{Dialect, Link, Phase, Progress, Refusal, Shared, Times};
 use crate::virtual_host::{VIRTUAL_HOST, named_in};
 
@@ -83,6 +83,7 @@ impl Dialect for Amqp091 {
             requests: Some("reply-to: a queue, correlation-id"),
             properties: Some("headers"),
             shared_subscriptions: true,
+            delivery_window: Some(PREFETCH as u32),
             settings: Some(VIRTUAL_HOST),
             ..Features::NONE
         },

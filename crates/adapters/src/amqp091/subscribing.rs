@@ -22,7 +22,7 @@ use crate::connection::{Link, Shared};
 /// How long a server stores the queue of a session that is gone, ms: longer than any run, but not for ever.
 const QUEUE_LIFETIME_MS: u64 = 24 * 3_600 * 1_000;
 /// Most unacknowledged messages of a consumer.
-const PREFETCH: u16 = 1_000;
+pub(super) const PREFETCH: u16 = 1_000;
 /// Class and number of `queue.bind`.
 const BIND: (u16, u16) = (50, 20);
 /// Class `queue`.

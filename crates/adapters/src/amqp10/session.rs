@@ -12,7 +12,7 @@ use pubmark_wire::amqp10::{
 use pubmark_wire::front::Front;
 
 use super::causes::{broken, ended, refused};
-use super::incoming::Incoming;
+use super::incoming::{CREDIT, Incoming};
 use super::opening::Stage;
 use super::outgoing::Outgoing;
 use super::replying::Replying;
@@ -91,6 +91,7 @@ impl Dialect for Amqp10 {
             properties: Some("application properties"),
             content_filters: Some("selectors of JMS"),
             shared_subscriptions: true,
+            delivery_window: Some(CREDIT),
             settings: Some(VIRTUAL_HOST),
             ..Features::NONE
         },

@@ -6,6 +6,7 @@ use pubmark_wire::nats::Message;
 use pubmark_wire::nats::jetstream::{encode_ack, stream_sequence};
 
 use super::opening::MAX_ACK_PENDING;
+use super::responses::status;
 use super::session::{INBOX, JetStream};
 use crate::connection::{Link, Shared, Times};
 use crate::nats::headers::delivery;
@@ -21,12 +22,24 @@ impl JetStream {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let number = message.subscription.checked_sub(INBOX + 1).and_then(|index| usize::try_from(index).ok());
+        let count = self.listeners.len();
+        if let Some(index) = number.and_then(|number| number.checked_sub(count)).filter(|index| *index < count) {
+            self.on_revoked(link, index, "consumer deleted".to_owned(), sink);
+            return Ok(());
+        }
         let Some((index, listener)) = number.and_then(|index| Some((index, self.listeners.get(index)?))) else {
             return Err(Cause::Protocol(format!(
                 "a message of subscription {}, which does not exist",
                 message.subscription
             )));
         };
+        if let Some(words) = status(message) {
+            // Heartbeats and flow control, which are not requested, have 100; anything else ends the consumer.
+            if !words.starts_with("100") {
+                self.on_revoked(link, index, words.to_owned(), sink);
+            }
+            return Ok(());
+        }
         if listener.qos == Qos::BestEffort {
             sink.event(link.id, Event::Delivered(delivery(message, times)));
             return Ok(());

@@ -6,7 +6,8 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Connected, Event, Reason, Sink};
 use pubmark_wire::nats::encode_subscribe;
 use pubmark_wire::nats::jetstream::{
-    Consumer, CreateConsumer, Stream, consumer_info_subject, encode_empty_request, encode_request,
+    Consumer, CreateConsumer, Stream, consumer_deleted_subject, consumer_info_subject, encode_empty_request,
+    encode_request,
 };
 
 use super::session::{INBOX, JetStream, Step, all_headers_bytes};
@@ -32,6 +33,7 @@ impl JetStream {
         link.outbox.append(&mut shared.pool, |out| {
             encode_subscribe(&format!("{}.a.>", self.own), None, INBOX, out);
             for (number, (name, kept)) in (0..).zip(&self.streams) {
+                // The server's default, and what its users have: of a stream in memory an acknowledgement would mean less.
                 let stream = Stream { name, subjects: &kept.subjects, retention: "interest", storage: "file" };
                 encode_request(&stream.create_subject(), &self.inbox("s", number), &stream, out);
             }
@@ -77,6 +79,7 @@ impl JetStream {
                 let deliver_subject = self.delivery(index, persistent);
                 encode_subscribe(&deliver_subject, None, INBOX + 1 + index as u64, out);
                 if !makes {
+                    self.watch(index, &self.durable(index), out);
                     continue;
                 }
                 let durable = persistent.then(|| self.durable(index));
@@ -98,6 +101,13 @@ impl JetStream {
                 encode_request(&create.create_subject(), &self.inbox("c", index as u64), &create, out);
             }
         });
+    }
+
+    /// Subscribes to the report that a consumer was deleted, alone or with its stream: the server sends nothing to a consumer that
+    /// it pushes to.
+    pub(super) fn watch(&self, index: usize, consumer: &str, out: &mut Vec<u8>) {
+        let subject = consumer_deleted_subject(&self.listeners[index].stream, consumer);
+        encode_subscribe(&subject, None, INBOX + 1 + (self.listeners.len() + index) as u64, out);
     }
 
     /// Sends messages of an earlier connection again, as far as the window allows.

@@ -21,15 +21,18 @@ impl JetStream {
         match (kind, self.step) {
             ("s", Step::Streams(left)) => self.on_stream(link, shared, message, (number, left), sink),
             ("i", Step::Consumers(left)) => self.on_consumer_info(link, shared, message, left, sink),
-            ("c", Step::Ready) => self.on_consumer(link, message, number, sink),
+            ("c", Step::Ready) => self.on_consumer(link, shared, message, number, sink),
             ("p", Step::Ready) => self.on_published(link, shared, message, number, sink),
             // A message's acknowledgement is confirmed; `number` holds listener and number in the stream.
             ("k", Step::Ready) => {
-                let confirmed = message.subject.rsplit('.').nth(1).and_then(|listener| listener.parse().ok());
-                confirmed
-                    .map(|listener| self.unconfirmed.remove(&(listener, number)))
-                    .map(|_| ())
-                    .ok_or_else(awaits_none)
+                let confirmed = message.subject.rsplit('.').nth(1).and_then(|listener| listener.parse::<usize>().ok());
+                let listener = confirmed.ok_or_else(awaits_none)?;
+                self.unconfirmed.remove(&(listener, number));
+                // No responder: the consumer is gone, and with it the message's next copies.
+                if let Some(status) = status(message) {
+                    self.on_revoked(link, listener, format!("no consumer for an acknowledgement: {status}"), sink);
+                }
+                Ok(())
             }
             _ => Err(awaits_none()),
         }
@@ -81,21 +84,37 @@ impl JetStream {
 
     fn on_consumer(
         &mut self,
-        link: &Link,
+        link: &mut Link,
+        shared: &mut Shared,
         message: &Message<'_>,
         index: u64,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let answer = read(message)?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let Some(listener) = self.listeners.get(index) else {
+        let Some(listener) = self.listeners.get_mut(index) else {
             return Err(Cause::Protocol(format!("an answer about consumer {index}, which does not exist")));
         };
-        let granted = answer.map(|_| listener.qos);
-        self.made += usize::from(granted.is_ok());
+        listener.is_made = answer.is_ok();
+        let qos = listener.qos;
         self.is_retained = link.config.persistent && self.all_made();
+        let granted = answer.map(|consumer| {
+            if let Some(name) = consumer.name {
+                link.outbox.append(&mut shared.pool, |out| self.watch(index, &name, out));
+            }
+            qos
+        });
         sink.event(link.id, Event::Subscribed { index, granted });
         Ok(())
+    }
+
+    /// A consumer is gone, by the server's words: nothing more will come. Reported once.
+    pub(super) fn on_revoked(&mut self, link: &Link, index: usize, words: String, sink: &mut impl Sink) {
+        let was_made = self.listeners.get_mut(index).is_some_and(|listener| std::mem::take(&mut listener.is_made));
+        if was_made {
+            self.is_retained = false;
+            sink.event(link.id, Event::Subscribed { index, granted: Err(Reason::words(words)) });
+        }
     }
 
     fn on_published(
@@ -121,9 +140,7 @@ impl JetStream {
 /// Decodes a response: accepted, or refused with a reason. A status without a body is a refusal: there is no responder.
 fn read(message: &Message<'_>) -> Result<Result<ApiResponse, Reason>, Cause> {
     if message.payload.is_empty() {
-        let status = message.headers.split(|byte| *byte == b'\r').next().unwrap_or_default();
-        let words = String::from_utf8_lossy(status).replacen("NATS/1.0", "", 1);
-        let words = match words.trim() {
+        let words = match status(message).unwrap_or_default() {
             "503" => "503: no responders: no stream stores the subject, or JetStream is disabled",
             words => words,
         };
@@ -135,4 +152,14 @@ fn read(message: &Message<'_>) -> Result<Result<ApiResponse, Reason>, Cause> {
         None => Ok(answer),
         Some(error) => Err(Reason::words(format!("{} ({})", error.description, error.err_code))),
     })
+}
+
+/// A status of the server's instead of a message, such as `409 Consumer Deleted`: code and words, which are in the line of the
+/// headers' version.
+pub(super) fn status<'a>(message: &Message<'a>) -> Option<&'a str> {
+    if !message.payload.is_empty() {
+        return None;
+    }
+    let line = message.headers.split(|byte| *byte == b'\r').next()?.strip_prefix(b"NATS/1.0")?;
+    std::str::from_utf8(line).ok().map(str::trim).filter(|words| !words.is_empty())
 }

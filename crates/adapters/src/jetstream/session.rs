@@ -17,13 +17,13 @@ use pubmark_protocol::clients::{Goodbye, Outgoing, Publication, SessionConfig, S
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::header::LONGEST_TEXT;
-use pubmark_wire::nats::jetstream::{ID_BYTES, MESSAGE_ID, delete_consumer_subject};
+use pubmark_wire::nats::jetstream::{CONSUMER_DELETED, ID_BYTES, MESSAGE_ID, delete_consumer_subject};
 use pubmark_wire::nats::{
     END, HEADER_BYTES, HEADERS_BYTES, Operation, PING, PONG, encode_publish, encode_publish_with_headers,
 };
 
 use super::names;
-use super::opening::ACK_WAIT;
+use super::opening::{ACK_WAIT, MAX_ACK_PENDING};
 use crate::connection::{
     Blocked, Dialect, InFlight, Link, Phase, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
 };
@@ -31,7 +31,7 @@ use crate::nats::headers::{header_before, headers_bytes};
 use crate::nats::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
 use crate::payload;
 
-/// Number of the subscription to our inbox; those of consumers follow.
+/// Number of the subscription to our inbox; those of consumers follow, then those to the reports that they were deleted.
 pub(super) const INBOX: u64 = 1;
 
 /// What is awaited.
@@ -60,6 +60,8 @@ pub(super) struct Listener {
     pub(super) stream: String,
     pub(super) subjects: Vec<String>,
     pub(super) qos: Qos,
+    /// Its consumer was made, and not deleted since.
+    pub(super) is_made: bool,
 }
 
 /// A session's memory.
@@ -82,8 +84,6 @@ pub struct JetStream {
     pub(super) in_flight: InFlight,
     /// The server has all state of the session from its last connection, according to its responses.
     pub(super) is_retained: bool,
-    /// Consumers that were made.
-    pub(super) made: usize,
     /// Exactly once: messages delivered whose acknowledgement was not confirmed, by listener and number in the stream.
     pub(super) unconfirmed: BTreeSet<(usize, u64)>,
 }
@@ -98,7 +98,10 @@ impl Dialect for JetStream {
         default_tls_port: 4222,
         levels: &[
             Level { qos: Qos::BestEffort, means: "message without acknowledgement; consumer with AckPolicy none" },
-            Level { qos: Qos::AtLeastOnce, means: "acknowledged by the stream; consumer acknowledges each" },
+            Level {
+                qos: Qos::AtLeastOnce,
+                means: "acknowledged by the stream, which is in a file; consumer acknowledges each",
+            },
             Level {
                 qos: Qos::ExactlyOnce,
                 means: "Nats-Msg-Id and acknowledged; consumer has its acknowledgement confirmed",
@@ -110,6 +113,7 @@ impl Dialect for JetStream {
         ends_sessions: true,
         features: Features {
             redelivers_after: Some(ACK_WAIT),
+            delivery_window: Some(MAX_ACK_PENDING),
             properties: Some("headers"),
             log_in: true,
             nkeys: true,
@@ -134,6 +138,7 @@ impl Dialect for JetStream {
             stream: names::stream(&entry.filter),
             subjects: opening.subjects(&entry.filter),
             qos: entry.qos,
+            is_made: false,
         };
         let listeners = config.subscriptions.iter().map(listener).collect();
         let topics = config.publications.iter().map(|publication| &*publication.topic);
@@ -153,7 +158,6 @@ impl Dialect for JetStream {
             listeners,
             in_flight: InFlight::new(config.in_flight_window.max(1)),
             is_retained: false,
-            made: 0,
             unconfirmed: BTreeSet::new(),
         }
     }
@@ -201,6 +205,12 @@ impl Dialect for JetStream {
             }
             Operation::Pong => Err(Cause::Protocol(format!("PONG before {}", JetStream::WELCOME))),
             Operation::Info(json) => self.opening.on_info(link, shared, json, times),
+            // Without the right to these reports, a consumer that is deleted goes unnoticed; everything else works.
+            Operation::Error(words)
+                if opening::forbidden_subject(words).is_some_and(|subject| subject.starts_with(CONSUMER_DELETED)) =>
+            {
+                Ok(())
+            }
             Operation::Error(words) => Err(opening::cause(link.phase, words)),
             Operation::Ok => Ok(()),
         }
@@ -261,14 +271,15 @@ impl Dialect for JetStream {
             }
         }
         self.unconfirmed.clear();
-        (self.is_retained, self.made) = (false, 0);
+        self.is_retained = false;
+        self.listeners.iter_mut().for_each(|listener| listener.is_made = false);
     }
 }
 
 impl JetStream {
     /// Is every consumer made that there should be?
     pub(super) fn all_made(&self) -> bool {
-        self.made >= self.listeners.len()
+        self.listeners.iter().all(|listener| listener.is_made)
     }
 
     /// Name of a subscription's consumer, if it is durable.

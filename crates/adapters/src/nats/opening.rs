@@ -14,6 +14,9 @@ const LANGUAGE: &str = "rust";
 /// Largest `max_payload` that a server can be set to, bytes (nats-server, `MAX_PAYLOAD_MAX_SIZE`).
 pub const LARGEST_PAYLOAD_BYTES: u32 = 64 << 20;
 
+/// Start of a server's error about a subject that may not be subscribed to.
+const FORBIDDEN: &str = "permissions violation for subscription to \"";
+
 /// What is known of the server, and of ourselves.
 #[derive(Debug, Default)]
 pub struct Opening {
@@ -137,6 +140,12 @@ fn send_connect(link: &mut Link, shared: &mut Shared, encrypts: bool, key: Optio
 /// The line at the front of some bytes.
 pub fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
     next(bytes, most_bytes).map_err(|error| Cause::Protocol(error.to_string()))
+}
+
+/// The subject that we may not subscribe to, or no longer, if that is what an error of the server's is about.
+pub fn forbidden_subject(words: &str) -> Option<&str> {
+    let (start, rest) = words.split_at_checked(FORBIDDEN.len())?;
+    rest.split('"').next().filter(|_| start.eq_ignore_ascii_case(FORBIDDEN))
 }
 
 /// What an error of the server's means; as a rule it ends the connection itself.

@@ -5,6 +5,7 @@
 
 use pubmark_wire::front::Front;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use pubmark_model::qos::Qos;
@@ -40,7 +41,7 @@ pub struct Nats {
     subjects: Vec<Box<str>>,
     /// Index of the subscription and its subject, by the number that the server knows it by, less one.
     subscriptions: Vec<(usize, Box<str>)>,
-    /// Subscriptions that the server refused since the last connect, with its first words about each.
+    /// Subscriptions that the server refused or revoked since the last connect, with its first words about each.
     refused: BTreeMap<usize, Reason>,
     awaited: Awaited,
     /// PONGs of this connection so far.
@@ -155,7 +156,7 @@ impl Dialect for Nats {
             }
             Operation::Pong => Err(Cause::Protocol(format!("PONG before {}", Nats::WELCOME))),
             Operation::Info(json) => self.opening.on_info(link, shared, json, times),
-            Operation::Error(words) => self.on_error(link, words),
+            Operation::Error(words) => self.on_error(link, words, sink),
             Operation::Ok => Ok(()),
             Operation::Message(_) => Err(Cause::Protocol("a message before its welcome".to_owned())),
         }
@@ -263,16 +264,24 @@ impl Nats {
         });
     }
 
-    /// A subscription that is refused leaves the rest as it is; anything else ends the connection, as a rule by the
-    /// server itself.
-    fn on_error(&mut self, link: &Link, words: &str) -> Result<(), Cause> {
-        let lower = words.to_ascii_lowercase();
-        if lower.starts_with("permissions violation for subscription") {
-            let named = |(_, subject): &&(usize, Box<str>)| words.contains(&format!("\"{subject}\""));
-            if let Some((index, _)) = self.subscriptions.iter().find(named) {
-                self.refused.entry(*index).or_insert_with(|| Reason::words(words.to_owned()));
-                return Ok(());
+    /// A subscription that is refused, or revoked because the server's permissions have changed, leaves the rest as it is;
+    /// anything else ends the connection, as a rule by the server itself. A subscription of two subjects (`a` and `a.>`) needs
+    /// both.
+    fn on_error(&mut self, link: &Link, words: &str, sink: &mut impl Sink) -> Result<(), Cause> {
+        let subject = opening::forbidden_subject(words);
+        // The server's permissions are for a subject: they concern each subscription that has it.
+        let named = self.subscriptions.iter().filter(|(_, own)| Some(&**own) == subject);
+        let named: Vec<usize> = named.map(|(index, _)| *index).collect();
+        for index in &named {
+            let Entry::Vacant(refused) = self.refused.entry(*index) else { continue };
+            let reason = refused.insert(Reason::words(words.to_owned())).clone();
+            // Until the PONG behind the subscriptions it is a response to one of them, which `on_pong` reports.
+            if self.awaited == Awaited::Nothing {
+                sink.event(link.id, Event::Subscribed { index: *index, granted: Err(reason) });
             }
+        }
+        if !named.is_empty() {
+            return Ok(());
         }
         Err(opening::cause(link.phase, words))
     }

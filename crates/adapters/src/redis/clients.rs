@@ -246,3 +246,65 @@ impl<D: Waits> Clients for PairedClients<D> {
         connections.finish(&mut mapped);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pubmark_model::fleet::SecondConnection;
+    use pubmark_model::payload::HeaderPlace;
+    use pubmark_model::qos::Qos;
+    use pubmark_protocol::clients::{Publication, SessionOptions, Subscription};
+
+    use super::*;
+    use crate::redis_streams::RedisStreams;
+
+    fn session(publishes: bool, subscribes: bool, options: SessionOptions) -> SessionConfig {
+        let publication = || Publication {
+            publisher: 1,
+            topic: "t".into(),
+            qos: Qos::BestEffort,
+            retain: false,
+            body: None,
+            header: HeaderPlace::Payload,
+            properties: [].into(),
+        };
+        let subscription = || Subscription { filter: "t".into(), qos: Qos::BestEffort };
+        SessionConfig {
+            client_id: "c".into(),
+            endpoint: 0,
+            network: None,
+            credentials: None,
+            token: None,
+            nkey: None,
+            certificate: None,
+            persistent: false,
+            in_flight_window: 1,
+            publications: publishes.then(publication).into_iter().collect(),
+            subscriptions: subscribes.then(subscription).into_iter().collect(),
+            options,
+        }
+    }
+
+    fn agrees<D: Waits>() {
+        let Capabilities { name, features, .. } = D::CAPABILITIES;
+        let has_two = |config: SessionConfig| D::two_connections(&config).is_some();
+        for (publishes, subscribes) in [(true, false), (false, true), (true, true)] {
+            let expected =
+                publishes && subscribes && features.second_connection == SecondConnection::PublishesAndSubscribes;
+            let found = has_two(session(publishes, subscribes, SessionOptions::default()));
+            assert_eq!(found, expected, "{name}: publishes {publishes}, subscribes {subscribes}");
+        }
+        if features.requests.is_some() {
+            let expected = features.second_connection == SecondConnection::RequestsAndReplies;
+            let requester = SessionOptions { reply_topic: Some("r".into()), ..SessionOptions::default() };
+            assert_eq!(has_two(session(true, true, requester)), expected, "{name}: requester");
+            let responder = SessionOptions { replies_at: Some(Qos::BestEffort), ..SessionOptions::default() };
+            assert_eq!(has_two(session(false, true, responder)), expected, "{name}: responder");
+        }
+    }
+
+    #[test]
+    fn sessions_have_two_connections_where_the_capabilities_say_so() {
+        agrees::<Redis>();
+        agrees::<RedisStreams>();
+    }
+}

@@ -263,8 +263,29 @@ impl Redis {
                 self.on_subscribed(link, Ok(Qos::BestEffort), sink);
                 Ok(())
             }
+            [kind @ (b"unsubscribe" | b"punsubscribe"), word, _] => {
+                self.on_unsubscribed(link, kind, word, sink);
+                Ok(())
+            }
             // Pushes of other kinds (client tracking) are not requested.
             _ => Ok(()),
+        }
+    }
+
+    /// The server ended a subscription, which pubmark never requests. One of two commands needs both; if the second has no
+    /// response yet, that reports it.
+    fn on_unsubscribed(&mut self, link: &Link, kind: &[u8], word: &[u8], sink: &mut impl Sink) {
+        // The words are those of the confirmations, with `un` in them.
+        let begins = if kind == b"unsubscribe" { Kind::Channel } else { Kind::Pattern }.begins();
+        let Some(place) = self.arguments[..self.answered].iter().position(|argument| argument.is(begins, word)) else {
+            return;
+        };
+        let reason = Reason::words(format!("{} by the server", String::from_utf8_lossy(kind)));
+        let argument = &self.arguments[place];
+        if argument.is_last || place + 1 < self.answered {
+            sink.event(link.id, Event::Subscribed { index: argument.subscription, granted: Err(reason) });
+        } else {
+            self.refused = Some(reason);
         }
     }
 

@@ -4,7 +4,7 @@ mod reading;
 mod responses;
 mod session;
 
-use session::RedisStreams;
+pub(crate) use session::RedisStreams;
 
 use crate::redis::PairedClients;
 

@@ -7,7 +7,7 @@ use clap::Args;
 use pubmark_experiment::capacity::objectives;
 use pubmark_experiment::capacity::planning::{self, Outline, Range};
 use pubmark_experiment::capacity::search::Bounds;
-use pubmark_experiment::capacity::trial::Trials;
+use pubmark_experiment::capacity::trial::{Trials, WARMUP};
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_preflight::dry_run;
 use pubmark_record::capacity::Knob;
@@ -17,7 +17,7 @@ use pubmark_report::terminal;
 use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::spec::Window;
 use pubmark_runner::stream::EventStream;
-use pubmark_runner::{Host, RunSpec, now};
+use pubmark_runner::{Host, RunError, RunSpec, now, target};
 
 use crate::commands::machines::JoinOptions;
 use crate::commands::setup::Setup;
@@ -76,10 +76,9 @@ pub struct Capacity {
     #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = "Load")]
     pub duration: Option<Duration>,
 
-    /// Load before each window that is not measured
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s",
-          help_heading = "Load", hide_short_help = true)]
-    pub warmup: Duration,
+    /// Load before each window that is not measured [default: 1s, or what the system's definition asks for]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Load", hide_short_help = true)]
+    pub warmup: Option<Duration>,
 
     /// Inject a fault in each trial, in place of the workload's faults: `kill:at=1s,for=1s`, `none`; may be repeated
     /// (docs/how-to/inject-faults.md)
@@ -138,7 +137,7 @@ impl Capacity {
     fn search(&self, stream: &EventStream, watchers: &mut Watchers, printer: &Printer) -> Outcome {
         let objectives = objectives("`--slo`", &self.slo)?;
         // Every trial has the same workload, even if its file is changed meanwhile.
-        let spec = self.spec().self_contained();
+        let spec = self.spec()?.self_contained();
         let knob = self.vary;
         let range = Range { first: self.first, most: self.most, precision_percent: self.precision };
         let bounds = range.bounds(&spec, knob)?;
@@ -181,12 +180,13 @@ impl Capacity {
     }
 
     /// The run of a trial at factor 1.
-    fn spec(&self) -> RunSpec {
+    fn spec(&self) -> Result<RunSpec, RunError> {
         let mut spec = RunSpec::new(&self.workload);
         self.setup.clone().apply(&mut spec);
         spec.load.faults.clone_from(&self.fault);
         self.join.apply(&mut spec.nodes);
-        spec.window = Window { warmup: self.warmup, drain: self.drain, ..Window::default() };
-        spec
+        let warmup = self.warmup.map_or_else(|| target::warm_up(&spec, WARMUP), Ok)?;
+        spec.window = Window { warmup, drain: self.drain, ..Window::default() };
+        Ok(spec)
     }
 }

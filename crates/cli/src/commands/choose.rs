@@ -131,7 +131,7 @@ pub struct Choose {
     #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = RUNS)]
     pub duration: Option<Duration>,
 
-    /// Load before each window that is not measured [default: 5s]
+    /// Load before each window that is not measured [default: 5s, or what the definition of a candidate asks for]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = RUNS, hide_short_help = true)]
     pub warmup: Option<Duration>,
 
@@ -146,6 +146,10 @@ pub struct Choose {
     /// Prevent CPU idle states on this machine, where that is allowed
     #[arg(long, help_heading = RUNS, hide_short_help = true)]
     pub awake: bool,
+
+    /// Divide the load of every run among N worker processes of this machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200), help_heading = RUNS, hide_short_help = true)]
+    pub local_nodes: Option<u16>,
 
     /// Do not search for the headroom of the candidates
     #[arg(long, help_heading = RUNS)]
@@ -262,9 +266,11 @@ impl Choose {
         let window = &mut requirements.window;
         replace(&mut window.duration, self.duration);
         replace(&mut window.warmup, self.warmup);
+        requirements.exact_warmup |= self.warmup.is_some();
         replace(&mut window.drain, self.drain);
         requirements.generator.realtime |= self.realtime;
         requirements.generator.awake |= self.awake;
+        replace_some(&mut requirements.local_nodes, self.local_nodes);
         let systems = self.systems.iter().map(|name| CandidateSpec::Name(name.clone()));
         let endpoints = self.endpoint.iter().map(|url| {
             CandidateSpec::Settings(CandidateSettings { endpoint: Some(url.clone()), ..CandidateSettings::default() })

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use pubmark_deploy::{Applied, Cluster, Collected, Deployment, Kind, Order};
+use pubmark_deploy::scheduling::{MachineLabel, Toleration, machine_label};
+use pubmark_deploy::{Applied, Cluster, Collected, Deployment, Kind, Order, Scheduling};
 use pubmark_model::experiment;
 use pubmark_runner::RunSpec;
 use pubmark_systems::limits::{self, Machine, ResourceLimits};
@@ -16,13 +17,14 @@ use crate::printer::Printer;
 use crate::values::{Word, one_of, positive_duration};
 use crate::{rendering, signals};
 
-/// Longest wait for the end of a run with `--apply`, unless `--apply-limit` is given.
+/// Longest wait for the end of a run with `--wait`, unless `--apply-limit` is given.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Write the files with which Compose or Kubernetes deploys a run
 ///
 /// A coordinator, its nodes with separate certificates, and the system in a container with resource limits. Nothing is
-/// started, unless `--apply` lets `kubectl` do it.
+/// started, unless `--apply` lets `kubectl` do it. `--apply --wait` also follows the run, collects its results and deletes
+/// everything.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Deploy {
@@ -90,13 +92,39 @@ pub struct Deploy {
     #[arg(long, value_name = "CONTEXT", requires = "apply")]
     pub context: Option<String>,
 
-    /// Create the objects with `kubectl`, wait for the end of the run, copy its results into the folder, and delete the
+    /// Machines of the nodes and of the coordinator: a label that they have, `pool=load`; may be repeated, once for each
+    /// label
+    #[arg(long, value_name = "KEY=VALUE", value_parser = machine_label, hide_short_help = true)]
+    pub node_selector: Vec<MachineLabel>,
+
+    /// Machine of the system: a label that it has, `pool=broker`; may be repeated, once for each label
+    #[arg(long, value_name = "KEY=VALUE", value_parser = machine_label, hide_short_help = true)]
+    pub system_node_selector: Vec<MachineLabel>,
+
+    /// Taint of machines on which the pods may run: `dedicated=load:NoSchedule`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE:EFFECT", value_parser = Toleration::parse, hide_short_help = true)]
+    pub toleration: Vec<Toleration>,
+
+    /// Require a machine for each node on which is neither the system nor another node, instead of separating them where
+    /// the cluster can
+    #[arg(long, hide_short_help = true)]
+    pub spread: bool,
+
+    /// Secret of the namespace with the log-in of the registry of the images
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub pull_secret: Option<String>,
+
+    /// Create the objects with `kubectl`, and print the commands that follow the run, collect its results and delete the
     /// objects
     #[arg(long)]
     pub apply: bool,
 
-    /// With --apply: longest wait for the end of the run [default: 1h]
-    #[arg(long, value_name = "TIME", value_parser = positive_duration, requires = "apply")]
+    /// With --apply: follow the run until its end, copy its results into the folder, and delete the objects
+    #[arg(long, requires = "apply")]
+    pub wait: bool,
+
+    /// With --wait: longest wait for the end of the run [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, requires = "wait")]
     pub apply_limit: Option<Duration>,
 
     /// Options of `pubmark run`, such as `--qos 1 --duration 60s`
@@ -172,10 +200,24 @@ impl Deploy {
         Ok(ExitCode::Ok)
     }
 
+    /// The first given option that only a cluster understands.
+    fn for_a_cluster(&self) -> Option<&'static str> {
+        let given = [
+            ("--namespace", self.namespace.is_some()),
+            ("--context", self.context.is_some()),
+            ("--node-selector", !self.node_selector.is_empty()),
+            ("--system-node-selector", !self.system_node_selector.is_empty()),
+            ("--toleration", !self.toleration.is_empty()),
+            ("--spread", self.spread),
+            ("--pull-secret", self.pull_secret.is_some()),
+        ];
+        given.into_iter().find_map(|(option, given)| given.then_some(option))
+    }
+
     /// The specification of the run, if the options of the run and of the deployment are compatible.
     fn spec(&self) -> Result<RunSpec, Failure> {
-        if (self.namespace.is_some() || self.context.is_some()) && self.kind != Kind::Kubernetes {
-            return Err(Failure::usage("`--namespace` and `--context` are of a cluster, and Compose has none")
+        if let Some(option) = self.for_a_cluster().filter(|_| self.kind != Kind::Kubernetes) {
+            return Err(Failure::usage(format!("`{option}` is for a cluster, and Compose has none"))
                 .hint("`pubmark deploy kubernetes …`"));
         }
         if self.apply && self.kind != Kind::Kubernetes {
@@ -218,15 +260,27 @@ impl Deploy {
             node_limits: self.node_limit.clone(),
             coordinator_limits: Some(self.coordinator_limit.clone()),
             namespace: self.namespace.clone(),
+            scheduling: Scheduling {
+                node_selector: self.node_selector.clone(),
+                system_node_selector: self.system_node_selector.clone(),
+                tolerations: self.toleration.clone(),
+                is_spread: self.spread,
+                pull_secret: self.pull_secret.clone(),
+            },
         }
     }
 
-    /// Creates the objects of the manifest, and shows their state.
+    /// Creates the objects of the manifest; with `--wait`, also collects the results and deletes the objects.
     fn apply(&self, deployment: &Deployment, manifest: &Path, printer: &Printer) -> Outcome {
         let stop = signals::watch()?;
         let limit = self.apply_limit.unwrap_or(APPLY_LIMIT);
         let cluster = Cluster { context: self.context.clone(), namespace: self.namespace.clone() };
         let applied = Applied { deployment, manifest, cluster: &cluster, out: &self.out, limit };
+        if !self.wait {
+            applied.create(&stop)?;
+            printer.result(&deployment.next_of_created(&self.out, &cluster))?;
+            return Ok(ExitCode::Ok);
+        }
         let mut note = |text: &str| printer.note(text);
         let Collected { records, exit_code, left } = applied.perform(&mut note, &stop)?;
         for (record, folder) in &records {

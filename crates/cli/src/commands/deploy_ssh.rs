@@ -19,8 +19,8 @@ use crate::printer::Printer;
 /// Write the files with which Compose or Kubernetes deploys a run, or start its nodes with ssh
 ///
 /// The files: a coordinator, its nodes with separate certificates, and the system in a container with resource limits.
-/// Nothing is started, unless `--apply` lets `kubectl` do it. `pubmark deploy ssh` needs no files, and starts the nodes
-/// on the hosts of a list.
+/// Nothing is started, unless `--apply` lets `kubectl` do it. `--apply --wait` also follows the run, collects its results
+/// and deletes everything. `pubmark deploy ssh` needs no files, and starts the nodes on the hosts of a list.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, max_term_width = 80)]
 pub struct Deployments {

@@ -1,9 +1,11 @@
 //! The axes of `pubmark compare`, and the experiment that is made from them.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use pubmark_experiment::experiment::comparison::{comparison, pins};
+use pubmark_experiment::experiment::definition::warmed_up;
 use pubmark_model::experiment::{Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, QuietMachine};
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
@@ -138,10 +140,10 @@ pub struct Grid {
           default_value = "60s", requires = "compared", help_heading = LOAD)]
     pub duration: Duration,
 
-    /// Load before the window that is not measured
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "5s",
-          requires = "compared", help_heading = LOAD, hide_short_help = true)]
-    pub warmup: Duration,
+    /// Load before the window that is not measured [default: 5s, or the longest that the systems' definitions ask for]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, requires = "compared",
+          help_heading = LOAD, hide_short_help = true)]
+    pub warmup: Option<Duration>,
 
     /// Longest wait for late messages after the window
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "10s",
@@ -187,13 +189,17 @@ impl Grid {
     /// The experiment, with its names checked.
     pub fn experiment(&self, workload: &str) -> Result<Experiment, Failure> {
         self.check_log_in()?;
+        let compared = comparison(workload, &self.systems, &self.endpoint, self.axes())?;
+        let compared = match self.warmup {
+            Some(warmup) => Experiment { warmup, ..compared },
+            None => warmed_up(compared, Path::new(""))?,
+        };
         let mut experiment = Experiment {
             variant: self.variant.into(),
             set: self.set.clone(),
             seed: self.seed,
             order_seed: self.seed,
             duration: self.duration,
-            warmup: self.warmup,
             drain: self.drain,
             repeat: self.repeat,
             quiet_machine: QuietMachine { within: self.wait, ..QuietMachine::default() },
@@ -204,7 +210,7 @@ impl Grid {
                 kernel_netem: self.netem == Netem::Kernel,
             },
             strict_defaults: self.strict_defaults,
-            ..comparison(workload, &self.systems, &self.endpoint, self.axes())?
+            ..compared
         };
         let endpoints = experiment.axes.system.iter_mut().filter_map(|choice| choice.endpoint.as_mut());
         endpoints.for_each(|endpoint| self.at_endpoints.apply(endpoint));
@@ -291,6 +297,14 @@ mod tests {
         }
         let failure = compared(&["--systems", "builtin", "--user", "ann"]).expect_err("no endpoint");
         assert!(failure.chain[0].contains("none is named"), "{failure:?}");
+    }
+
+    #[test]
+    fn all_systems_warm_up_for_as_long_as_the_slowest_needs_unless_the_user_says_how_long() {
+        let warm_up = |options: &[&str]| compared(options).expect("a comparison").warmup.as_secs();
+        assert_eq!(warm_up(&["--systems", "builtin"]), 5);
+        assert_eq!(warm_up(&["--systems", "builtin,artemis"]), 20);
+        assert_eq!(warm_up(&["--systems", "builtin,artemis", "--warmup", "2s"]), 2);
     }
 
     #[test]

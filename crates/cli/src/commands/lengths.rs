@@ -22,7 +22,7 @@ pub struct Lengths {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration)]
     pub duration: Option<Duration>,
 
-    /// Load before the window that is not measured, in place of the file's
+    /// Load before the window that is not measured, in place of the file's and of what the systems' definitions ask for
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub warmup: Option<Duration>,
 

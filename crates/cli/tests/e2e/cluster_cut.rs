@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pubmark_testing::assert_count;
 
 use crate::support::books::{assert_closed, count};
-use crate::support::bridge::ip;
+use crate::support::bridge::{ip, require_ip};
 use crate::support::cluster::{Cluster, ORPHANED, stop, worker_of};
 use crate::support::place::{EVENTS, PUBMARK};
 use crate::support::processes::{is_there, wait_for};
@@ -28,18 +28,17 @@ impl Cable {
         let names = ["a", "b"].map(|end| format!("pubmark-e2e-{}-{number}{end}", std::process::id()));
         let cable = Cable { names };
         let [one, other] = &cable.names;
-        let made = ip(&["netns", "add", one])
-            && ip(&["netns", "add", other])
-            && ip(&["-n", one, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", other])
-            && cable.names.iter().zip(ENDS).all(|(name, address)| {
-                ip(&["-n", name, "addr", "add", &format!("{address}/24"), "dev", "cable"])
-                    && ip(&["-n", name, "link", "set", "cable", "up"])
-                    && ip(&["-n", name, "link", "set", "lo", "up"])
-            });
-        if !made {
+        let veth = ["-n", one, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", other];
+        if !ip(&["netns", "add", one]) || !ip(&["netns", "add", other]) || !ip(&veth) {
             pubmark_testing::skip("`ip netns add` and veth pairs need root and iproute2");
+            return None;
         }
-        made.then_some(cable)
+        for (name, address) in cable.names.iter().zip(ENDS) {
+            require_ip(&["-n", name, "addr", "add", &format!("{address}/24"), "dev", "cable"]);
+            require_ip(&["-n", name, "link", "set", "cable", "up"]);
+            require_ip(&["-n", name, "link", "set", "lo", "up"]);
+        }
+        Some(cable)
     }
 
     /// The beginning of a command at this end.
@@ -50,7 +49,7 @@ impl Cable {
     }
 
     fn cut(&self) {
-        assert!(ip(&["-n", &self.names[1], "link", "set", "cable", "down"]));
+        require_ip(&["-n", &self.names[1], "link", "set", "cable", "down"]);
     }
 }
 

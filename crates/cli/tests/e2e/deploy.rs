@@ -1,19 +1,15 @@
 //! Files for orchestrators: their content, and refusals.
 
-use std::time::Duration;
-
 use pubmark_conformance::certificates::Certificates;
-use pubmark_testing::assert_count_eq;
 use serde_json::{Value, json};
 
-use crate::support::place::{Call, Called, Place};
-use crate::support::processes::{is_there, wait_for};
+use crate::support::place::{Called, Place};
 
-fn deploy(place: &Place, words: &[&str]) -> Called {
+pub fn deploy(place: &Place, words: &[&str]) -> Called {
     place.call(&[&["deploy"][..], words].concat())
 }
 
-fn read(place: &Place, name: &str) -> String {
+pub fn read(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -397,147 +393,43 @@ fn groups_without_a_node_are_named() {
     }
 }
 
-/// Simulates `kubectl`: logs its arguments, prints the coordinator's pod from `$PLACE/pods.json`, and runs the commands
-/// of `exec`. A call for which `$PLACE` has a file `VERB-hangs` writes its process ID to that file, and does not end.
-const KUBECTL: &str = r#"#!/bin/sh
-printf '%s\n' "$*" >>"$PLACE/asked"
-for verb in send pods logs; do
-    case "$*" in
-    *"$verb "*) if [ -e "$PLACE/$verb-hangs" ]; then echo $$ >"$PLACE/$verb-hangs"; exec sleep 300; fi ;;
-    esac
-done
-case "$*" in
-*" create "*) [ ! -e "$PLACE/refuses" ] || { echo 'Error from server: exceeded quota' >&2; exit 1; } ;;
-*"get job "*) printf '{"metadata": {"uid": "u-1"}}' ;;
-*"get pods "*) cat "$PLACE/pods.json" ;;
-*"get events "*) printf '{"items": []}' ;;
-*" pod send "*) exec "$PUBMARK" pod send --results "$PLACE/pod" --limit 5s ;;
-*" pod release "*) exec "$PUBMARK" pod release --results "$PLACE/pod" ;;
-*"logs "*) echo 'error: there is no such workload' ;;
-esac
-"#;
-
-/// The coordinator's pod with a container in this state.
-fn pod(state: &Value) -> String {
-    let status = json!({"containerStatuses": [{"name": "coordinator", "restartCount": 0, "state": state}]});
-    let labels = json!({"app.kubernetes.io/component": "coordinator"});
-    json!({"items": [{"metadata": {"name": "c-1", "labels": labels}, "status": status}]}).to_string()
-}
-
-fn apply(place: &Place, out: &str) -> Called {
-    applying(place, &["--out", out]).wait()
-}
-
-/// A deployment by the simulated `kubectl`, under way.
-fn applying(place: &Place, options: &[&str]) -> Call {
-    use std::os::unix::fs::PermissionsExt as _;
-    let folder = place.path().join("programs");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("kubectl"), KUBECTL).unwrap();
-    std::fs::set_permissions(folder.join("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = std::process::Command::new(crate::support::place::PUBMARK);
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    command.env("PATH", path).env("PLACE", place.path()).env("PUBMARK", crate::support::place::PUBMARK);
-    place.start_by(command, &[&["deploy", "kubernetes", "smart-home", "--apply"][..], options].concat())
-}
-
-/// The calls of `kubectl` since the previous query.
-fn asked(place: &Place) -> Vec<String> {
-    let file = place.path().join("asked");
-    let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(file).unwrap();
-    text.lines().map(str::to_owned).collect()
-}
-
 #[test]
-fn a_run_is_deployed_collected_with_all_its_files_and_deleted() {
+fn pods_are_on_the_machines_that_the_options_select() {
     let place = Place::new();
-    let record = place.record(&["smart-home", "--duration", "1s", "--warmup", "0s"]);
-    let (run, _) = place.runs().remove(0);
-    let is_invalid = record["verdict"]["status"] == "invalid";
-    std::fs::create_dir_all(place.path().join("pod/runs")).unwrap();
-    std::fs::rename(&run, place.path().join("pod/runs/one")).unwrap();
-    place.write("pod/exit-code", if is_invalid { "5" } else { "0" });
-    place.write("pods.json", pod(&json!({"running": {}})));
-    let called = apply(&place, "out");
-    assert_eq!(called.code(), if is_invalid { 5 } else { 0 }, "{called:?}");
-    assert!(called.printed.contains("smart-home"), "{called:?}");
-    let kept: Value = serde_json::from_str(&read(&place, "out/record.json")).unwrap();
-    assert_count_eq!(kept["delivery"], record["delivery"]);
-    for file in ["report.html", "run.yaml", "csv/series.csv"] {
-        assert!(place.path().join("out").join(file).is_file(), "{file}");
-    }
-    assert!(!place.path().join("out/results.tar").exists());
-    assert!(place.path().join("pod/collected").exists(), "the pod may end");
-    let asked = asked(&place);
-    let owned = asked.iter().filter(|line| line.contains("patch ") && line.contains("u-1")).count();
-    assert_count_eq!(owned, 8, "the cluster removes them with the coordinator's Job: {asked:?}");
-    assert!(asked[0].contains(" create -f "), "nothing that is there already is changed: {asked:?}");
-    assert!(asked.last().unwrap().contains(" delete --ignore-not-found"), "{asked:?}");
-}
-
-#[test]
-fn a_run_without_a_connection_has_a_reason_and_leaves_no_folder() {
-    let place = Place::new();
-    place.write("pods.json", pod(&json!({"terminated": {"exitCode": 2}})));
-    let called = apply(&place, "ended");
-    assert!(called.code() == 6 && called.errors.contains("there is no such workload"), "{called:?}");
-    assert!(asked(&place).last().unwrap().contains(" delete "), "what was placed is taken away");
-    // The cluster refuses some of it.
-    place.write("refuses", "");
-    let called = apply(&place, "refused");
-    assert!(called.code() == 6 && called.errors.contains("exceeded quota"), "{called:?}");
-    assert!(asked(&place).last().unwrap().contains(" delete "), "what was placed is taken away");
-    let compose = place.call(&["deploy", "compose", "smart-home", "--apply"]);
-    assert!(compose.code() == 2 && compose.errors.contains("--apply"), "{compose:?}");
-    let alone = deploy(&place, &["compose", "smart-home", "--out", "alone", "--no-observer"]);
-    assert_eq!(alone.code(), 0, "{alone:?}");
-    assert!(!read(&place, "alone/compose.yaml").contains("observe"));
-    let compose = place.call(&["deploy", "compose", "smart-home", "--namespace", "a"]);
-    assert!(compose.code() == 2 && compose.errors.contains("--namespace"), "{compose:?}");
-}
-
-/// The process of a call that hangs, once it does.
-fn hanging(place: &Place, verb: &str) -> u32 {
-    let mut pid = None;
-    wait_for(&format!("the call for `{verb}`"), Duration::from_secs(30), || {
-        pid = read(place, &format!("{verb}-hangs")).trim().parse().ok();
-        pid.is_some()
-    });
-    pid.unwrap()
-}
-
-#[test]
-fn calls_of_kubectl_end_with_a_pubmark_that_is_killed() {
-    let place = Place::new();
-    place.write("pods.json", pod(&json!({"running": {}})));
-    for verb in ["send", "logs"] {
-        place.write(&format!("{verb}-hangs"), "");
-    }
-    let call = applying(&place, &[]);
-    let calls = ["send", "logs"].map(|verb| hanging(&place, verb));
-    call.signal(libc::SIGKILL);
-    wait_for("the end of both calls", Duration::from_secs(10), || !calls.into_iter().any(is_there));
-    assert_eq!(call.wait().status.code(), None, "a signal ended it");
-}
-
-#[test]
-fn a_call_of_kubectl_that_hangs_ends_with_the_wait_for_the_run() {
-    for (options, signal, code, said) in [
-        (&["--out", "stopped"][..], true, 130, "interrupted"),
-        (&["--out", "late", "--apply-limit", "5s"], false, 6, "has not ended within 5 s"),
-    ] {
-        let place = Place::new();
-        place.write("pods-hangs", "");
-        let call = applying(&place, options);
-        let hangs = hanging(&place, "pods");
-        if signal {
-            call.signal(libc::SIGINT);
+    let options = ["--node-selector", "pool=load", "--system-node-selector", "pool=broker", "--spread"];
+    let options = [&options[..], &["--toleration", "dedicated=load:NoSchedule", "--pull-secret", "registry"]].concat();
+    let called = deploy(&place, &[&["kubernetes", "smart-home"], &options[..]].concat());
+    assert_eq!(called.code(), 0, "{called:?}");
+    let objects = documents(&read(&place, "deploy/pubmark.yaml"));
+    for (kind, part, pool) in
+        [("Job", "node", "load"), ("Job", "coordinator", "load"), ("StatefulSet", "system", "broker")]
+    {
+        let is_it =
+            |one: &&Value| one["kind"] == kind && one["metadata"]["labels"]["app.kubernetes.io/component"] == part;
+        let object = objects.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} of {part}"));
+        match kind {
+            "Job" => known::<k8s_openapi::api::batch::v1::Job>(object),
+            _ => known::<k8s_openapi::api::apps::v1::StatefulSet>(object),
         }
-        let called = call.wait();
-        assert!(called.code() == code && called.errors.contains(said), "{options:?}: {called:?}");
-        assert!(called.took < Duration::from_secs(30), "{options:?}: {called:?}");
-        assert!(!is_there(hangs), "{options:?}");
-        assert!(asked(&place).last().unwrap().contains(" delete "), "what was placed is taken away");
+        let pod = &object["spec"]["template"]["spec"];
+        assert_eq!(pod["nodeSelector"], json!({"pool": pool}), "{part}");
+        assert_eq!(pod["tolerations"][0]["key"], "dedicated", "{part}");
+        assert_eq!(pod["imagePullSecrets"], json!([{"name": "registry"}]), "{part}");
+    }
+    for (words, said) in [
+        (&["compose", "smart-home", "--out", "c", "--spread"][..], "`--spread` is for a cluster, and Compose has none"),
+        (
+            &["compose", "smart-home", "--out", "c", "--node-selector", "pool=load"],
+            "`--node-selector` is for a cluster",
+        ),
+        (&["kubernetes", "smart-home", "--out", "c", "--node-selector", "pool"], "is written KEY=VALUE"),
+        (
+            &["kubernetes", "smart-home", "--out", "c", "--toleration", "a=b:Never"],
+            "such as `dedicated=load:NoSchedule`",
+        ),
+    ] {
+        let called = deploy(&place, words);
+        let errors = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(called.code() == 2 && errors.contains(said), "{words:?}: {called:?}");
     }
 }

@@ -31,6 +31,9 @@ impl Disk {
             Command::new("mount").args(["-t", "tmpfs", "-o", SIZE, "pubmark-e2e"]).arg(&folder).output().unwrap();
         if !mounted.status.success() {
             let why = String::from_utf8_lossy(&mounted.stderr);
+            let is_forbidden =
+                ["permission denied", "must be superuser", "only root"].iter().any(|words| why.contains(words));
+            assert!(is_forbidden, "{why}");
             pubmark_testing::skip(format_args!("a disk of its own cannot be mounted: {why}"));
             return None;
         }

@@ -17,6 +17,7 @@ mod connections;
 mod content;
 mod custom_metrics;
 mod deploy;
+mod deploy_apply;
 mod deploy_ssh;
 mod dying;
 mod efficiency;

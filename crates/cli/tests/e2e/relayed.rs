@@ -4,13 +4,13 @@
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pubmark_conformance::ports;
 use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
-use crate::links::can_be_made;
+use crate::links::{NOBODY, can_be_made, can_be_made_by_nobody};
 use crate::support::books::{assert_closed, assert_delivered_once, check, count, names_deviation};
 use crate::support::cluster::stop;
 use crate::support::mosquitto::Mosquitto;
@@ -38,7 +38,6 @@ subscribers:
   - {name: reader, filters: ['slow/#'], qos: 0, link: slow}
 ";
 pub const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
-const NOBODY: u32 = 65_534;
 
 /// A folder with the workload.
 pub fn place() -> Place {
@@ -116,7 +115,7 @@ fn a_link_to_a_system_that_runs_already_is_in_the_latency() {
 
 #[test]
 fn a_plain_user_reaches_a_system_on_the_network_that_the_run_has_left() {
-    if !can_be_made() {
+    if !can_be_made_by_nobody() {
         return;
     }
     let Some(broker) = Mosquitto::start("") else { return };
@@ -126,18 +125,12 @@ fn a_plain_user_reaches_a_system_on_the_network_that_the_run_has_left() {
     }
     let program = place.path().join("pubmark");
     std::fs::copy(PUBMARK, &program).unwrap();
-    let command = || {
-        let mut command = Command::new(&program);
-        command.uid(NOBODY).gid(NOBODY);
-        command
-    };
+    let mut command = Command::new(&program);
+    command.uid(NOBODY).gid(NOBODY);
     // By name: it is resolved in the network that the run leaves.
     let endpoint = format!("mqtt://localhost:{}", broker.port);
     let words = [&["run", "relayed.yaml", "--endpoint", &endpoint, "--json", "--quiet"][..], &TIMES].concat();
-    let called = place.start_by(command(), &words).wait();
-    if called.code() == 2 && called.errors.contains("failed to make the workload's links") {
-        return pubmark_testing::skip(&called.errors);
-    }
+    let called = place.start_by(command, &words).wait();
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     assert_behind_20_ms(&called.json());
 }
@@ -181,13 +174,19 @@ fn an_endpoint_without_a_listener_fails_at_once() {
 }
 
 #[test]
-fn a_relay_that_is_killed_makes_the_run_invalid_and_is_not_put_on_the_system() {
+fn a_relay_that_is_killed_or_frozen_ends_the_run_which_is_invalid_and_the_system_is_not_blamed() {
+    for (by, reason) in [(libc::SIGKILL, "does not answer"), (libc::SIGSTOP, "was silent for 3 s")] {
+        assert_ends_without_its_relay(by, reason);
+    }
+}
+
+fn assert_ends_without_its_relay(by: libc::c_int, reason: &str) {
     if !can_be_made() {
         return;
     }
     let Some(broker) = Mosquitto::start("") else { return };
     let place = place();
-    let call = ["run", "relayed.yaml", "--endpoint", &broker.endpoint(), "--duration", "4s", "--events", "events"];
+    let call = ["run", "relayed.yaml", "--endpoint", &broker.endpoint(), "--duration", "60s", "--events", "events"];
     let run = place.start(&call);
     let events = place.path().join("events");
     let measures =
@@ -198,14 +197,17 @@ fn a_relay_that_is_killed_makes_the_run_invalid_and_is_not_put_on_the_system() {
             .is_ok_and(|words| words.split(|byte| *byte == 0).any(|word| word == b"relay"))
     };
     let relay = family_of(run.pid()).into_iter().find(is_relay).expect("a relay");
-    signal(relay, libc::SIGKILL);
+    let began = Instant::now();
+    signal(relay, by);
     let called = run.wait();
     assert_eq!(called.code(), 5, "{called:?}");
+    // After 3 s; on a busy machine the record needs time, too.
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}: {called:?}", began.elapsed());
     let record = place.only_record();
     assert_closed(&record);
     assert!(count(&record, "delivered") > 0, "{}", record["delivery"]);
     assert_eq!(check(&record, "V18"), "invalid", "{}", record["verdict"]);
     let words = record["verdict"].to_string();
-    assert!(words.contains("the relay from the links to the system was lost"), "{words}");
+    assert!(words.contains("the relay from the links to the system was lost") && words.contains(reason), "{words}");
     assert!(record["system"]["ended"].is_null(), "{}", record["system"]);
 }

@@ -128,6 +128,12 @@ pub fn sound(called: &Called) -> Result<(), String> {
     called.record().map_or(Ok(()), |record| books(&record))
 }
 
+/// What a rule of the verdict found; `None` if it does not concern the run.
+pub fn status_of<'a>(record: &'a Value, code: &str) -> Option<&'a str> {
+    let checks = record["verdict"]["checks"].as_array()?;
+    checks.iter().find(|check| check["code"] == code)?["status"].as_str()
+}
+
 /// Checks that the message accounting of a record adds up, with plausible counts.
 pub fn books(record: &Value) -> Result<(), String> {
     let delivery = &record["delivery"];
@@ -142,7 +148,9 @@ pub fn books(record: &Value) -> Result<(), String> {
         return Err(format!("the receiving side does not close: {delivery}"));
     }
     let latencies = record["latency"]["total"]["upper"]["count"].as_u64().unwrap_or(0);
-    if latencies > sum(&["delivered", "delivered_after_refusal", "unmatched"])? {
+    // Between processes, messages that nobody sent are recognised only after they were measured; then V26 names them.
+    let delivered = sum(&["delivered", "delivered_after_refusal", "unmatched"])?;
+    if latencies > delivered && status_of(record, "V26") != Some("invalid") {
         return Err(format!("{latencies} latencies of fewer deliveries: {delivery}"));
     }
     let counts = delivery.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_u64());

@@ -7,13 +7,23 @@ use std::sync::{Arc, Mutex};
 
 use pubmark_testing::{assert_count, assert_count_eq};
 
-use crate::case::Ends::{Counted, NeverValid, NoGood, NobodyIn};
-use crate::case::{Table, books, case, judge, sound};
+use crate::case::Ends::{Counted, Invalid, NeverValid, NoGood, NobodyIn};
+use crate::case::{Table, books, case, judge, sound, status_of};
 use crate::server::Step::{Close, Echo, Over, Reset, Slowly, Wait};
 use crate::server::{Server, Step, hear, say};
 
 const TABLE: Table =
     Table { scheme: "nats", arguments: &["fan-in", "--qos", "0", "--set", "publishers=2", "--set", "rate=20/s"] };
+/// The same load, with the subscriber in another process than the publishers.
+const ISOLATED: Table = Table {
+    scheme: "nats",
+    arguments: &["fan-in", "--qos", "0", "--set", "publishers=2", "--set", "rate=20/s", "--isolate", "all"],
+};
+/// The same load on two nodes: the subscriber is in another process than one publisher.
+const ON_NODES: Table = Table {
+    scheme: "nats",
+    arguments: &["fan-in", "--qos", "0", "--set", "publishers=2", "--set", "rate=20/s", "--local-nodes", "2"],
+};
 /// Two devices, and one that reacts to each message of theirs.
 const REACTING: Table =
     Table { scheme: "nats", arguments: &[concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/reacting.yaml")] };
@@ -131,6 +141,8 @@ enum Lie {
     Elsewhere,
     /// Delivers messages with sequence numbers that no publisher used, in addition to the real ones.
     Sequences,
+    /// The same, with due times a year later than those of the real ones.
+    SequencesOfAnotherYear,
     /// Changes the due time by a year.
     Due,
 }
@@ -244,16 +256,21 @@ fn copies(lie: Lie, payload: &[u8]) -> Vec<Vec<u8>> {
         Lie::Copies => vec![payload.to_vec(); 100],
         Lie::Cut => vec![payload[..payload.len() / 2].to_vec()],
         Lie::Flip => vec![changed(payload.len() - 1, &[payload[payload.len() - 1] ^ 1])],
-        Lie::Sequences => {
+        Lie::Sequences | Lie::SequencesOfAnotherYear => {
             let forged = (0..50u32).map(|more| changed(8, &(1_000_000 + more * 70_000).to_le_bytes()));
+            let forged = forged.map(|copy| if lie == Lie::Sequences { copy } else { a_year_later(copy) });
             forged.chain([payload.to_vec()]).collect()
         }
-        Lie::Due => {
-            let due_ns = u64::from_le_bytes(payload[12..20].try_into().unwrap());
-            vec![changed(12, &(due_ns + 31_536_000_000_000_000).to_le_bytes())]
-        }
+        Lie::Due => vec![a_year_later(payload.to_vec())],
         Lie::None | Lie::Unserved | Lie::ForgedUnserved | Lie::Elsewhere => vec![payload.to_vec()],
     }
+}
+
+/// The same payload with another due time.
+fn a_year_later(mut payload: Vec<u8>) -> Vec<u8> {
+    let due_ns = u64::from_le_bytes(payload[12..20].try_into().unwrap());
+    payload[12..20].copy_from_slice(&(due_ns + 31_536_000_000_000_000).to_le_bytes());
+    payload
 }
 
 #[test]
@@ -292,7 +309,7 @@ fn a_signed_message_that_is_changed_on_its_way_is_corrupt_and_not_delivered() {
 
 #[test]
 fn servers_that_carry_messages_and_lie_about_them() {
-    for (lie, ends) in [(Lie::Copies, Counted), (Lie::Cut, Counted), (Lie::Elsewhere, Counted), (Lie::Due, Counted)] {
+    for (lie, ends) in [(Lie::Copies, Counted), (Lie::Cut, Counted), (Lie::Elsewhere, Counted), (Lie::Due, Invalid)] {
         let called = TABLE.run(carrier(lie).address);
         judge(ends, &called).unwrap_or_else(|why| panic!("COUNT: {lie:?}: {why}"));
         let record = called.record().unwrap_or_else(|| panic!("COUNT: {lie:?}: {}", called.errors));
@@ -305,11 +322,14 @@ fn servers_that_carry_messages_and_lie_about_them() {
             Lie::Copies => assert_count_eq!((count("delivered"), count("duplicated")), (20, 20 * 99), "{delivery}"),
             Lie::Cut => assert_count_eq!((count("delivered"), count("truncated")), (0, 20), "{delivery}"),
             Lie::Elsewhere => assert_count_eq!(count("delivered"), 0, "{delivery}"),
-            _ => assert_count!(count("delivered") <= 20, "{lie:?}: {delivery}"),
+            _ => {
+                // They were delivered, but none has a latency.
+                assert_count_eq!((count("delivered"), status_of(&record, "V26")), (20, Some("invalid")), "{delivery}");
+            }
         }
     }
     // Messages that no publisher sent are foreign; without a lie the same server is correct.
-    for (lie, foreign) in [(Lie::Sequences, 1_000), (Lie::None, 0)] {
+    for (lie, foreign) in [(Lie::Sequences, 1_000), (Lie::SequencesOfAnotherYear, 1_000), (Lie::None, 0)] {
         let called = TABLE.run(carrier(lie).address);
         judge(Counted, &called).unwrap_or_else(|why| panic!("COUNT: {lie:?}: {why}"));
         let record = called.record().unwrap();
@@ -320,6 +340,8 @@ fn servers_that_carry_messages_and_lie_about_them() {
             (20, 0, foreign),
             "{lie:?}: {delivery}"
         );
+        assert_count_eq!(count("never_sent"), 0, "{lie:?}: recognised on arrival: {delivery}");
+        assert_eq!(status_of(&record, "V26"), Some("valid"), "{lie:?}");
         assert_count_eq!(
             record["latency"]["total"]["upper"]["count"],
             20,
@@ -345,5 +367,26 @@ fn a_device_reacts_to_what_was_sent_and_to_nothing_that_is_forged() {
         );
         assert_count_eq!((count("offered"), count("sent")), (40, 40), "{lie:?}: {delivery}");
         assert_count_eq!((count("delivered"), count("foreign")), (20, foreign), "{lie:?}: {delivery}");
+    }
+}
+
+#[test]
+fn messages_that_nobody_sent_make_a_run_of_several_processes_invalid() {
+    for table in [ISOLATED, ON_NODES] {
+        for (lie, ends, status) in [
+            (Lie::None, Counted, "valid"),
+            (Lie::Sequences, Invalid, "invalid"),
+            (Lie::SequencesOfAnotherYear, Invalid, "invalid"),
+        ] {
+            let what = format!("{lie:?}, {:?}", table.arguments);
+            let called = table.run(carrier(lie).address);
+            judge(ends, &called).unwrap_or_else(|why| panic!("COUNT: {what}: {why}"));
+            let record = called.record().unwrap();
+            let delivery = &record["delivery"];
+            let count = |name: &str| delivery[name].as_u64().unwrap();
+            assert_eq!(status_of(&record, "V26"), Some(status), "{what}: {}", record["verdict"]["reasons"]);
+            assert_count_eq!(count("never_sent") > 0, lie != Lie::None, "{what}: {delivery}");
+            assert_count!(count("never_sent") <= count("foreign"), "{what}: {delivery}");
+        }
     }
 }

@@ -55,7 +55,7 @@ fn every_request_is_answered_at_every_level() {
             let record = asked(&["--system", system, "--protocol", protocol, "--qos", qos, "--duration", "2s"]);
             let requests = &record["requests"];
             let books = ["sent", "answered"].map(|name| number(&record, "outcomes", name));
-            assert_eq!(books, [200, 200], "{system} over {protocol} at {qos}: {requests}");
+            assert_count_eq!(books, [200, 200], "{system} over {protocol} at {qos}: {requests}");
             for name in ["round_trip", "service_round_trip", "travel"] {
                 assert_eq!(requests[name]["upper"]["count"], 200, "{name}: {requests}");
             }

@@ -98,7 +98,7 @@ pub fn bare_payloads(target: &mut Target) {
 }
 
 fn assert_granted(record: &Recorder, session: SessionId, qos: Qos) {
-    assert_eq!(record.count(|event| *event == Event::Subscribed(session, 0, Ok(qos))), 1);
+    assert_count_eq!(record.count(|event| *event == Event::Subscribed(session, 0, Ok(qos))), 1);
 }
 
 pub fn a_flood_in_order(target: &mut Target) {
@@ -231,7 +231,7 @@ pub fn the_window_is_respected(target: &mut Target) {
             while peer.offer(sender, 16) == SendOutcome::Accepted {
                 taken += 1;
             }
-            assert_eq!(taken, WINDOW, "{qos:?}");
+            assert_count_eq!(taken, WINDOW, "{qos:?}");
             peer.flush(sender);
             let all = usize::from(WINDOW) * round;
             // Writable is reported with the first free slot of the window; the window is empty when a poll finds nothing more to do.
@@ -248,5 +248,5 @@ pub fn the_window_is_respected(target: &mut Target) {
     let sender = peer.join(config);
     let allowed = peer.record.connects(sender)[0].receive_maximum.unwrap_or(u16::MAX).min(500);
     let taken = (0..2_000).take_while(|_| peer.offer(sender, 16) == SendOutcome::Accepted).count();
-    assert_eq!(taken, usize::from(allowed), "what the server allows counts too");
+    assert_count_eq!(taken, usize::from(allowed), "what the server allows counts too");
 }

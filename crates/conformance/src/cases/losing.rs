@@ -32,7 +32,7 @@ pub fn killed_server(target: &mut Target) {
     peer.connect(receiver);
     peer.wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 2);
     peer.connect(sender);
-    assert_eq!(peer.record.count(|event| *event == Event::Writable(sender)), writable + 1);
+    assert_count_eq!(peer.record.count(|event| *event == Event::Writable(sender)), writable + 1);
     peer.send(sender, 100);
     peer.wait("arrived", |record| record.arrived.len() == 2);
 }

@@ -89,7 +89,7 @@ pub fn replies_name_their_requests(target: &mut Target) {
         peer.wait("all answers", |record| record.replies.len() == count);
         let answers_sent =
             peer.record.count(|event| matches!(event, Event::Written(session, ..) if *session == responder));
-        assert_eq!(answers_sent, count, "{qos:?}");
+        assert_count_eq!(answers_sent, count, "{qos:?}");
         peer.linger(50);
         assert_count_eq!((peer.record.replies.len(), peer.record.received_requests.len()), (count, 0), "{qos:?}");
         for one in &peer.record.replies {

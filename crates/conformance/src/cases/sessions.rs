@@ -50,7 +50,7 @@ pub fn persistent_gets_what_it_missed(target: &mut Target) {
         assert_count_eq!(sequences, (1..=MISSED).collect::<Vec<_>>());
         assert_count!(peer.record.arrived.iter().all(|one| !one.retained));
         let replies = peer.record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == receiver));
-        assert_eq!(replies, 1, "a session that is there is not asked for its subscriptions again");
+        assert_count_eq!(replies, 1, "a session that is there is not asked for its subscriptions again");
     }
 }
 
@@ -121,7 +121,7 @@ pub fn sent_again(target: &mut Target) {
         let copies = first_copies.len();
         first_copies.sort_unstable();
         first_copies.dedup();
-        assert_eq!(first_copies.len(), written + 1);
+        assert_count_eq!(first_copies.len(), written + 1);
         assert_count!(peer.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 70_000));
         if qos == Qos::ExactlyOnce {
             assert_count_eq!(copies, written + 1, "exactly once");
@@ -155,19 +155,19 @@ pub fn lost_session(target: &mut Target) {
     let of = |peer: &Peer, session| {
         peer.record.count(|event| matches!(event, Event::Unacknowledged(id, _) if *id == session))
     };
-    assert_eq!(of(&peer, clean), COUNT, "a clean session is lost with its connection");
+    assert_count_eq!(of(&peer, clean), COUNT, "a clean session is lost with its connection");
     let Some(kept) = kept else { return };
-    assert_eq!(of(&peer, kept), 0, "a kept one may come back");
+    assert_count_eq!(of(&peer, kept), 0, "a kept one may come back");
     target.server.kill();
     target.server.restart();
     peer.connect(kept);
     assert!(!peer.record.connects(kept)[1].session_present);
-    assert_eq!(of(&peer, kept), COUNT, "the server has forgotten it");
+    assert_count_eq!(of(&peer, kept), COUNT, "the server has forgotten it");
     for _ in 0..COUNT {
         assert_eq!(peer.offer(kept, 16), pubmark_protocol::clients::SendOutcome::Accepted);
     }
     peer.flush(kept);
     peer.leave(kept, Goodbye::Cut);
     peer.clients.finish(&mut peer.record);
-    assert_eq!(of(&peer, kept), 2 * COUNT, "at the end of the run nobody will know");
+    assert_count_eq!(of(&peer, kept), 2 * COUNT, "at the end of the run nobody will know");
 }

@@ -122,7 +122,7 @@ fn a_server_that_wants_no_messages_gets_none() {
         }
         assert_eq!(harness.peer.offer(id, 24), SendOutcome::WouldBlock);
         harness.peer.linger(20);
-        assert_eq!(harness.peer.record.count(|event| *event == Event::Writable(id)), 0);
+        assert_count_eq!(harness.peer.record.count(|event| *event == Event::Writable(id)), 0);
         script.send_bytes(&go_on);
         harness.peer.wait("writable", |record| record.count(|event| *event == Event::Writable(id)) == 1);
         if is_answered {

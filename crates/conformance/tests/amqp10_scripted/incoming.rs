@@ -94,7 +94,7 @@ fn credit_is_given_again_before_it_runs_out() {
         }
     }
     script.peer.wait("all", |record| record.sequences(id).len() == 2_000);
-    assert_eq!(flows, 4);
+    assert_count_eq!(flows, 4);
     assert_eq!(script.peer.record.causes(id), []);
 }
 

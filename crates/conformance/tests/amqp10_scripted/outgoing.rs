@@ -182,7 +182,7 @@ fn no_credit_is_back_pressure() {
         script.send_with(|out| flow.encode(CHANNEL, out));
     };
     script.peer.linger(20);
-    assert_eq!(writable(&script.peer.record), 0);
+    assert_count_eq!(writable(&script.peer.record), 0);
     // The server has received two of the three: its credit of five allows four more.
     send_bytes(&mut script, 2, 5, false);
     script.peer.wait("writable", |record| writable(record) == 1);
@@ -270,7 +270,7 @@ fn after_a_cut_delivery_is_unknown_and_the_next_connection_starts_fresh() {
         _ => None,
     });
     let abandoned = record.count(|event| matches!(event, Event::Abandoned(..)));
-    assert_eq!((unknown, abandoned), (vec![1, 3], 1));
+    assert_count_eq!((unknown, abandoned), (vec![1, 3], 1));
     script.reconnect_client(id, Until::All);
     script.peer.send(id, 16);
     assert_eq!(script.expect_transfer().delivery, Some(0));

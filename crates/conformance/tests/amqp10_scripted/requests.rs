@@ -96,7 +96,7 @@ fn a_node_without_an_address_of_reasonable_length_ends_the_connection() {
         let cause = script.end_of(id);
         assert!(matches!(&cause, Cause::Protocol(words) if words.contains("node")), "{cause:?}");
         let granted = script.peer.record.count(|event| matches!(event, Event::Subscribed(_, _, Ok(_))));
-        assert_eq!(granted, 0);
+        assert_count_eq!(granted, 0);
     }
 }
 
@@ -177,7 +177,7 @@ fn replies_share_one_link_where_the_server_offers_it() {
             assert!(header::read_reply(&message.body, RUN, 0).is_some());
         }
         let replies = |record: &Recorder| record.count(|event| matches!(event, Event::Written(..)));
-        assert_eq!(replies(&script.peer.record), 2);
+        assert_count_eq!(replies(&script.peer.record), 2);
     }
 }
 
@@ -275,7 +275,7 @@ fn there_are_as_many_links_as_the_server_takes_and_the_idle_one_makes_room() {
     // The outcome of the deliveries on both links is still unknown.
     assert_eq!(offer(&mut script, id, "third", &[], 2, qos), SendOutcome::WouldBlock);
     script.peer.linger(20);
-    assert_eq!(script.peer.record.count(|event| *event == Event::Writable(id)), 2);
+    assert_count_eq!(script.peer.record.count(|event| *event == Event::Writable(id)), 2);
     let accepted = Disposition { role: Role::Receiver, first: 0, last: 0, settled: true, state: Some(State::Accepted) };
     script.send_with(|out| accepted.encode(CHANNEL, out));
     writable(&mut script, id, 3);

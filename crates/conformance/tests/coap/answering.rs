@@ -249,7 +249,7 @@ fn a_request_for_another_path_is_refused_and_not_reported() {
     }
     harness.peer.linger(100);
     let received = harness.peer.record.received_requests.len();
-    assert_eq!(received, 0, "nothing of it is a request with a header");
+    assert_count_eq!(received, 0, "nothing of it is a request with a header");
     assert_eq!(harness.peer.record.causes(harness.id), []);
 }
 

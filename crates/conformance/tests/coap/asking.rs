@@ -286,7 +286,7 @@ fn a_lost_responder_ends_the_session_with_the_known_reason() {
     // It exists and does not respond.
     let (mut harness, id, _) = asked(Qos::AtLeastOnce, 24);
     harness.peer.wait("told", |record| record.causes(id).len() == 1);
-    assert_eq!((harness.peer.record.causes(id), harness.peer.record.unanswered()), (vec![Cause::Silent], 1));
+    assert_count_eq!((harness.peer.record.causes(id), harness.peer.record.unanswered()), (vec![Cause::Silent], 1));
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn a_refused_subscription_is_reported() {
         harness.peer.wait("answered", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
         let reason = grants(&harness).remove(0).unwrap_err().to_string();
         assert!(reason.starts_with(expected), "{reason}");
-        assert_eq!((harness.peer.record.causes(id), harness.peer.record.arrived.len()), (vec![], 0));
+        assert_count_eq!((harness.peer.record.causes(id), harness.peer.record.arrived.len()), (vec![], 0));
     }
 }
 

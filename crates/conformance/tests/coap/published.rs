@@ -167,7 +167,7 @@ fn a_large_message_goes_in_blocks_of_the_size_that_the_server_wants() {
     assert_eq!(sizes, [1_024, 256, 256, 256, 256, 256, 256, 256, 184]);
     let body = &whole[24..];
     assert!(body.windows(2).all(|pair| usize::from(pair[1]) == (usize::from(pair[0]) + 1) % 251));
-    assert_eq!(harness.peer.record.count(|event| *event == Event::Writable(id)), 1);
+    assert_count_eq!(harness.peer.record.count(|event| *event == Event::Writable(id)), 1);
 }
 
 #[test]
@@ -208,10 +208,10 @@ fn a_message_without_a_response_is_unknown_and_a_silent_server_ends_the_session(
         }
         assert_count!(copies <= 4, "more than MAX_RETRANSMIT");
     }
-    assert_eq!((copies, harness.peer.record.acknowledged(), harness.peer.record.causes(id)), (4, 1, vec![]));
+    assert_count_eq!((copies, harness.peer.record.acknowledged(), harness.peer.record.causes(id)), (4, 1, vec![]));
     publish(&mut harness, id, 16);
     harness.peer.wait("closed", |record| !record.causes(id).is_empty());
-    assert_eq!((harness.peer.record.causes(id), harness.peer.record.unanswered()), (vec![Cause::Silent], 2));
+    assert_count_eq!((harness.peer.record.causes(id), harness.peer.record.unanswered()), (vec![Cause::Silent], 2));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn after_an_end_delivery_of_written_messages_is_unknown() {
     harness.peer.leave(id, Goodbye::Cut);
     let record = &harness.peer.record;
     let abandoned = record.count(|event| matches!(event, Event::Abandoned(..)));
-    assert_eq!((record.unanswered(), abandoned, record.causes(id)), (1, 1, vec![Cause::Ours]));
+    assert_count_eq!((record.unanswered(), abandoned, record.causes(id)), (1, 1, vec![Cause::Ours]));
 }
 
 /// A server that remembers identifiers as long as the standard has it takes such messages for repetitions.

@@ -75,7 +75,9 @@ fn in_a_network_with_three_ports<T: Send + 'static>(work: impl FnOnce() -> T + S
     let thread = std::thread::spawn(|| {
         // SAFETY: no pointers are passed; the result is checked.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
-            skip(format_args!("no network of its own: {}", std::io::Error::last_os_error()));
+            let error = std::io::Error::last_os_error();
+            assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}");
+            skip(format_args!("no network of its own: {error}"));
             return None;
         }
         assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());

@@ -6,6 +6,7 @@ use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, SendOutcome, SessionConfig, SessionOptions};
 use pubmark_protocol::events::Reason;
+use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{Packet, PacketType, Version};
 
 use crate::script::{Script, packet};
@@ -161,7 +162,7 @@ fn a_server_without_shared_subscriptions_gets_no_request() {
     let id = script.accept(&mut peer, with(subscriber("alone", "a", Qos::BestEffort), options), &[0x2a, 0]);
     let refused = Err(Reason::code(0x9e, "shared subscriptions not supported"));
     peer.wait("an answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
-    assert_eq!(peer.record.count(|event| *event == Event::Subscribed(id, 0, refused.clone())), 1);
+    assert_count_eq!(peer.record.count(|event| *event == Event::Subscribed(id, 0, refused.clone())), 1);
     peer.linger(20);
     script.read();
     assert!(script.received().is_empty());

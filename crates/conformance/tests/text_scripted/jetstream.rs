@@ -70,7 +70,70 @@ fn a_consumer_that_is_refused_is_a_subscription_that_is_refused() {
     let refusal = "{\"error\":{\"code\":400,\"err_code\":10026,\"description\":\"maximum consumers limit reached\"}}";
     script.send_bytes(answer(&reason, "c", refusal).as_bytes());
     harness.peer.wait("answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
-    assert_eq!(harness.peer.record.count(|event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id)), 1);
+    assert_count_eq!(
+        harness.peer.record.count(|event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id)),
+        1
+    );
+}
+
+/// A session whose consumer was made with the name `c1`, and the subscription to its end.
+fn consuming(qos: Qos) -> (Harness<JetStreamClients>, SessionId, Script) {
+    let (mut harness, id, mut script) = opened(subscriber("consumes", "level/a", qos));
+    let reason = script.expect(&mut harness.peer, b"}}\r\n");
+    script.send_bytes(answer(&reason, "c", "{\"name\":\"c1\"}").as_bytes());
+    let watch = "SUB $JS.EVENT.ADVISORY.CONSUMER.DELETED.PUBMARK_level.c1 3\r\n";
+    assert_eq!(script.expect(&mut harness.peer, b" 3\r\n"), watch);
+    (harness, id, script)
+}
+
+/// How the system responded to the session's only subscription.
+fn grants(harness: &Harness<JetStreamClients>, id: SessionId) -> Vec<Result<Qos, String>> {
+    harness.peer.record.all(|event| match event {
+        Event::Subscribed(of, 0, granted) if *of == id => Some(granted.clone().map_err(|reason| reason.text.into())),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_consumer_that_is_deleted_in_the_run_is_a_subscription_that_is_revoked() {
+    let advisory = "MSG $JS.EVENT.ADVISORY.CONSUMER.DELETED.PUBMARK_level.c1 3 2\r\n{}\r\n";
+    let status = "HMSG level.a 2 33 33\r\nNATS/1.0 409 Consumer Deleted\r\n\r\n\r\n";
+    for (words, reason) in [(advisory, "consumer deleted"), (status, "409 Consumer Deleted")] {
+        let (mut harness, id, mut script) = consuming(Qos::AtLeastOnce);
+        script.send_bytes(words.as_bytes());
+        // The same once more changes nothing, and neither does a heartbeat.
+        script.send_bytes(advisory.as_bytes());
+        script.send_bytes(b"HMSG level.a 2 31 31\r\nNATS/1.0 100 Idle Heartbeat\r\n\r\n\r\nPING\r\n");
+        script.expect(&mut harness.peer, b"PONG\r\n");
+        assert_eq!(grants(&harness, id), [Ok(Qos::AtLeastOnce), Err(reason.to_owned())]);
+        assert_eq!(harness.peer.record.causes(id), []);
+    }
+}
+
+#[test]
+fn an_acknowledgement_that_no_consumer_takes_shows_that_the_consumer_is_gone() {
+    let (mut harness, id, mut script) = consuming(Qos::ExactlyOnce);
+    let mut payload = Vec::new();
+    header::write(&mut payload, 24, RUN, 7, 1, 1);
+    script.send_bytes(b"MSG level.a 2 $JS.ACK.S.C.1.42.1.1700000000.0 24\r\n");
+    script.send_bytes(&payload);
+    script.send_bytes(b"\r\n");
+    let reason = script.expect(&mut harness.peer, b"+ACK\r\n");
+    let confirmed = reason.split_whitespace().find(|word| word.contains(".k.")).unwrap();
+    script.send_bytes(format!("HMSG {confirmed} 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\nPING\r\n").as_bytes());
+    script.expect(&mut harness.peer, b"PONG\r\n");
+    let words = "no consumer for an acknowledgement: 503".to_owned();
+    assert_eq!(grants(&harness, id), [Ok(Qos::ExactlyOnce), Err(words)]);
+}
+
+#[test]
+fn a_server_that_forbids_the_report_of_a_deleted_consumer_ends_nothing() {
+    let (mut harness, id, mut script) = consuming(Qos::AtLeastOnce);
+    let subject = "$JS.EVENT.ADVISORY.CONSUMER.DELETED.PUBMARK_level.c1";
+    script.send_bytes(format!("-ERR 'Permissions Violation for Subscription to \"{subject}\"'\r\nPING\r\n").as_bytes());
+    script.expect(&mut harness.peer, b"PONG\r\n");
+    assert_eq!(grants(&harness, id), [Ok(Qos::AtLeastOnce)]);
+    assert_eq!(harness.peer.record.causes(id), []);
 }
 
 #[test]

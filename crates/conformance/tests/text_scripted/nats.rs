@@ -109,7 +109,7 @@ fn a_refusal_that_names_no_subscription_ends_the_connection() {
     script.send_bytes(b"-ERR 'Permissions Violation for Subscription to \"other\"'\r\nPONG\r\n");
     harness.peer.wait("closed", |record| !record.causes(id).is_empty());
     assert!(matches!(&harness.peer.record.causes(id)[..], [Cause::Server { .. }]));
-    assert_eq!(harness.peer.record.count(|event| matches!(event, Event::Subscribed(..))), 0);
+    assert_count_eq!(harness.peer.record.count(|event| matches!(event, Event::Subscribed(..))), 0);
 }
 
 #[test]
@@ -126,6 +126,28 @@ fn a_refused_subscription_leaves_the_rest() {
         _ => None,
     });
     assert_eq!(replies, [(0, true), (1, false), (2, true)]);
+    assert_eq!(harness.peer.record.causes(id), []);
+}
+
+#[test]
+fn a_subscription_that_is_revoked_in_the_run_is_reported_once_and_the_connection_stays() {
+    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+    let subscriptions = vec![filter("open/#"), filter("secret"), filter("3")];
+    let (mut harness, id, mut script) = opened(SessionConfig { subscriptions, ..session("revoked") });
+    script.expect(&mut harness.peer, b"PING\r\n");
+    script.send_bytes(b"PONG\r\n");
+    harness.peer.wait("granted", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
+    // Each with the number of its subscription, as after a change of the server's configuration.
+    for revoked in ["\"secret\" (sid \"3\")", "\"open\" (sid \"1\")", "\"open.>\" (sid \"2\")"] {
+        script.send_bytes(format!("-ERR 'Permissions Violation for Subscription to {revoked}'\r\n").as_bytes());
+    }
+    script.send_bytes(b"PING\r\n");
+    script.expect(&mut harness.peer, b"PONG\r\n");
+    let replies = harness.peer.record.all(|event| match event {
+        Event::Subscribed(of, index, granted) if *of == id => Some((*index, granted.is_ok())),
+        _ => None,
+    });
+    assert_eq!(replies, [(0, true), (1, true), (2, true), (1, false), (0, false)]);
     assert_eq!(harness.peer.record.causes(id), []);
 }
 

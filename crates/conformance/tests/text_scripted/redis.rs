@@ -92,6 +92,35 @@ fn a_subscription_of_two_words_is_refused_if_either_is() {
 }
 
 #[test]
+fn a_subscription_that_the_server_ends_is_reported_and_the_connection_stays() {
+    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+    let subscriptions = vec![filter("open/#"), filter("also")];
+    let (mut harness, id, mut script) = opened(SessionConfig { subscriptions, ..session("ended") });
+    script.expect(&mut harness.peer, b"also\r\n");
+    let push =
+        |kind: &str, word: &str| format!(">3\r\n${}\r\n{kind}\r\n${}\r\n{word}\r\n:1\r\n", kind.len(), word.len());
+    // The first word of a subscription of two ends before the second is confirmed; another one later; one that never was.
+    for (kind, word) in [
+        ("subscribe", "open"),
+        ("unsubscribe", "open"),
+        ("psubscribe", "open/*"),
+        ("subscribe", "also"),
+        ("unsubscribe", "also"),
+        ("punsubscribe", "also"),
+    ] {
+        script.send_bytes(push(kind, word).as_bytes());
+    }
+    harness.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
+    let replies = harness.peer.record.all(|event| match event {
+        Event::Subscribed(of, index, granted) if *of == id => Some((*index, granted.clone())),
+        _ => None,
+    });
+    let ended = || Err(Reason::words("unsubscribe by the server"));
+    assert_eq!(replies, [(0, ended()), (1, Ok(Qos::BestEffort)), (1, ended())]);
+    assert_eq!(harness.peer.record.causes(id), []);
+}
+
+#[test]
 fn an_unrequested_confirmation_grants_nothing() {
     for other in ["$9\r\nsubscribe\r\n$1\r\nz", "$10\r\npsubscribe\r\n$1\r\na"] {
         let (mut harness, id, mut script) = opened(subscriber("other", "a", Qos::BestEffort));

@@ -7,6 +7,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SessionConfig, SessionId};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
+use pubmark_testing::assert_count_eq;
 
 use crate::script::{Harness, Script};
 
@@ -180,7 +181,7 @@ fn a_session_that_is_found_at_its_first_opening_is_reported_as_subscribed_once()
         script.expect(&mut harness.peer, b"$1\r\n0\r\n");
         harness.peer.wait("connected", |record| record.connects(id).len() == connects);
         assert!(harness.peer.record.connects(id).iter().all(|connected| connected.session_present));
-        assert_eq!(harness.peer.record.count(granted), 1, "after {connects} connects");
+        assert_count_eq!(harness.peer.record.count(granted), 1, "after {connects} connects");
         drop(script);
         harness.peer.wait("closed", |record| record.causes(id).len() == connects);
         script = harness.accept_again(id);

@@ -98,7 +98,7 @@ fn one_subscriber_receives_from_many_publishers() {
     }
     listens.wait("all", |record| record.arrived.len() == 3 * COUNT as usize);
     assert!(listens.record.arrived.iter().all(|one| one.intact && one.empty_at_ns.is_none()));
-    assert_eq!(listens.record.missed, 0);
+    assert_count_eq!(listens.record.missed, 0);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_publisher_without_subscriber_is_reported_and_reconnects() {
     assert_eq!(connects.offer(sender, 16), SendOutcome::WouldBlock);
     listens.connect(receiver);
     connects.connect(sender);
-    assert_eq!(connects.record.count(|event| *event == Event::Writable(sender)), 1);
+    assert_count_eq!(connects.record.count(|event| *event == Event::Writable(sender)), 1);
     connects.send(sender, 16);
     listens.wait("another", |record| record.arrived.len() == 2);
 }

@@ -168,7 +168,7 @@ fn a_publisher_is_connected_with_the_first_subscription_or_without_one_after_a_w
     assert_eq!((harness.peer.record.connects(id).len(), harness.peer.offer(id, 24)), (0, SendOutcome::WouldBlock));
     script.send_bytes(b"\0\x02\x01a");
     connected(&mut harness, id);
-    assert_eq!(harness.peer.record.count(|event| *event == Event::Writable(id)), 1);
+    assert_count_eq!(harness.peer.record.count(|event| *event == Event::Writable(id)), 1);
     // A new connection: subscriptions of the earlier one are no longer valid.
     harness.peer.leave(id, Goodbye::Graceful);
     let mut script = harness.accept_again(id);

@@ -97,7 +97,7 @@ fn messages_of_a_binding_publisher_are_received() {
     }
     program.peer.wait("both", |record| record.sequences(receiver).len() == 2);
     assert_count_eq!(program.peer.record.sequences(receiver), [1, 4]);
-    assert_eq!(program.peer.record.discarded, 1, "what does not begin alike was not sent");
+    assert_count_eq!(program.peer.record.discarded, 1, "what does not begin alike was not sent");
 }
 
 /// Subscribes to a first prefix, then to one more per line; prints what it receives.

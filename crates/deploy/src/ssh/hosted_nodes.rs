@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
-use pubmark_model::fleet::{ClientsOnNodes, SecondConnection};
+use pubmark_model::fleet::{ConnectionsOnNodes, SecondConnection};
 use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::workload::Workload;
 use pubmark_runner::spec::Nodes;
@@ -76,9 +76,9 @@ impl HostedNodes {
         let is_of_clients = |host: &&Host| Some(&host.name) != self.system_host.as_ref();
         let labels: Vec<Labels> = self.hosts.iter().filter(is_of_clients).map(|host| host.labels.clone()).collect();
         let nodes = NodeLabels { nodes: labels.len() as u16, labels: &labels };
-        let ClientsOnNodes { all, most, .. } = ClientsOnNodes::of(workload, nodes, second);
-        let clients = if self.system_host.is_some() { all } else { most };
-        clients.devices + clients.subscribers + OTHER_FILES
+        let ConnectionsOnNodes { all, most, .. } = ConnectionsOnNodes::of(workload, nodes, second);
+        let connections = if self.system_host.is_some() { all } else { most };
+        connections.devices + connections.subscribers + OTHER_FILES
     }
 
     /// Connects to the hosts, and selects an address at which they reach a system of this machine.
@@ -142,29 +142,41 @@ fn join(
     let mut starting = Starting { observer, hosts, folder: Some(folder), node, stop: &machine.stop, failed: None };
     let joined = JoinedNodes::of(&nodes, system_hosts, &machine.stop, &mut starting);
     let failed = starting.failed.take();
+    // Its folder goes as soon as the nodes are started.
+    let were_started = starting.folder.is_none();
     is_joined.store(true, Ordering::Relaxed);
     let has_ended = watch.join().unwrap_or_default();
     if let Some(error) = failed {
         return Err(error);
     }
-    let joined = joined.map_err(|error| {
-        let mut error = match has_ended {
-            true => RunError::new(ErrorKind::Input, "a node ended before it had joined"),
-            false => error,
-        };
-        error.chain.extend(hosts.last_output());
-        error.hint("each host connects to this machine: is the port open (`--listen` behind `--` takes another), and the address the right one (`--address`)?")
+    let joined = joined.map_err(|error| match were_started {
+        true => not_joined(error, has_ended, hosts.last_output()),
+        // The coordinator could not listen, for instance: the nodes have no part in it.
+        false => error,
     })?;
     joined.map_or(Ok(()), |joined| prepared.use_nodes(&Arc::new(joined)))
 }
 
-/// Stops the wait for nodes when the connection to one ends; the thread returns whether that happened.
+/// Why nodes that were started did not join. `has_ended`: the end of a node stopped the coordinator, which takes that for an
+/// interruption. A failure of the coordinator stays as it is.
+fn not_joined(error: RunError, has_ended: bool, last_output: Vec<String>) -> RunError {
+    let mut error = match error.kind {
+        ErrorKind::Interrupted if has_ended => RunError::new(ErrorKind::Input, "a node ended before it had joined"),
+        ErrorKind::Input => error,
+        _ => return error,
+    };
+    error.chain.extend(last_output);
+    error.hint("each host connects to this machine: is the port open (`--listen` behind `--` takes another), and the address the right one (`--address`)?")
+}
+
+/// Stops the wait for nodes when the connection to one ends; the thread returns whether that, and nothing before it, stopped the
+/// wait.
 fn watch_ends(over: Vec<Arc<AtomicBool>>, stop: Arc<AtomicBool>, is_joined: Arc<AtomicBool>) -> JoinHandle<bool> {
     thread::spawn(move || {
         while !is_joined.load(Ordering::Relaxed) {
             if over.iter().any(|one| one.load(Ordering::Relaxed)) {
-                stop.store(true, Ordering::Relaxed);
-                return true;
+                // After Ctrl-C, a connection that ends is no reason.
+                return !stop.swap(true, Ordering::Relaxed);
             }
             thread::sleep(LOOK);
         }
@@ -267,6 +279,35 @@ mod tests {
             102,
             "the subscriber has two"
         );
+    }
+
+    #[test]
+    fn a_coordinator_that_fails_before_nodes_have_joined_says_why() {
+        let output = || vec!["edge-1: error: refused".to_owned()];
+        let words = |error: RunError| (error.kind, error.to_string(), error.hint.unwrap_or_default());
+        let missing = RunError::input("1 of 2 nodes joined within 60 s").hint("on each machine: `pubmark node`");
+        let (kind, text, hint) = words(not_joined(missing, false, output()));
+        assert_eq!((kind, &text[..]), (ErrorKind::Input, "1 of 2 nodes joined within 60 s: edge-1: error: refused"));
+        assert!(hint.contains("is the port open"), "{hint}");
+        let interrupted = RunError::new(ErrorKind::Interrupted, "interrupted while waiting for nodes");
+        let (_, text, _) = words(not_joined(interrupted, true, output()));
+        assert_eq!(text, "a node ended before it had joined: edge-1: error: refused");
+        // Its own reason, also if a node ended at the same moment.
+        for (kind, has_ended) in [(ErrorKind::Internal, true), (ErrorKind::Interrupted, false)] {
+            let own = RunError::new(kind, "failed to announce the run").hint("try again");
+            let expected = (kind, "failed to announce the run".to_owned(), "try again".to_owned());
+            assert_eq!(words(not_joined(own, has_ended, output())), expected);
+        }
+    }
+
+    #[test]
+    fn a_node_that_ends_after_ctrl_c_is_not_why_the_wait_ended() {
+        for is_stopped in [false, true] {
+            let stop = Arc::new(AtomicBool::new(is_stopped));
+            let watch = watch_ends(vec![Arc::new(AtomicBool::new(true))], Arc::clone(&stop), Arc::default());
+            assert_eq!(watch.join().unwrap(), !is_stopped);
+            assert!(stop.load(Ordering::Relaxed));
+        }
     }
 
     #[test]

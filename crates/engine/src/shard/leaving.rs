@@ -60,11 +60,28 @@ impl Sessions {
         }
     }
 
-    /// A connection of a session with a will ends without a goodbye. Whether its will is published while subscribers listen is
-    /// not known if the server's acceptance was not read, or if all sessions are being ended.
+    /// A connection of a session with a will ends without a goodbye.
     pub fn will_left(&self, session: SessionId, totals: &mut Totals) {
         let counters = &mut totals.figures.counters;
-        let is_due = self[session].state == State::Online && !self.finishing;
+        let is_due = is_will_due(self[session].state, self.finishing);
         *if is_due { &mut counters.wills_due } else { &mut counters.wills_undetermined } += 1;
+    }
+}
+
+/// Whether the will of a connection is published while subscribers listen. That is not known if the server's acceptance was not
+/// read, or if all sessions are being ended.
+fn is_will_due(state: State, finishing: bool) -> bool {
+    state == State::Online && !finishing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_will_is_due_if_the_server_accepted_the_connection_and_subscribers_still_listen() {
+        assert!(is_will_due(State::Online, false));
+        assert!(!is_will_due(State::Online, true), "the run is over");
+        assert!(!is_will_due(State::Connecting(5), false), "the acceptance was not read");
     }
 }

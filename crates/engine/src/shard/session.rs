@@ -31,7 +31,7 @@ pub struct Filter {
     pub granted: bool,
     /// The system holds it, whether the session is connected or not.
     pub held: bool,
-    /// A refusal of it is counted: a response to it after a reconnect is the same refusal.
+    /// A refusal or revocation of it is counted: a further one, such as the response after a reconnect, is the same.
     pub counted_refused: bool,
     /// A grant of it at a lower QoS than requested is counted.
     pub counted_lower: bool,

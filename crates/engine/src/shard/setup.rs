@@ -19,6 +19,7 @@ use crate::faults::log::FaultLog;
 use crate::message_log::writer::ShardLog;
 use crate::pacing::Pacing;
 use crate::progress::Progress;
+use crate::realtime::RealtimeThreads;
 use crate::requests::ShardRequests;
 
 /// A session to be created by a shard, and what it carries.
@@ -80,8 +81,8 @@ pub struct Setup {
     pub duration_ns: u64,
     /// Largest number of connects started per second.
     pub connects_per_s: f64,
-    /// The number of threads of this machine that request SCHED_FIFO; `None` if it is not requested.
-    pub realtime: Option<usize>,
+    /// The threads of this machine that request SCHED_FIFO; `None` if it is not requested.
+    pub realtime: Option<RealtimeThreads>,
     /// How exactly messages are sent at their due times.
     pub pacing: Pacing,
     /// Minimum duration of a send.

@@ -10,8 +10,8 @@ use super::totals::Totals;
 use crate::faults::log::SessionChange;
 
 impl Sessions {
-    /// The system responded to a subscription. If it was the last response of a session that was not subscribed,
-    /// returns whether all were granted.
+    /// The system responded to a subscription, or revoked one that it had granted. If it was the last response of a session that
+    /// was not subscribed, returns whether all were granted.
     pub fn subscribed(
         &mut self,
         id: SessionId,
@@ -23,6 +23,8 @@ impl Sessions {
     ) -> Option<bool> {
         let session = &mut self[id];
         let (requested_qos, filter) = session.requested_qos.zip(session.filters.get_mut(index))?;
+        // A session that the server still had gets no responses again: what it holds is not settled on this connection.
+        let was_granted = filter.granted && (filter.settled || session.subscribed);
         (filter.settled, filter.granted) = (true, granted.is_ok());
         match granted {
             Ok(level) if level < requested_qos => {
@@ -32,19 +34,24 @@ impl Sessions {
             Ok(_) => {}
             Err(reason) => {
                 let was_counted = std::mem::replace(&mut filter.counted_refused, true);
-                totals.figures.counters.subscriptions_refused += u64::from(!was_counted);
-                totals.count_cause(format!("subscription refused: {reason}"));
+                let counters = &mut totals.figures.counters;
+                let (count, what) = match was_granted {
+                    true => (&mut counters.subscriptions_revoked, "revoked"),
+                    false => (&mut counters.subscriptions_refused, "refused"),
+                };
+                *count += u64::from(!was_counted);
+                totals.count_cause(format!("subscription {what}: {reason}"));
             }
         }
-        if !session.filters.iter().all(|filter| filter.settled) {
-            return None;
-        }
-        let are_granted = session.filters.iter().all(|filter| filter.granted);
         if session.subscribed {
             // The system revoked a subscription, or granted one that it had refused before.
             self.settle_presence(id, timetable, now_ns);
             return None;
         }
+        if !session.filters.iter().all(|filter| filter.settled) {
+            return None;
+        }
+        let are_granted = session.filters.iter().all(|filter| filter.granted);
         self.subscriber_present(id, timetable, now_ns);
         Some(are_granted)
     }

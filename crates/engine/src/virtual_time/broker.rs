@@ -290,6 +290,24 @@ impl Broker {
         }
     }
 
+    /// Revokes a filter of the connected clients whose identifiers end with `part`; their connections stay.
+    pub fn revoke(&mut self, part: &str, filter: &str) {
+        let mut revoked = vec![];
+        for (client, known) in &mut self.clients {
+            if known.connection.is_none() || !known.config.client_id.ends_with(part) {
+                continue;
+            }
+            for (index, _) in known.filters.iter().enumerate().filter(|(_, entry)| entry.0 == filter) {
+                known.subscribed[index] = false;
+                revoked.push((*client, index));
+            }
+        }
+        for (client, index) in revoked {
+            let reason = Reason::words("revoked by the script");
+            self.send(self.now_ns, client, ClientEvent::Subscribed(index, Err(reason)));
+        }
+    }
+
     /// A client publishes; `awaited` says whether it expects an acknowledgement.
     pub fn publish(&mut self, client: Client, message: &Outgoing, awaited: bool, payload: Rc<[u8]>) {
         self.published += 1;

@@ -292,6 +292,7 @@ pub(crate) fn plan(workload: &str, duration: Duration) -> RunPlan {
         connect_limit: Duration::from_secs(10),
         hopeless_after: Duration::from_secs(1),
         realtime: false,
+        shares_cores: false,
         pacing: Pacing::default(),
         handicap: None,
         faults: [].into(),

@@ -1,5 +1,6 @@
 //! Subscribers that disconnect and reconnect while devices send.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -7,7 +8,7 @@ use pubmark_model::random::mix;
 use pubmark_protocol::events::Reason;
 use pubmark_testing::assert_count_eq;
 
-use super::Simulation;
+use super::{Simulation, window_ns};
 
 const MS: i64 = 1_000_000;
 
@@ -93,6 +94,49 @@ fn a_filter_that_is_refused_on_each_connection_is_one_refused_subscription() {
     let counters = &ended.outcome.counters;
     assert_count_eq!(counters.established, 3 + 4, "three devices, and the subscriber four times");
     assert_count_eq!(counters.subscriptions_refused, 1);
+}
+
+/// One of two filters is revoked in the run. Both subscribers have the same filters, and one is left as it is.
+fn revoked(session: &str, qos: u8) -> Simulation {
+    let workload = workload(session, qos).replace("['v/#']", "['v/+', 'w/#'], count: 2");
+    let simulation = Simulation::new(&workload, Duration::from_secs(3));
+    simulation.at(1_001 * MS + 12_345, |broker| broker.revoke("s0", "v/+"));
+    simulation
+}
+
+#[test]
+fn nothing_is_expected_of_a_subscription_from_its_revocation_on() {
+    let ended = revoked("clean", 0).run();
+    let (broker, outcome) = (ended.broker.borrow(), &ended.outcome);
+    let (delivery, forwarded) = (&outcome.books.delivery, broker.journal.len() as u64);
+    assert!(delivery.absent > 100, "{delivery:?}");
+    assert_count_eq!((delivery.expected, delivery.delivered, delivery.lost), (forwarded, forwarded, 0));
+    assert_count_eq!(delivery.absent, 2 * broker.published - forwarded);
+    let counters = &outcome.counters;
+    assert_count_eq!((counters.subscriptions_revoked, counters.subscriptions_refused, counters.dropped), (1, 0, 0));
+    assert_eq!(counters.causes.get("subscription revoked: revoked by the script"), Some(&1));
+}
+
+#[test]
+fn a_session_that_the_system_still_had_can_lose_a_subscription_and_a_reconnect_can_restore_it() {
+    // The broker retains the persistent session at the cut, so it sends no responses before it revokes the filter.
+    let persistent = revoked("persistent", 1);
+    persistent.at(407 * MS + 12_345, |broker| broker.cut("s0"));
+    let ended = persistent.run();
+    let delivery = &ended.outcome.books.delivery;
+    assert!(delivery.absent > 100, "{delivery:?}");
+    assert_count_eq!(ended.outcome.counters.subscriptions_revoked, 1);
+    let clean = revoked("clean", 0);
+    clean.at(1_777 * MS + 12_345, |broker| broker.cut("s0"));
+    let ended = clean.run();
+    let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
+    let forwarded = broker.journal.len() as u64;
+    assert_count_eq!((delivery.expected, delivery.absent), (forwarded, 2 * broker.published - forwarded));
+    assert_count_eq!(delivery.lost, broker.overtaken);
+    let after_ns = window_ns() + 2_500_000_000;
+    let late = broker.journal.iter().filter(|copy| copy.due_ns > after_ns);
+    let receivers: BTreeSet<_> = late.map(|copy| copy.client).collect();
+    assert_count_eq!(receivers.len(), 2, "the reconnect subscribed again");
 }
 
 #[test]

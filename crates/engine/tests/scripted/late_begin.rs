@@ -75,6 +75,7 @@ pub fn plan_of(workload: Workload) -> RunPlan {
         connect_limit: Duration::from_secs(10),
         hopeless_after: Duration::from_secs(1),
         realtime: false,
+        shares_cores: false,
         pacing: Pacing::default(),
         handicap: None,
         faults: [].into(),

@@ -17,6 +17,8 @@ use crate::end::{self, End};
 use crate::machines::NodeEvents;
 use crate::observer::{Event, Observer, TrialPlace};
 
+/// Load before the window of each trial, if neither the user nor the system's definition asks for more.
+pub const WARMUP: Duration = Duration::from_secs(1);
 /// Messages that a window should contain: a p99 needs 1,000, and twice as many make it stable.
 const WANTED_MESSAGES: f64 = 2_000.0;
 /// Length of the window if the load is high enough, and the longest window for a low load.

@@ -8,7 +8,7 @@ use pubmark_model::load::{self as workloads, LoadOptions, with_absolute_files};
 use pubmark_model::random;
 use pubmark_model::secret::{masked_yaml, without_password};
 use pubmark_record::comparison::{FIGURES, Unit};
-use pubmark_runner::{ErrorKind, RunError, save, suggestion};
+use pubmark_runner::{ErrorKind, RunError, save, suggestion, target};
 use pubmark_systems::limits::{self, LimitError};
 use pubmark_systems::{Definition, affinity};
 
@@ -129,6 +129,20 @@ fn plain(error: &dyn std::error::Error) -> Objection {
         cause = error.source();
     }
     Objection { message, hint: None }
+}
+
+/// The experiment with the warm-up that the slowest of its systems needs, if that is longer than its own. All cells get it, whether
+/// installed or not: they are compared under one schedule, and a system may be installed before the experiment is resumed. Paths are
+/// relative to `folder`.
+///
+/// # Errors
+/// The definition of a system cannot be read.
+pub fn warmed_up(mut experiment: Experiment, folder: &Path) -> Result<Experiment, RunError> {
+    for system in experiment.axes.system.iter().filter_map(|choice| choice.system.as_deref()) {
+        let definition = target::definition(&in_folder(system, folder))?;
+        experiment.warmup = experiment.warmup.max(definition.warm_up());
+    }
+    Ok(experiment)
 }
 
 /// Its workload, or the number of workloads.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pubmark_model::experiment::{self, Experiment, PlannedCell, Settings, Turn};
 use pubmark_model::workload::Variant;
 use pubmark_record::experiment::{Axis, FailureKind};
+use pubmark_runner::progress_text::seconds;
 use pubmark_runner::{CheckedRun, ErrorKind, Host, PreparedRun, RunError, unbuilt};
 use pubmark_systems::Definition;
 
@@ -107,6 +109,7 @@ impl Plan {
         let (cells, (protocol, mut cautions)) =
             cells(&experiment, folder, host, machines, |checked| checked.prepare().map(Box::new))?;
         cautions.extend(running_already(&experiment));
+        cautions.extend(too_cold(&cells, experiment.warmup));
         let turns = experiment::order(
             &cells.iter().map(|cell| cell.planned.clone()).collect::<Vec<_>>(),
             // As many blocks again, for repetitions of runs that do not count.
@@ -196,6 +199,20 @@ fn running_already(experiment: &Experiment) -> Option<String> {
     let running: Vec<String> = experiment.axes.system.iter().filter_map(at).collect();
     (!running.is_empty())
         .then(|| format!("pubmark does not start afresh for each run what runs already: {}.", running.join(", ")))
+}
+
+/// Notes for the reader about systems that are measured before they are warm.
+fn too_cold(cells: &[Cell], warmup: Duration) -> Vec<String> {
+    let systems = cells.iter().filter_map(|cell| cell.run.as_ref().ok()?.wanted.warm_up());
+    let cold: BTreeMap<&str, Duration> = systems.filter(|(_, needed)| warmup < *needed).collect();
+    let note = |(title, needed): (&str, Duration)| {
+        let times = [needed, warmup].map(seconds);
+        format!(
+            "{title} needs {} of load until it is warm, and the warm-up has {}: it is measured cold.",
+            times[0], times[1]
+        )
+    };
+    cold.into_iter().map(note).collect()
 }
 
 impl<Run> Cell<Run> {
@@ -310,4 +327,29 @@ pub fn absolute(folder: Option<&Path>) -> Result<PathBuf, RunError> {
         RunError::from_error(ErrorKind::Input, &error)
             .during(format!("failed to find the folder `{}`", folder.display()))
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::experiment::definition;
+
+    #[test]
+    fn a_system_without_its_warm_up_is_named_as_cold() {
+        let place = tempfile::tempdir().unwrap();
+        let text = include_str!("../../../../systems/builtin.yaml");
+        let slow = text.replacen("back_ends:\n", "warm_up_s: 20\nback_ends:\n", 1);
+        std::fs::write(place.path().join("slow.yaml"), slow).unwrap();
+        let text = "{name: t, workload: hello, duration: 1s, warmup: 1s, axes: {system: [builtin, ./slow.yaml]}}";
+        let experiment = definition::parse(text, place.path()).unwrap();
+        let planned = |experiment: Experiment| {
+            Plan::new(experiment, place.path(), &Host::with_program("pubmark"), &Machines::default()).unwrap()
+        };
+        let cold = planned(experiment.clone()).cautions;
+        let words = "needs 20 s of load until it is warm, and the warm-up has 1 s: it is measured cold.";
+        assert!(cold.len() == 1 && cold[0].ends_with(words), "{cold:?}");
+        let warm = planned(definition::warmed_up(experiment, place.path()).unwrap());
+        assert_eq!((warm.experiment.warmup.as_secs(), warm.cautions), (20, vec![]));
+    }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pubmark_protocol::datagram;
 
@@ -11,17 +12,28 @@ use super::{Counts, RECEIVE_BYTES, Request, Response, channel};
 use crate::error::LinkError;
 use crate::namespace::Namespace;
 
-/// Longest wait for a response: the relay resolves names and tries addresses in that time.
-const ANSWER_WITHIN_S: libc::time_t = 20;
+/// Longest silence in response to what the relay is requested before a run: it resolves names and tries addresses in that time.
+const PREPARED_WITHIN: Duration = Duration::from_secs(20);
+/// Longest silence in response to what it is requested during a run, that of a worker process without heartbeats. It responds between
+/// two turns of its loop, so until then it has forwarded nothing either.
+const SILENCE_LIMIT: Duration = Duration::from_secs(3);
+/// Longest part of a wait for a response, ms.
+const LOOK_MS: libc::c_int = 100;
+/// Largest part of a wait that counts as silence. If it took longer, this process was itself prevented from running, and the relay may
+/// have been as well.
+const LONGEST_GAP: Duration = Duration::from_millis(500);
 /// Queue of connections that are not accepted yet: many clients may connect at once.
 const BACKLOG: libc::c_int = 4_096;
 
 /// What the relay could not do.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
-    /// It has ended, or does not respond.
+    /// It has ended, or was given up.
     #[error("the relay between the links and the system does not answer")]
     Disconnected(#[source] io::Error),
+    /// It did not respond for this long: it is stopped or frozen.
+    #[error("the relay between the links and the system was silent for {} s", .0.as_secs())]
+    Silent(Duration),
     /// It refused.
     #[error("{0}")]
     Refused(String),
@@ -40,22 +52,8 @@ pub struct Relay {
 
 impl Relay {
     /// At the other end of a [`super::pair`].
-    ///
-    /// # Errors
-    /// The socket is none.
-    pub fn new(channel: OwnedFd) -> io::Result<Relay> {
-        let wait = libc::timeval { tv_sec: ANSWER_WITHIN_S, tv_usec: 0 };
-        // SAFETY: the option's value is a live timeval.
-        let set = unsafe {
-            libc::setsockopt(
-                channel.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_RCVTIMEO,
-                (&raw const wait).cast(),
-                size_of::<libc::timeval>() as libc::socklen_t,
-            )
-        };
-        if set < 0 { Err(io::Error::last_os_error()) } else { Ok(Relay { channel, calls: Mutex::new(()) }) }
+    pub fn new(channel: OwnedFd) -> Relay {
+        Relay { channel, calls: Mutex::new(()) }
     }
 
     /// The address of a host, as the relay's network finds it.
@@ -113,6 +111,17 @@ impl Relay {
         }
     }
 
+    /// Does its loop still turn? Requested several times in [`SILENCE_LIMIT`] during a run, because nothing else is.
+    ///
+    /// # Errors
+    /// The relay is gone, or was silent for 3 s.
+    pub fn check(&self) -> Result<(), RelayError> {
+        match self.call(&Request::Check, None)? {
+            Response::Done => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// What it has counted.
     ///
     /// # Errors
@@ -149,16 +158,41 @@ impl Relay {
         // It guards the order on the channel and no data, so that a panic elsewhere leaves nothing behind that could be wrong.
         let _turn = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Disconnected)?;
-        match channel::receive(self.channel.as_fd()) {
+        let limit = match request {
+            Request::Count | Request::Waiting | Request::Check => SILENCE_LIMIT,
+            _ => PREPARED_WITHIN,
+        };
+        let received = self.wait(limit).and_then(|()| match channel::receive(self.channel.as_fd()) {
             Ok(Some((answer, _))) => Ok(answer),
             Ok(None) => Err(RelayError::Disconnected(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) => {
-                // A later response must not be taken for that of the next request.
-                // SAFETY: numbers only; it fails if the channel is closed already.
-                unsafe { libc::shutdown(self.channel.as_raw_fd(), libc::SHUT_RDWR) };
-                Err(RelayError::Disconnected(error))
-            }
+            Err(error) => Err(RelayError::Disconnected(error)),
+        });
+        if received.is_err() {
+            // A later response must not be taken for that of the next request.
+            // SAFETY: numbers only; it fails if the channel is closed already.
+            unsafe { libc::shutdown(self.channel.as_raw_fd(), libc::SHUT_RDWR) };
         }
+        received
+    }
+
+    /// Waits until a response, or the end of the channel, can be read.
+    fn wait(&self, limit: Duration) -> Result<(), RelayError> {
+        let mut silence = Duration::ZERO;
+        while silence < limit {
+            let began = Instant::now();
+            let mut look = libc::pollfd { fd: self.channel.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one live entry.
+            match unsafe { libc::poll(&raw mut look, 1, LOOK_MS) } {
+                1.. => return Ok(()),
+                0 => {}
+                _ => match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::Interrupted => {}
+                    error => return Err(RelayError::Disconnected(error)),
+                },
+            }
+            silence += began.elapsed().min(LONGEST_GAP);
+        }
+        Err(RelayError::Silent(limit))
     }
 }
 

@@ -46,6 +46,8 @@ enum Request {
     Datagrams { to: SocketAddr },
     /// Give up everything that is carried, listen no more, and count [`Counts::exhausted`] anew.
     Forget,
+    /// Respond, to show that the loop turns.
+    Check,
     /// Return the counters.
     Count,
     /// Return how many bytes wait. Not one of the counters: it takes system calls for every socket, and nothing is carried meanwhile.

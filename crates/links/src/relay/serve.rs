@@ -23,6 +23,8 @@ const PRIORITY: libc::c_int = 15;
 const BUFFER: usize = 256 * 1024;
 /// Descriptors that are ready at once, at most; the others follow with the next turn.
 const EVENTS: usize = 256;
+/// Connections that a turn accepts from one listener, at most: a fleet that connects all the time must not keep the loop from the others.
+const ACCEPTS: usize = 256;
 
 /// Longest wait for a system to take a connection, before any run.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -232,7 +234,7 @@ impl Serving {
     fn take(&mut self, number: usize) -> io::Result<()> {
         // epoll named the listener for a client; whether there are more shows when they are accepted.
         let mut client_waits = true;
-        loop {
+        for _ in 0..ACCEPTS {
             // It may have been forgotten since epoll named it.
             let Some(listener) = self.listeners.get_mut(number) else { return Ok(()) };
             let (to, is_system) = (listener.to, listener.is_system);
@@ -276,6 +278,9 @@ impl Serving {
                 return Ok(());
             }
         }
+        // epoll names the listener again. What clients sent meanwhile waits since this turn's poll.
+        self.behind = true;
+        Ok(())
     }
 
     /// Accepts a connection that there is no descriptor for, with the spare one, and refuses it: otherwise epoll would name the
@@ -365,6 +370,7 @@ impl Serving {
                 self.forget();
                 Response::Done
             }
+            (Request::Check, _) => Response::Done,
             (Request::Count, _) => Response::Counts(Box::new(self.counts())),
             (Request::Waiting, _) => Response::Waiting(self.waiting_bytes()),
             (Request::Stream { to, is_system }, Some(socket)) => response(self.listen(socket, to, is_system)),

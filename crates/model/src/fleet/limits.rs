@@ -69,23 +69,13 @@ impl TooLarge {
     }
 }
 
-/// Number of clients of a run as the groups state it, or of their connections; publishers that reactions add are not included.
+/// Number of clients of a run as the groups state it; publishers that reactions add are not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCounts {
     /// Devices.
     pub devices: u64,
     /// Subscribers.
     pub subscribers: u64,
-}
-
-impl ClientCounts {
-    /// Both together.
-    pub fn and(self, other: ClientCounts) -> ClientCounts {
-        ClientCounts {
-            devices: self.devices.saturating_add(other.devices),
-            subscribers: self.subscribers.saturating_add(other.subscribers),
-        }
-    }
 }
 
 impl Fleet {

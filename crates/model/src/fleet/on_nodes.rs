@@ -1,8 +1,7 @@
-//! Clients of a run by node, counted by group, without building the fleet.
+//! Connections of a run's clients by node, counted by group, without building the fleet.
 
 use std::collections::HashSet;
 
-use super::ClientCounts;
 use crate::placement::{GroupNodes, NodeLabels};
 use crate::workload::{DeviceGroup, SubscriberGroup, Workload};
 
@@ -20,7 +19,7 @@ pub enum SecondConnection {
 
 impl SecondConnection {
     /// Connections of each client of a device group.
-    fn of_device(self, workload: &Workload, group: &DeviceGroup) -> u64 {
+    pub(crate) fn of_device(self, workload: &Workload, group: &DeviceGroup) -> u64 {
         1 + u64::from(match self {
             SecondConnection::Never => false,
             SecondConnection::PublishesAndSubscribes => is_both_ways(workload, group.client.as_deref()),
@@ -29,7 +28,7 @@ impl SecondConnection {
     }
 
     /// Connections of each client of a subscriber group.
-    fn of_subscriber(self, workload: &Workload, group: &SubscriberGroup) -> u64 {
+    pub(crate) fn of_subscriber(self, workload: &Workload, group: &SubscriberGroup) -> u64 {
         1 + u64::from(match self {
             SecondConnection::Never => false,
             SecondConnection::PublishesAndSubscribes => is_both_ways(workload, group.client.as_deref()),
@@ -45,21 +44,40 @@ fn is_both_ways(workload: &Workload, client: Option<&str>) -> bool {
         && workload.subscribers.iter().any(|group| group.client.as_deref() == client)
 }
 
+/// Number of connections of clients, which may have two each. A client that both publishes and subscribes is a subscriber here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    /// Those of devices.
+    pub devices: u64,
+    /// Those of subscribers.
+    pub subscribers: u64,
+}
+
+impl ConnectionCounts {
+    /// Both together.
+    pub fn and(self, other: ConnectionCounts) -> ConnectionCounts {
+        ConnectionCounts {
+            devices: self.devices.saturating_add(other.devices),
+            subscribers: self.subscribers.saturating_add(other.subscribers),
+        }
+    }
+}
+
 /// Connections of a run's clients on several nodes. A client that several groups share counts once: as a subscriber, if one
 /// of them subscribes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientsOnNodes {
+pub struct ConnectionsOnNodes {
     /// Connections on all nodes.
-    pub all: ClientCounts,
+    pub all: ConnectionCounts,
     /// Connections of the node that has the most.
-    pub most: ClientCounts,
+    pub most: ConnectionCounts,
     /// Connections of each node.
-    pub each: Vec<ClientCounts>,
+    pub each: Vec<ConnectionCounts>,
 }
 
-impl ClientsOnNodes {
+impl ConnectionsOnNodes {
     /// Counts the connections of a workload's clients on these nodes, which get their shares as in a run.
-    pub fn of(workload: &Workload, nodes: NodeLabels<'_>, second: SecondConnection) -> ClientsOnNodes {
+    pub fn of(workload: &Workload, nodes: NodeLabels<'_>, second: SecondConnection) -> ConnectionsOnNodes {
         let groups = GroupNodes::of(&workload.placements(), nodes);
         let mut known: HashSet<&str> = HashSet::new();
         let of_subscribers = workload.subscribers.iter().map(|group| {
@@ -85,9 +103,10 @@ impl ClientsOnNodes {
         }
         let [devices, subscribers] = dealt.map(|dealt| dealt.on);
         let on = devices.into_iter().zip(subscribers);
-        let each: Vec<ClientCounts> = on.map(|(devices, subscribers)| ClientCounts { devices, subscribers }).collect();
-        ClientsOnNodes {
-            all: each.iter().copied().fold(ClientCounts::default(), ClientCounts::and),
+        let each: Vec<ConnectionCounts> =
+            on.map(|(devices, subscribers)| ConnectionCounts { devices, subscribers }).collect();
+        ConnectionsOnNodes {
+            all: each.iter().copied().fold(ConnectionCounts::default(), ConnectionCounts::and),
             most: each.iter().copied().max_by_key(|on| on.devices.saturating_add(on.subscribers)).unwrap_or_default(),
             each,
         }
@@ -144,9 +163,9 @@ mod tests {
         let text = format!("name: w\n{rest}");
         let workload = parse("w.yaml", &text, &LoadOptions::default()).unwrap();
         let known: Vec<Labels> = sites.iter().map(|site| labels(&[format!("site={site}")]).unwrap()).collect();
-        let ClientsOnNodes { all, most, each } =
-            ClientsOnNodes::of(&workload, NodeLabels { nodes, labels: &known }, second);
-        assert_eq!(each.into_iter().fold(ClientCounts::default(), ClientCounts::and), all);
+        let ConnectionsOnNodes { all, most, each } =
+            ConnectionsOnNodes::of(&workload, NodeLabels { nodes, labels: &known }, second);
+        assert_eq!(each.into_iter().fold(ConnectionCounts::default(), ConnectionCounts::and), all);
         [all, most].map(|counts| (counts.devices, counts.subscribers))
     }
 

@@ -62,8 +62,11 @@ fn device_groups_are_checked() {
         case(group(&format!("{whole}\narrival: flood")), Conflict, "1s", 5, "arrival: periodic"),
         case(group(&format!("{whole}\narrival: posson")), ImpossibleValue, "posson", 7, "did you mean `poisson`?"),
         case(group(&format!("{whole}\narrival: {{on: 5s}}")), MissingKey, "on", 7, "off: 20s"),
+        case(group(&format!("{whole}\narrival: {{on: 999us, off: 1s}}")), ImpossibleValue, "999us", 7, "100ms"),
+        case(group(&format!("{whole}\narrival: {{on: 1s, off: 1ns}}")), ImpossibleValue, "1ns", 7, "100ms"),
         case(group("arrival: {trace: [2s, 1s]}\npayload: 1B"), ImpossibleValue, "1s", 5, "ascend"),
         case(group("arrival: {trace: [1s], repeat: 1s}\npayload: 1B"), ImpossibleValue, "1s", 5, "longer"),
+        case(group("arrival: {trace: [0s, 1ns], repeat: 1us}\npayload: 1B"), TooLarge, "1us", 5, "`repeat` longer"),
         case(group("arrival: {trace: []}\npayload: 1B"), Empty, "trace", 5, "at least one"),
     ] {
         check(&case);
@@ -205,6 +208,13 @@ fn churn_is_checked() {
             7,
             "5% every 1s",
         ),
+        case(
+            churn("{disconnect: 5% every 999us, reconnect: 5% every 1s}"),
+            ImpossibleValue,
+            "5% every 999us",
+            7,
+            "100ms",
+        ),
         case(churn("{disconnect: 5%, reconnect: 5% every 1s}"), BadUnit, "5%", 7, "20% every 5s"),
         case(
             churn("{disconnect: 5% every 1 sec, reconnect: 5% every 1s}"),
@@ -218,6 +228,17 @@ fn churn_is_checked() {
         case(churn("sometimes"), ImpossibleValue, "sometimes", 7, "`none`"),
     ] {
         check(&case);
+    }
+}
+
+#[test]
+fn the_shortest_periods_are_accepted() {
+    for lines in [
+        "arrival: {on: 1ms, off: 1ms}\nevery: 1us",
+        "arrival: {trace: [0s, 1ns], repeat: 2us}",
+        "every: 1s\nchurn: {disconnect: 5% every 1ms, reconnect: 5% every 1ms}",
+    ] {
+        read(&group(&format!("{lines}\npayload: 100B"))).unwrap_or_else(|error| panic!("{lines}: {error}"));
     }
 }
 

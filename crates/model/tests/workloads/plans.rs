@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use pubmark_model::fleet::SecondConnection;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::payload::SizeDistribution;
-use pubmark_model::plan::{Machine, Plan, PlanOptions, Unit, Verdict};
+use pubmark_model::plan::{CONNECTION_BYTES, Machine, Plan, PlanOptions, Unit, Verdict};
 use pubmark_model::workload::{Variant, Workload};
 
 use super::{group, read, variant, with};
@@ -107,6 +108,23 @@ fn pairs_and_fans() {
     assert_eq!((flood.incoming, flood.outgoing, flood.messages_due), (None, None, None));
     // Descriptors and memory: a flood has no rate for the other verdicts.
     assert_eq!(flood.verdicts(&MACHINE).len(), 2);
+}
+
+#[test]
+fn second_connections_need_descriptors_and_memory() {
+    let text = "name: w\ndevices:\n  - {name: a, count: 60, every: 1s, payload: 30B, topic: 'a/{index}', scales: false, client: c}\n  \
+                - {name: d, count: 10, every: 1s, payload: 30B, topic: 'd/{index}'}\n\
+                subscribers: [{name: b, count: 60, filters: ['a/#'], client: c}]\n";
+    let workload = read(text).unwrap();
+    let with = |second_connection| Plan::new(&workload, &PlanOptions { second_connection, ..PlanOptions::default() });
+    let [one, two] = [SecondConnection::Never, SecondConnection::PublishesAndSubscribes].map(with);
+    assert_eq!((one.connections, one.node.connections, one.node.descriptors), (70, 70, 134));
+    assert_eq!((two.connections, two.node.connections, two.node.descriptors), (130, 130, 194));
+    assert_eq!(two.node.generator_bytes, one.node.generator_bytes + 60 * CONNECTION_BYTES);
+    let requests = "name: w\nrequesters: [{name: a, count: 8, every: 1s, payload: 100B, topic: 'r/{index}'}]\n\
+                    responders: [{name: b, filters: ['r/#']}]\n";
+    let options = PlanOptions { second_connection: SecondConnection::RequestsAndReplies, ..PlanOptions::default() };
+    assert_eq!(Plan::new(&read(requests).unwrap(), &options).connections, 18);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use pubmark_report::numbers::count;
 
 /// A machine, as far as records tell it from others: an update of its kernel makes another one of it, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     /// Its type, in which software updates change nothing: cores, processor, memory in whole GiB, virtualisation.
     pub kind: String,
     kernel: String,
@@ -32,7 +32,7 @@ impl Machine {
 }
 
 /// Whether all runs of an experiment are of one machine, by its cautions.
-pub(super) fn is_of_one(cautions: &[String]) -> bool {
+pub(crate) fn is_of_one(cautions: &[String]) -> bool {
     !cautions.iter().any(|caution| caution.starts_with(MACHINE_CHANGED) || caution.starts_with(NODES_CHANGED))
 }
 

@@ -73,7 +73,9 @@ fn introduction(text: &mut String, collection: &Collection) {
         "\nA system is *first* where its interval, of measurement and noise \
          together, is the best or overlaps the best. A figure with {ONCE} is of one run: no noise is known, and no order \
          is shown. Latency and cost are compared among systems that delivered at least {} % of the messages; where a record \
-         has no shares delivered, marked {UNKNOWN}, among all. ≥ stands where the next step was not judged.\n",
+         has no shares delivered, marked {UNKNOWN}, among all. ≥ stands where the next step was not judged. System memory is the \
+         largest resident set of all processes of a system together, its runtime (a Java or Erlang machine, an interpreter) \
+         included; pages that its processes share count once for each.\n",
         DELIVERED_AT_LEAST * 100.0,
     ));
 }
@@ -247,6 +249,11 @@ mod tests {
         let text = page(&collection);
         assert!(text.contains("systems that lost messages may be compared, too."), "{text}");
         assert!(text.contains(&format!(" {UNKNOWN} |")), "{text}");
+    }
+
+    #[test]
+    fn the_page_says_what_memory_is_measured() {
+        assert!(page(&committed()).contains("largest resident set of all processes of a system together, its runtime"));
     }
 
     #[test]

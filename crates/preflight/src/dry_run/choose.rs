@@ -62,7 +62,8 @@ pub fn text(
             false => "",
         };
         if requirements.growth > 1.0 {
-            least += least_time(requirements.growth) * runs.len() as u32;
+            let of = |runs: &Runs| least_time(requirements.growth, runs.warm_up_of_trials());
+            least += runs.iter().map(|(_, runs)| of(runs)).sum::<Duration>();
         }
         field(
             "time",

@@ -118,6 +118,7 @@ fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
             labels: run.spec.node_labels(),
             duration: plan.experiment.duration,
             tls: run.wanted.is_encrypted(),
+            second_connection: run.protocol_pair.second_connection(),
             packet_limit_bytes: run.wanted.packet_limit_bytes(),
         };
         let nodes = NodeLabels { nodes: options.nodes, labels: &options.labels };

@@ -29,6 +29,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
         labels: spec.node_labels(),
         duration: spec.window.duration,
         tls: required.is_encrypted(),
+        second_connection: run.protocol_pair.second_connection(),
         packet_limit_bytes: required.packet_limit_bytes(),
     };
     let nodes = NodeLabels { nodes: options.nodes, labels: &options.labels };
@@ -304,7 +305,7 @@ mod tests {
     use pubmark_model::link::choice::LinkChoice;
     use pubmark_model::load::{self, LoadOptions};
     use pubmark_report::wrapping::COLUMNS;
-    use pubmark_runner::{Host, RunSpec};
+    use pubmark_runner::{Host, RunSpec, WorkloadSource};
 
     fn machine() -> Machine {
         Machine {
@@ -353,6 +354,21 @@ mod tests {
         assert!(text.contains("✓ descriptors on each node"), "{text}");
         let text = judge(|spec| spec.nodes.nodes = Some(4));
         assert!(text.contains("✓ local ports on each node"), "{text}");
+    }
+
+    #[test]
+    fn second_connections_are_in_the_plan_and_in_its_comparison_with_a_machine() {
+        let text = "name: w\ndevices: [{name: a, count: 60, every: 1s, payload: 30B, topic: 'a/{index}', scales: false, \
+                    client: c}]\nsubscribers: [{name: b, count: 60, filters: ['a/#'], client: c}]\n";
+        let mut spec = RunSpec::new("w");
+        let (file_name, text) = ("w.yaml".to_owned(), text.to_owned());
+        spec.workload = WorkloadSource::Inline { file_name, text, passwords_left_out: false };
+        spec.protocols.protocol = Some("redis-streams".to_owned());
+        spec.target.endpoint = Some("redis://127.0.0.1:6379".to_owned());
+        let checked = spec.check(&Host::this()).expect("a run that can be checked");
+        let text = super::text(&checked, false).expect("a plan");
+        assert!(text.contains("60 devices, 60 subscribers: 120 connections"), "{text}");
+        assert_eq!(checked.needs().ports, 120);
     }
 
     #[test]

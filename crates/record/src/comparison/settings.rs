@@ -16,7 +16,7 @@ use crate::record::{BackEndKind, Record, TopologyInfo};
 type Setting = (&'static str, fn(&Record) -> Option<String>);
 
 /// The settings, versions and machine of a run, besides its schedule and its system.
-static SETTINGS: [Setting; 43] = [
+static SETTINGS: [Setting; 44] = [
     ("protocol", |record| Some(record.protocol.to_string())),
     ("delivery level", |record| Some(record.workload.levels().join(", "))),
     // Reacting devices and subscribers are no part of the schedule.
@@ -75,6 +75,7 @@ static SETTINGS: [Setting; 43] = [
     ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),
     ("shards", |record| Some(format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards))),
     ("`sent` means", |record| Some(record.protocol.sent_means.to_string())),
+    ("delivery window", |record| or_none(record.protocol.delivery_window.map(|window| window.to_string()))),
     ("pubmark", |record| Some(record.run.pubmark_version.clone())),
     ("processor", |record| Some(record.environment.cpu.clone())),
     ("cores", |record| Some(record.environment.cores.to_string())),
@@ -344,6 +345,7 @@ mod tests {
             ("protocol.publish", json!("nats")),
             ("protocol.subscribe", json!("nats")),
             ("protocol.sent_means", json!("handed-over")),
+            ("protocol.delivery_window", json!(7)),
             ("settings.client_certificate", json!(true)),
             ("settings.congestion_control", json!("bbr")),
             ("settings.connects_per_s", json!(7.0)),

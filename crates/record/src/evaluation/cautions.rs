@@ -6,7 +6,7 @@ use super::contests::are_apart_in_time;
 use super::{CellInput, RunInput, usable_runs, why_left_out};
 use crate::by_reason::{by_reason, named};
 use crate::experiment::{Contest, Duel, FailureKind};
-use crate::figures::FIGURES;
+use crate::figures::{self, FIGURES};
 use crate::nodes::NodeRow;
 use crate::objectives::ObjectiveOutcome;
 use crate::quantity;
@@ -34,6 +34,8 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(not_steady(cells));
     found.extend(busy_machine(cells));
     found.extend(not_interleaved(cells, contests));
+    found.extend(fewer_messages(cells, contests));
+    found.extend(without_lower_bound(cells, contests));
     found.extend(not_measured(cells, contests));
     found.extend(cells.iter().filter_map(other_version));
     found.extend(cells.iter().filter_map(without_histogram));
@@ -181,6 +183,52 @@ fn not_interleaved(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     pairs.map(sentence).collect()
 }
 
+fn label<'a>(cells: &'a [CellInput], id: &str) -> &'a str {
+    cells.iter().find(|cell| cell.id == id).map_or("", |cell| cell.label.as_str())
+}
+
+/// Cells with lower latencies that lost more messages than another, one sentence for each pair.
+fn fewer_messages(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
+    let mut found = Vec::new();
+    for duel in contests.iter().flat_map(|contest| &contest.duels) {
+        let Some([better, worse]) = duel.survivors else { continue };
+        let sentence = format!(
+            "the lower latencies of {} are those of fewer messages, {} delivered and {} of {}: the lost ones may be those that would \
+             have been late, so no winner by latency is named",
+            label(cells, &duel.better),
+            quantity::percent(better),
+            quantity::percent(worse),
+            label(cells, &duel.worse)
+        );
+        if !found.contains(&sentence) {
+            found.push(sentence);
+        }
+    }
+    found
+}
+
+/// Cells whose whole latency may be pubmark's delay, as with a client library that does not tell when it received a message.
+fn without_lower_bound(cells: &[CellInput], contests: &[Contest]) -> Option<String> {
+    let p99 = figures::figure("latency p99")?;
+    let is_compared = |cell: &CellInput| {
+        let of_latency = contests.iter().filter(|contest| contest.figure == p99.name);
+        of_latency.flat_map(|contest| &contest.ranking).any(|id| *id == cell.id)
+    };
+    let is_open = |cell: &CellInput| {
+        let bounds: Vec<_> = usable_runs(p99, cell).filter_map(|run| p99.bounds(&run.record)).collect();
+        !bounds.is_empty() && bounds.iter().all(|[lower, upper]| *lower <= 0.0 && *upper > 0.0)
+    };
+    let open: Vec<&str> =
+        cells.iter().filter(|cell| is_compared(cell) && is_open(cell)).map(|cell| cell.label.as_str()).collect();
+    (!open.is_empty()).then(|| {
+        format!(
+            "the whole latency p99 of {} may be pubmark's delay or that of its client library: its lower bound is 0, so nothing is \
+             proven to be faster by it",
+            named(&open)
+        )
+    })
+}
+
 /// Cells that are missing from contests in which they could have taken part.
 fn not_measured(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
@@ -238,9 +286,15 @@ fn other_pubmark(cells: &[CellInput]) -> Option<String> {
     (versions.len() > 1).then(|| format!("pubmark changed its version between runs: {}", versions.join(", ")))
 }
 
-/// Machines on which the runs were executed, if there are several. A change of the kernel counts as another machine.
+/// Machines on which the runs were executed, if there are several. A change of the kernel or of the memory counts as another machine;
+/// the memory is named where nothing else tells them apart.
 fn other_machine(cells: &[CellInput]) -> Option<String> {
-    let machines = in_order(cells, |record| record.environment.machine());
+    let mut machines = in_order(cells, |record| record.environment.machine());
+    if machines.len() == 1 {
+        machines = in_order(cells, |record| {
+            format!("{}, {} B of memory", record.environment.machine(), record.environment.memory_bytes)
+        });
+    }
     (machines.len() > 1).then(|| format!("{MACHINE_CHANGED}: {}", machines.join("; ")))
 }
 

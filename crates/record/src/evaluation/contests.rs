@@ -12,6 +12,10 @@
 //! when a system was installed before an experiment was resumed. If the times of their runs are as far apart as the rank
 //! test requires of values (`are_apart_in_time`), there is no winner, and the grade is at most [`Grade::Likely`].
 //!
+//! A latency is that of the messages that arrived. A cell with better latencies that lost more of its messages than the other does
+//! not win, and nothing is shown: the lost ones may be those that would have been late ([`Duel::survivors`]). One that lost less wins
+//! all the same, because each lost message can only make the other worse.
+//!
 //! For latencies, of which both bounds are known, all of this is required for the smallest difference that the bounds
 //! permit ([`Pair`]).
 //!
@@ -22,7 +26,7 @@ use std::collections::BTreeMap;
 pub use super::pair::{CHANCE_OF_ERROR, Pair, SMALLEST_EFFECT};
 use super::pair::{Sample, ranks_agree};
 use crate::experiment::{Contest, Duel, Grade};
-use crate::figures::{Better, Figure};
+use crate::figures::{Better, Figure, figure};
 use crate::statistics::description::mean_on;
 use crate::statistics::{FEWEST_REPETITIONS, Scale, holm};
 
@@ -37,12 +41,15 @@ pub struct Entrant {
     pub lower: Vec<f64>,
     /// When its runs began, RFC 3339, UTC; empty where runs are known to be interleaved.
     pub started_at: Vec<String>,
+    /// Share of the wanted messages that were delivered, mean of its runs; `None` if it is not known, or if the figure is one of other
+    /// messages, too.
+    pub delivered: Option<f64>,
 }
 
 impl Entrant {
     /// An entrant whose values have no bounds.
     pub fn exact(cell: &str, values: Vec<f64>) -> Entrant {
-        Entrant { cell: cell.to_owned(), lower: values.clone(), values, started_at: vec![] }
+        Entrant { cell: cell.to_owned(), lower: values.clone(), values, started_at: vec![], delivered: None }
     }
 
     fn sample(&self) -> Sample<'_> {
@@ -132,6 +139,14 @@ fn pairs_of(one: &Match) -> Vec<(usize, usize, Pair)> {
     pairs
 }
 
+/// Delivered shares of the better cell and of the other one, if the better one lost so many more messages that the share delivered tells
+/// the two apart: the resolution of that figure.
+fn survivors(better: &Entrant, worse: &Entrant) -> Option<[f64; 2]> {
+    let shares = [better.delivered?, worse.delivered?];
+    let resolution = figure("delivered")?.resolution;
+    (shares[1] - shares[0] > resolution).then_some(shares)
+}
+
 fn contest(one: &Match, pairs: &[Judged]) -> Contest {
     let id = |entrant: usize| one.entrants[entrant].cell.clone();
     let ranking = ranking(one);
@@ -142,7 +157,12 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
         .map(|judged| {
             let [better, worse] = [judged.better, judged.worse].map(|entrant| &one.entrants[entrant]);
             let is_interleaved = !are_apart_in_time(&better.started_at, &worse.started_at);
-            let most = if is_interleaved { Grade::Proven } else { Grade::Likely };
+            let survivors = survivors(better, worse);
+            let most = match (survivors, is_interleaved) {
+                (Some(_), _) => Grade::NotShown,
+                (None, true) => Grade::Proven,
+                (None, false) => Grade::Likely,
+            };
             Duel {
                 better: better.cell.clone(),
                 worse: worse.cell.clone(),
@@ -152,7 +172,8 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
                 interval: judged.pair.interval,
                 p: judged.pair.tested.map(|found| found.p),
                 p_adjusted: judged.p_adjusted,
-                is_significant: judged.pair.is_significant(judged.p_adjusted) && is_interleaved,
+                is_significant: judged.pair.is_significant(judged.p_adjusted) && most == Grade::Proven,
+                survivors,
                 grade: Some(judged.pair.grade(judged.p_adjusted).min(most)),
             }
         })
@@ -173,7 +194,6 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::figures::figure;
 
     fn one(name: &str, entrants: &[&[f64]]) -> Contest {
         let entrant = |(place, values): (usize, &&[f64])| Entrant::exact(&place.to_string(), values.to_vec());
@@ -228,6 +248,31 @@ mod tests {
             Grade::Likely,
             "one of seven interleaved"
         );
+    }
+
+    #[test]
+    fn latencies_of_fewer_messages_do_not_win() {
+        let found = |fast: f64, slow: f64| {
+            let entrant = |cell: &str, value: f64, delivered: f64| Entrant {
+                delivered: Some(delivered),
+                ..Entrant::exact(cell, vec![value, value * 1.01, value * 0.99])
+            };
+            let entrants = vec![entrant("fast", 100.0, fast), entrant("slow", 300.0, slow)];
+            let one = Match {
+                axis: "system".into(),
+                among: BTreeMap::new(),
+                figure: figure("latency p99").unwrap(),
+                entrants,
+            };
+            let contest = decide(&[one]).remove(0);
+            (contest.winner, contest.duels[0].grade(), contest.duels[0].survivors)
+        };
+        let proven = (Some("fast".to_owned()), Grade::Proven, None);
+        assert_eq!(found(1.0, 1.0), proven);
+        assert_eq!(found(0.9, 1.0), (None, Grade::NotShown, Some([0.9, 1.0])), "the late ones may be lost");
+        assert_eq!(found(1.0, 0.9), proven, "a lost message can only make the other worse");
+        assert_eq!(found(0.9, 0.9), proven, "both lost as many");
+        assert_eq!(found(0.99999, 1.0), proven, "a stray message");
     }
 
     #[test]

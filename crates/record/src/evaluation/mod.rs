@@ -20,9 +20,10 @@ use crate::custom;
 use crate::experiment::{
     Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, LimitedValue, LowerBounds, system_failures,
 };
-use crate::figures::{FIGURES, Figure, custom_figures};
+use crate::figures::{FIGURES, Figure, Judged, custom_figures, delivered_share};
 use crate::latency::{lower, upper};
 use crate::record::{Curve, LatencyBounds, Record, Summary, VerdictStatus};
+use crate::statistics::Scale;
 use crate::statistics::description::{mean_on, median, quartiles};
 use crate::statistics::interval::interval;
 use crate::threshold::{Limited, MeasuredFigure};
@@ -348,7 +349,8 @@ fn match_of(
         .filter_map(|cell| {
             let (lower, values) = bounds_of_all(figure, cell)?.into_iter().map(|[lower, upper]| (lower, upper)).unzip();
             let started_at = usable_runs(figure, cell).map(|run| run.record.run.started_at.clone()).collect();
-            Some(Entrant { cell: cell.id.clone(), values, lower, started_at })
+            let delivered = delivered_in_mean(figure, cell);
+            Some(Entrant { cell: cell.id.clone(), values, lower, started_at, delivered })
         })
         .collect();
     (entrants.len() >= 2).then(|| Match { axis: axis.to_owned(), among: among.clone(), figure, entrants })
@@ -357,6 +359,15 @@ fn match_of(
 /// Runs of a cell whose verdict permits the use of a figure. The others are spoilt by the measurement, and were repeated.
 fn usable_runs<'a>(figure: &Figure, cell: &'a CellInput) -> impl Iterator<Item = &'a RunInput> {
     cell.runs.iter().filter(move |run| figure.is_usable(&run.record))
+}
+
+/// Mean share delivered in the runs whose latencies are compared; `None` for other figures, and if it is unknown for a run.
+fn delivered_in_mean(figure: &Figure, cell: &CellInput) -> Option<f64> {
+    if figure.judged != Judged::OpenLoop {
+        return None;
+    }
+    let shares: Option<Vec<f64>> = usable_runs(figure, cell).map(|run| delivered_share(&run.record)).collect();
+    mean_on(Scale::Plain, &shares?)
 }
 
 /// Both bounds of a figure in each usable run of a cell; `None` if there is none, or if one lacks the figure: those that

@@ -248,6 +248,15 @@ fn runs_of_several_versions_of_pubmark_or_machines_have_a_caution() {
             format!("the machine changed between runs: {machines}"),
         ]
     );
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    for run in cells.iter_mut().flat_map(|cell| &mut cell.runs) {
+        run.record.environment.memory_bytes = 8_000;
+    }
+    cells[1].runs[1].record.environment.memory_bytes = 16_000;
+    let found = evaluate(&systems(), 1, &cells).unwrap().cautions;
+    let kind = format!("4 × {cpu}, kernel 6.12.0");
+    let machines = format!("{kind}, 8000 B of memory; {kind}, 16000 B of memory");
+    assert_eq!(found, [format!("the machine changed between runs: {machines}")]);
 }
 
 #[test]

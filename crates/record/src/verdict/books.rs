@@ -137,7 +137,8 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     let missing = format!("{} {were} missing when the drain was over", count(lost));
     let drain_s = input.settings.drain_s;
     let waited_s = at_end.system_drain_wait_ns.map_or(0.0, |wait_ns| wait_ns as f64 / 1e9);
-    if waited_s > DRAIN_WAIT * drain_s {
+    // Without a drain there is no share of it.
+    if drain_s > 0.0 && waited_s > DRAIN_WAIT * drain_s {
         return Some(Finding::new(
             VerdictStatus::Suspect,
             format!(
@@ -188,18 +189,38 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::links::{LinkFigures, RelayFigures};
-    use crate::record::Record;
+    use crate::record::{Check, Record, VerdictStatus};
     use crate::sample;
     use crate::verdict::{VerdictInput, judge};
 
-    /// The text of V19 of a run with a lost message.
-    fn words(change: impl FnOnce(&mut Record)) -> String {
+    /// V19 of a run with a lost message.
+    fn check(change: impl FnOnce(&mut Record)) -> Check {
         let mut record = sample::record();
         record.delivery.messages.delivered -= 1;
         record.delivery.messages.lost += 1;
         change(&mut record);
         let verdict = judge(&VerdictInput::of(&record));
-        verdict.checks.into_iter().find(|check| check.code == "V19").unwrap().text
+        verdict.checks.into_iter().find(|check| check.code == "V19").unwrap()
+    }
+
+    fn words(change: impl FnOnce(&mut Record)) -> String {
+        check(change).text
+    }
+
+    #[test]
+    fn a_system_that_had_no_processor_in_the_drain_may_still_hold_what_is_missing() {
+        let waited = |wait_ms: u64, drain_s: f64| {
+            check(|record| {
+                record.delivery.at_end.system_drain_wait_ns = Some(wait_ms * 1_000_000);
+                record.settings.drain_s = drain_s;
+            })
+        };
+        let starved = waited(501, 2.0);
+        assert_eq!((starved.status, starved.value), (VerdictStatus::Suspect, Some(0.2505)), "{starved:?}");
+        assert!(starved.text.contains("waited 0.50 s of its 2.00 s for a processor"), "{}", starved.text);
+        assert_eq!(waited(500, 2.0).status, VerdictStatus::Valid, "a quarter of the drain is allowed");
+        let without_drain = waited(1, 0.0);
+        assert_eq!((without_drain.status, without_drain.value), (VerdictStatus::Valid, Some(0.0)), "{without_drain:?}");
     }
 
     #[test]

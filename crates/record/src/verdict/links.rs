@@ -53,7 +53,11 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
     if let Some(why) = links.relay.as_ref().and_then(|relay| relay.gone.as_ref()) {
         let finding = format!("the relay from the links to the system was lost: {why}");
-        return Some(Finding::new(VerdictStatus::Invalid, finding, "run again; something on this machine ended it"));
+        return Some(Finding::new(
+            VerdictStatus::Invalid,
+            finding,
+            "run again; something on this machine ended or stopped it",
+        ));
     }
     // Before the datagrams that the relay dropped for the same reason.
     let exhausted = links.relay.as_ref().map_or(0, |relay| relay.exhausted);

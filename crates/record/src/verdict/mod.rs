@@ -69,6 +69,8 @@ pub struct VerdictInput<'a> {
     pub delivery: &'a Delivery,
     /// Of the refused messages, those larger than the system accepts.
     pub too_large: u64,
+    /// Of the foreign messages, those that no publisher sent and that are in the run's figures; `None` if not counted.
+    pub never_sent: Option<u64>,
     /// Data that was still in transit when the run ended.
     pub at_end: &'a LeftAtEnd,
     /// What pubmark itself dropped on arrival.
@@ -130,6 +132,7 @@ impl<'a> VerdictInput<'a> {
             limits: cost.limits.as_ref(),
             delivery: &delivery.messages,
             too_large: delivery.too_large,
+            never_sent: delivery.never_sent,
             at_end: &delivery.at_end,
             own_drops: delivery.own_drops,
             by_type: &tables.by_type,

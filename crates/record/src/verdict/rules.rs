@@ -111,7 +111,8 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V05",
         name: "real-time scheduling leaves room",
-        meaning: "With `--realtime` the threads of pubmark run before all others (SCHED_FIFO). On machines with up to 4 cores \
+        meaning: "With `--realtime` the threads of pubmark run before all others (SCHED_FIFO). On machines with up to 4 cores, and \
+                  where a system that the run started inherited the same cores and these are 4 at most (`taskset`, a CPU set), \
                   they have a budget: together half a core in each period of 10 ms. A thread that has used its part of the \
                   budget runs with ordinary priority until the next period (`cost.threads[].ordinary_share`). Threads that are \
                   pinned to some of the cores (`--pin`) have no budget. V28 checks whether the system had enough CPU. In \
@@ -201,9 +202,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V13",
         name: "something was measured",
-        meaning: "A run in which no message was due, sent or expected measured nothing and is invalid. Messages that arrived \
-                  without a latency make it suspect. Few samples alone do not: a percentile with fewer than 10 samples beyond \
-                  it is not printed, and V01 and V02 use p95, p90 or the largest sample instead.",
+        meaning: "A run in which no message was due, sent or expected measured nothing and is invalid. Few samples alone do \
+                  not make a run suspect: a percentile with fewer than 10 samples beyond it is not printed, and V01 and V02 use \
+                  p95, p90 or the largest sample instead. Messages that arrived without a latency are judged by V26.",
         remedy: "Run longer with `--duration`, and look at the causes of refused connections and subscriptions.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -248,7 +249,8 @@ pub const RULES: &[Rule] = &[
         name: "emulator kept up",
         meaning: "A packet that the kernel dropped on its way to the emulator, that found a full queue of the emulator, or that \
                   the relay to a system dropped, is a loss that the link does not have: one makes the run invalid, and so does a \
-                  connection for which the relay had no descriptor or port. A packet \
+                  connection for which the relay had no descriptor or port. A relay that ends, or does not respond for 3 s, ends the \
+                  run, which is invalid; what was measured until then remains. A packet \
                   that the emulator forwarded too late adds to the latency, as the generator's own lag does; the \
                   p99 of this delay has the limits of V01. How long packets waited for the emulator to read them is \
                   shown beside it, as an upper bound, and not judged.",
@@ -315,9 +317,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V23",
         name: "subscriptions granted",
-        meaning: "No message is expected for a filter that the system refused. If the system refused some filters, fewer \
-                  messages were delivered than the workload requires, and the run is suspect. If it refused all of them, \
-                  nothing was received: the run is invalid. The reason shown is the system's.",
+        meaning: "No message is expected for a filter that the system refused, or from the moment on at which it revoked \
+                  the filter on an open connection. If that concerns some filters, fewer messages were delivered than the \
+                  workload requires, and the run is suspect. If it concerns all messages, nothing was received: the run \
+                  is invalid. The reason shown is the system's.",
         remedy: "Check the system's access rules, or the credentials of the subscribers (`--user`).",
         blames: Blame::System(FailureKind::Refused),
         spoils: Spoils::Everything,
@@ -354,13 +357,17 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V26",
         name: "samples are deliveries",
-        meaning: "Each latency belongs to one delivery in the accounting. A peer that sends messages which no publisher sent (a \
-                  broker that invents sequence numbers) can add samples, and they cannot be removed later: with more samples \
-                  than deliveries the run is invalid. If publisher and subscriber run in one process, such a message is \
-                  recognised on arrival, counted as foreign, and adds no sample.",
+        meaning: "Each delivery in the accounting has one latency, and each latency belongs to one delivery. A peer can send \
+                  messages which no publisher sent (a broker that invents sequence numbers). If publisher and subscriber run in \
+                  one process, such a message is recognised on arrival, counted as foreign, and is in no other figure. Otherwise \
+                  (`--isolate`, several nodes) it is recognised only after the run: by then it is in latency, rate and series, and may \
+                  have triggered reactions and replies. One of them makes the run invalid (`delivery.never_sent`), and so do more \
+                  latencies than deliveries. A peer can also change the due time that a message carries. If it is then \
+                  outside the window, the delivery has no latency. One such delivery makes the run suspect, more than 1 % of \
+                  them make it invalid. A due time that is changed within the window is not noticed.",
         remedy: "Find out what else publishes to these topics, or how the system changes messages.",
         blames: Blame::Run,
-        spoils: Spoils::Times,
+        spoils: Spoils::Everything,
         judge: samples::are_deliveries,
     },
     Rule {
@@ -388,7 +395,9 @@ pub const RULES: &[Rule] = &[
                   no connection, or if requests had no reply in time: a system without CPU drops connections and answers late. \
                   Planned absences, messages that are too large and what faults of the run did to connections do not count. If every \
                   core of the machine was busy, short waits count too: above 5 % of the window and a quarter of the time in \
-                  which the system was ready. A flood, in which messages are always missing, is suspect at most. The finding \
+                  which the system was ready. A flood, in which messages are always missing, is suspect at most. \
+                  In an experiment or a choice, a run of another load with this finding does not count, whether or not messages are \
+                  missing: otherwise the runs that a system survived would represent the others. It is repeated. The finding \
                   names who used the CPU: other programs, pubmark, or the hypervisor. Only a system that runs on this machine, \
                   started by this run or observed by a node, can be examined. Until 0.1 this rule was called `system had \
                   processors`, judged the sum of all waits, and required missing messages.",

@@ -8,6 +8,11 @@ use crate::record::{CheckLimits, CheckUnit, Status, Summary, VerdictStatus};
 /// Up to this share, negative samples make a run suspect; above it, invalid.
 const NEGATIVE_SUSPECT: f64 = 0.01;
 
+/// Up to this share of deliveries without a latency, a run is suspect; above it, invalid.
+const MISSING_SUSPECT: f64 = 0.01;
+
+const FIND_WHO: &str = "find out what else publishes to these topics, or how the system changes messages";
+
 /// Rule V11.
 pub(super) fn clocks_agree(input: &VerdictInput) -> Option<Finding> {
     let measured: Vec<(&str, &Summary)> = latencies(input);
@@ -76,28 +81,51 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
 
 /// Rule V26; `None` where deliveries are not counted exactly.
 pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
-    let latency = input.latency?;
     let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
-    if input.delivery.approximate || has_lost_a_node || !input.lost_workers.is_empty() {
+    if has_lost_a_node || !input.lost_workers.is_empty() {
         return None;
+    }
+    let invalid = |text: String, measure| Some(Finding::new(VerdictStatus::Invalid, text, FIND_WHO).of(measure));
+    // Of a message whose number was never used, this is certain even where the accounting is approximate.
+    if let Some(never_sent) = input.never_sent.filter(|number| *number > 0) {
+        let text = format!(
+            "{} arrived that no publisher sent, and cannot be removed from latency, rate and series any more",
+            messages(never_sent)
+        );
+        return invalid(text, Measure::none_allowed(never_sent, CheckUnit::Messages));
     }
     // Messages that the system refused and delivered nevertheless were received although they were not expected, and so
     // were messages that its content filter should have filtered out.
     let books = input.delivery;
     let delivered = books.delivered + books.delivered_after_refusal + books.unmatched;
-    let counts = format!("{} latencies of {} deliveries", count(latency.count), count(delivered));
-    let measure = Measure::none_allowed(latency.count.saturating_sub(delivered), CheckUnit::Samples);
-    if latency.count <= delivered {
-        return Some(Finding::valid(counts).of(measure));
+    let samples = input.latency.map_or(0, |latency| latency.count);
+    if books.approximate || (input.latency.is_none() && delivered == 0) {
+        return None;
     }
-    Some(
-        Finding::new(
-            VerdictStatus::Invalid,
-            format!("{counts}: messages arrived that no publisher sent"),
-            "find out what else publishes to these topics, or how the system changes messages",
-        )
-        .of(measure),
-    )
+    let counts = format!("{} latencies of {} deliveries", count(samples), count(delivered));
+    let surplus = Measure::none_allowed(samples.saturating_sub(delivered), CheckUnit::Samples);
+    if samples == delivered {
+        return Some(Finding::valid(counts).of(surplus));
+    }
+    if samples > delivered {
+        let text = format!("{counts}: messages arrived that no publisher sent, or with another due time than was sent");
+        return invalid(text, surplus);
+    }
+    // Every first copy of a message of the window has a latency, whatever its level, however late: the due time that it
+    // carries is the one by which the publisher counted it.
+    let missing = delivered - samples;
+    let share = missing as f64 / delivered as f64;
+    let limits = CheckLimits { valid: 0.0, suspect: Some(MISSING_SUSPECT) };
+    let status = if share > MISSING_SUSPECT { VerdictStatus::Invalid } else { VerdictStatus::Suspect };
+    let text = format!(
+        "{counts}: {} arrived with a due time outside the window, which is not what was sent",
+        messages(missing)
+    );
+    Some(Finding::new(status, text, FIND_WHO).of(Measure { value: share, limits, unit: CheckUnit::Share }))
+}
+
+fn messages(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "message" } else { "messages" })
 }
 
 /// Rule V13.
@@ -115,7 +143,7 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
             return Some(Finding::valid("no subscriber by design: delivery is not measured".to_string()));
         }
         // V23 reports this, with the system's reason.
-        if input.connections.subscriptions_refused > 0 {
+        if input.connections.subscriptions_not_held() > 0 {
             return None;
         }
         if books.filtered_out + books.unmatched > 0 {
@@ -130,11 +158,6 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
         );
     }
     match input.latency {
-        None if books.delivered > 0 && !input.settings.flood => Some(Finding::new(
-            VerdictStatus::Suspect,
-            format!("{} messages delivered, latency not measured", count(books.delivered)),
-            "run again with this version of pubmark",
-        )),
         None => Some(Finding::valid(format!("{} messages expected, no latency to judge", count(books.expected)))),
         Some(latency) => {
             let which = if latency.p99.is_some() { "enough for p99" } else { "too few for p99" };
@@ -160,4 +183,58 @@ fn latencies<'a>(input: &VerdictInput<'a>) -> Vec<(&'static str, &'a Summary)> {
         .into_iter()
         .filter_map(|(name, summary)| summary.map(|summary| (name, summary)))
         .collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::record::{Check, Record};
+    use crate::sample;
+    use crate::verdict::judge;
+
+    /// What V26 found in the sample with this change; `None` if the rule does not concern it.
+    fn check(change: impl FnOnce(&mut Record)) -> Option<Check> {
+        let mut record = sample::record();
+        change(&mut record);
+        judge(&VerdictInput::of(&record)).checks.into_iter().find(|check| check.code == "V26")
+    }
+
+    #[test]
+    fn messages_that_nobody_sent_are_named_also_where_the_accounting_is_approximate() {
+        let many = check(|record| {
+            record.delivery.never_sent = Some(1_000);
+            record.delivery.messages.approximate = true;
+        })
+        .unwrap();
+        assert!(many.text.starts_with("1,000 messages arrived that no publisher sent"), "{}", many.text);
+        let one = check(|record| record.delivery.never_sent = Some(1)).unwrap();
+        assert!(one.text.starts_with("1 message arrived"), "{}", one.text);
+        for counted in [Some(0), None] {
+            let none = check(|record| record.delivery.never_sent = counted).unwrap();
+            assert_eq!(none.status, VerdictStatus::Valid, "{}", none.text);
+        }
+    }
+
+    #[test]
+    fn a_delivery_has_a_latency_also_after_a_refusal_and_where_no_predicate_holds() {
+        let all = check(|record| {
+            (record.delivery.messages.delivered_after_refusal, record.delivery.messages.unmatched) = (2, 3);
+            record.latency.total.as_mut().unwrap().upper.count += 5;
+        })
+        .unwrap();
+        assert_eq!(all.status, VerdictStatus::Valid, "{}", all.text);
+        let fewer = check(|record| record.delivery.messages.delivered_after_refusal = 2).unwrap();
+        assert_eq!(fewer.status, VerdictStatus::Suspect);
+        assert!(fewer.text.starts_with("10,000 latencies of 10,002 deliveries: 2 messages arrived"), "{}", fewer.text);
+    }
+
+    #[test]
+    fn samples_are_not_compared_with_deliveries_that_are_not_counted_exactly() {
+        let approximate = check(|record| {
+            record.delivery.messages.approximate = true;
+            record.latency.total.as_mut().unwrap().upper.count -= 1;
+        });
+        assert_eq!(approximate, None);
+    }
 }

@@ -184,9 +184,9 @@ struct Failed {
 
 impl Failed {
     /// What the workload plans is left out: absences of devices (`skipped_planned`; subscribers have none) and messages that
-    /// are too large for the system. So are absences where the system refused subscriptions, and replies that pubmark's own delay
-    /// made late. Faults of the run end connections and delay replies, so only what was lost, unknown or
-    /// unsent counts beside them.
+    /// are too large for the system. So are absences where the system refused or revoked subscriptions, and replies that
+    /// pubmark's own delay made late. Faults of the run end connections and delay replies, so only what was lost, unknown
+    /// or unsent counts beside them.
     fn of(input: &VerdictInput) -> Failed {
         let books = input.delivery;
         let messages = books.lost + books.unknown + books.unsent;
@@ -194,7 +194,7 @@ impl Failed {
             return Failed { messages, requests: 0 };
         }
         let refused = books.refused.saturating_sub(input.too_large);
-        let absent = if input.connections.subscriptions_refused == 0 { books.absent } else { 0 };
+        let absent = if input.connections.subscriptions_not_held() == 0 { books.absent } else { 0 };
         let requests = input.requests.map_or(0, |requests| {
             let outcomes = &requests.outcomes;
             outcomes.without_reply().saturating_sub(outcomes.late_by_generator)

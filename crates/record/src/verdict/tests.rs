@@ -326,7 +326,7 @@ fn real_time_needs_room_on_few_cores_only() {
 #[test]
 fn each_fault_is_found_by_its_own_rule() {
     type Change = fn(&mut Record);
-    let faults: [(&str, VerdictStatus, Change); 23] = [
+    let faults: [(&str, VerdictStatus, Change); 28] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
             record.delivery.messages.offered += 3;
@@ -345,7 +345,6 @@ fn each_fault_is_found_by_its_own_rule() {
         ("V11", VerdictStatus::Suspect, |record| record.latency.total.as_mut().unwrap().upper.negative = 100),
         ("V11", VerdictStatus::Invalid, |record| record.latency.service.as_mut().unwrap().upper.negative = 101),
         ("V12", VerdictStatus::Invalid, |record| record.latency.total.as_mut().unwrap().upper.clipped = 1),
-        ("V13", VerdictStatus::Suspect, |record| record.latency.total = None),
         ("V14", VerdictStatus::Suspect, |record| record.run.status = Status::Interrupted),
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
@@ -376,7 +375,13 @@ fn each_fault_is_found_by_its_own_rule() {
             record.delivery.at_end.sessions_not_resumed = 1;
         }),
         ("V23", VerdictStatus::Suspect, |record| record.connections.subscriptions_refused = 1),
+        ("V23", VerdictStatus::Suspect, |record| record.connections.subscriptions_revoked = 1),
         ("V26", VerdictStatus::Invalid, |record| record.latency.total.as_mut().unwrap().upper.count += 1),
+        ("V26", VerdictStatus::Suspect, |record| record.latency.total.as_mut().unwrap().upper.count -= 1),
+        ("V26", VerdictStatus::Suspect, |record| record.latency.total.as_mut().unwrap().upper.count -= 100),
+        ("V26", VerdictStatus::Invalid, |record| record.latency.total.as_mut().unwrap().upper.count -= 101),
+        ("V26", VerdictStatus::Invalid, |record| record.latency.total = None),
+        ("V26", VerdictStatus::Invalid, |record| record.delivery.never_sent = Some(1)),
         ("V27", VerdictStatus::Invalid, |record| {
             record.workload.scheduled = Some(record.delivery.messages.offered + 1)
         }),
@@ -469,6 +474,19 @@ fn a_run_in_which_every_subscription_was_refused_is_invalid_for_the_system_s_rea
         "the system's reason first"
     );
     assert!(verdict.reasons[0].text.contains("the system says: code 135, not authorized"), "{:?}", verdict.reasons);
+}
+
+#[test]
+fn refused_and_revoked_subscriptions_are_told_apart_with_the_system_s_reason_of_each() {
+    let verdict = verdict_of(|record| {
+        record.connections.subscriptions_refused = 2;
+        record.connections.subscriptions_revoked = 1;
+        let causes = ["subscription revoked: consumer deleted", "subscription refused: not authorized"];
+        record.connections.causes = causes.map(|cause| CauseCount { cause: cause.to_owned(), count: 1 }).to_vec();
+    });
+    let text = "2 subscriptions were refused (the system says: not authorized), 1 subscription was revoked by the system \
+                during the run (the system says: consumer deleted): nothing is expected of those";
+    assert_eq!((codes(&verdict), verdict.reasons[0].text.as_str()), (vec!["V23"], text));
 }
 
 #[test]

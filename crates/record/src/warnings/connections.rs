@@ -45,8 +45,13 @@ pub(super) fn failed(record: &Record) -> Option<TextAndHint> {
 }
 
 pub(super) fn subscriptions_refused(record: &Record) -> Option<TextAndHint> {
-    (record.connections.subscriptions_refused > 0).then(|| {
-        let text = format!("{} subscriptions refused by the system", count(record.connections.subscriptions_refused));
+    let connections = &record.connections;
+    (connections.subscriptions_not_held() > 0).then(|| {
+        let kinds = [(connections.subscriptions_refused, "refused"), (connections.subscriptions_revoked, "revoked")];
+        let kinds = kinds.iter().filter(|(number, _)| *number > 0);
+        let kinds: Vec<String> =
+            kinds.map(|(number, what)| format!("{} subscriptions {what}", count(*number))).collect();
+        let text = format!("{} by the system", kinds.join(", "));
         (text, "check the system's access rules".to_string())
     })
 }

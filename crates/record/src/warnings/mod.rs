@@ -98,8 +98,8 @@ pub const WARNINGS: [WarningKind; 23] = [
     WarningKind {
         code: "W07",
         title: "subscriptions refused",
-        meaning: "The system refused subscriptions. No message is expected for a subscription that does not exist, so the \
-                  delivery figures look better than what the fleet would experience.",
+        meaning: "The system refused subscriptions, or revoked them during the run. No message is expected for a \
+                  subscription that does not exist, so the delivery figures look better than what the fleet would experience.",
         remedy: "Check the system's access rules.",
         find: connections::subscriptions_refused,
     },
@@ -124,7 +124,9 @@ pub const WARNINGS: [WarningKind; 23] = [
         code: "W10",
         title: "messages of others",
         meaning: "Messages arrived that do not belong to this run: another client publishes to the same topics, or messages of \
-                  an earlier run were still queued. They are counted separately, but they load the system.",
+                  an earlier run were still queued. They are counted separately, but they load the system. Messages that name \
+                  a publisher of this run, which did not send them, count as well; if they were recognised only after the run, \
+                  it is invalid (V26).",
         remedy: "Stop the other client, or start the system with empty queues.",
         find: messages::foreign,
     },

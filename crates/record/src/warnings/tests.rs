@@ -22,7 +22,7 @@ fn the_sample_has_no_warning() {
 #[test]
 fn each_cause_raises_its_own_warning_and_only_it() {
     type Change = fn(&mut Record);
-    let causes: [(&str, Change); 24] = [
+    let causes: [(&str, Change); 25] = [
         ("W01", |record| {
             record.latency.total = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.bounds());
         }),
@@ -37,6 +37,7 @@ fn each_cause_raises_its_own_warning_and_only_it() {
         ("W06", |record| record.connections.tls_failed = 1),
         ("W06", |record| record.connections.dropped = 1),
         ("W07", |record| record.connections.subscriptions_refused = 1),
+        ("W07", |record| record.connections.subscriptions_revoked = 1),
         ("W08", |record| record.delivery.messages.unsent = 1),
         ("W09", |record| record.delivery.messages.lost = 1),
         ("W10", |record| record.delivery.messages.foreign = 1),

@@ -1,6 +1,7 @@
 //! Charts of a capacity search: results at each load. A new chart is a function and a row in [`CAPACITY_CHARTS`].
 
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
+use pubmark_record::verdict::rules::Blame;
 
 use super::{Chart, Picture};
 use crate::numbers::{short, significant, time};
@@ -34,19 +35,26 @@ type Shown = (&'static str, Shape, &'static str);
 const HELD: Shown = ("held", Shape::Disc, "held");
 const MISSED: Shown = ("missed", Shape::Tip, "missed");
 const GENERATOR_LIMITED: Shown = ("generator-limited", Shape::Diamond, "limited");
+const MACHINE_LIMITED: Shown = ("machine-limited", Shape::Diamond, "limited");
+const INVALID: Shown = ("invalid", Shape::Square, "limited");
 const NOT_MEASURED: Shown = ("not measured", Shape::Square, "limited");
 const FAILED: Shown = ("failed", Shape::Cross, "failed");
 
 /// All outcomes, in the order of a legend.
-pub const OUTCOMES: [Shown; 5] = [HELD, MISSED, GENERATOR_LIMITED, NOT_MEASURED, FAILED];
+pub const OUTCOMES: [Shown; 7] = [HELD, MISSED, GENERATOR_LIMITED, MACHINE_LIMITED, INVALID, NOT_MEASURED, FAILED];
 
-/// How the outcome of a trial is shown. One that did not measure an objective is called so: nobody was its limit.
+/// How the outcome of a trial is shown. One that shows nothing of the system is called by what prevented it, which is the generator only
+/// for its rules; one that did not measure an objective is called so: nobody was its limit.
 pub fn outcome(trial: &Trial) -> Shown {
     match trial.outcome {
         TrialOutcome::Held => HELD,
         TrialOutcome::Missed => MISSED,
         TrialOutcome::GeneratorLimited if trial.not_measured.is_some() => NOT_MEASURED,
-        TrialOutcome::GeneratorLimited => GENERATOR_LIMITED,
+        TrialOutcome::GeneratorLimited => match trial.blame() {
+            Blame::Generator => GENERATOR_LIMITED,
+            Blame::Machine => MACHINE_LIMITED,
+            Blame::Clients | Blame::System(_) | Blame::Run => INVALID,
+        },
         TrialOutcome::Failed => FAILED,
     }
 }
@@ -235,6 +243,19 @@ fn limit_us<'a>(objectives: &'a str, name: &str) -> Option<(f64, &'a str)> {
 mod tests {
     use super::*;
     use pubmark_record::sample_experiment;
+
+    #[test]
+    fn a_trial_that_shows_nothing_is_called_by_what_prevented_it() {
+        let record = sample_experiment::generator_limited();
+        let is_limited = |trial: &&Trial| trial.outcome == TrialOutcome::GeneratorLimited;
+        let mut trial = record.trials.iter().find(is_limited).expect("a limited trial").clone();
+        for (code, word) in
+            [("V01", "generator-limited"), ("V28", "machine-limited"), ("V24", "invalid"), ("V21", "invalid")]
+        {
+            trial.code = Some(code.to_owned());
+            assert_eq!(outcome(&trial).0, word, "{code}");
+        }
+    }
 
     #[test]
     fn objectives_of_time_are_drawn_and_others_are_not() {

@@ -69,7 +69,8 @@ pub struct LivePoint {
     pub p99_us: Option<[f64; 2]>,
     /// Whether nodes measure latencies, which are not known meanwhile.
     pub nodes_measure: bool,
-    /// Deliveries that are expected and have not arrived; `None` while nodes measure, which send no counts meanwhile.
+    /// Deliveries that are expected and have not arrived; `None` while nodes measure, which send no counts meanwhile, and until all
+    /// have sent their first counts of the drain.
     pub outstanding: Option<u64>,
     /// Deliveries known to be lost; `None` if it is not known.
     pub lost: Option<u64>,
@@ -123,6 +124,8 @@ const RECENT: usize = 3;
 
 /// What a tile says of a figure that nodes measure.
 const AT_NODES: &str = "nodes measure";
+/// What a tile says of a count in the drain, until it is current.
+const BEFORE_COUNTS: &str = "waiting for the counts of all nodes";
 /// What a chart says of it.
 const NO_COUNTS: &str = "Nodes send no counts and no latencies while they measure.";
 
@@ -148,13 +151,15 @@ fn tiles(points: &[LivePoint]) -> [Markup; 6] {
     };
     let waits = counted.map_or(MISSING.to_owned(), |point| count(point.backlog));
     let in_flight = counted.map(|point| count(point.in_flight));
-    let tile = |name: &str, value: Option<String>, unit: &str, beside: &str| {
-        let is_theirs = at_nodes && value.is_none();
-        tile(name, value, unit, if is_theirs { AT_NODES } else { beside })
-    };
     let latency = |name: &str, bounds_us: Option<[f64; 2]>| match bounds_us {
         None if at_nodes => tile(name, None, "", AT_NODES),
         _ => latency(name, bounds_us),
+    };
+    let missing_counts = newest.filter(|point| at_nodes && point.outstanding.is_none());
+    let why = missing_counts.map(|point| if point.nodes_measure { AT_NODES } else { BEFORE_COUNTS });
+    let tile = |name: &str, value: Option<String>, unit: &str, beside: &str| {
+        let beside = why.filter(|_| value.is_none()).unwrap_or(beside);
+        tile(name, value, unit, beside)
     };
     [
         tile("Delivered messages", rate, "/s", &format!("{sent} sent")),
@@ -363,6 +368,16 @@ mod tests {
         let counted = tiles(&points[..1]);
         assert!(text(&counted[0]).contains(">98.0 "), "{}", text(&counted[0]));
         assert!(text(&counted[1]).contains(">nodes measure<"), "{}", text(&counted[1]));
+        let drain = LivePoint { at_s: 6.0, ..LivePoint::default() };
+        let waits = tiles(&[&points[..], &[drain]].concat());
+        for number in [0, 3, 4] {
+            assert!(text(&waits[number]).contains(">waiting for the counts of all nodes<"), "{}", text(&waits[number]));
+        }
+        assert!(text(&waits[1]).contains(">nodes measure<"), "{}", text(&waits[1]));
+        let current = LivePoint { outstanding: Some(20), ..drain };
+        let current = tiles(&[&points[..], &[drain, current]].concat());
+        assert!(text(&current[0]).contains(">— sent<"), "no rate yet: {}", text(&current[0]));
+        assert!(text(&current[3]).contains(">20<"), "{}", text(&current[3]));
         let drawn = |points: &[LivePoint]| charts(&LiveView { points: points.to_vec(), ..view() });
         let all = drawn(&points);
         assert_eq!(all[0].1.finding, NO_COUNTS, "not the rates of the warm-up");

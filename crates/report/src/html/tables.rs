@@ -317,6 +317,7 @@ pub(super) fn connections(record: &Record) -> Markup {
         ("tried again", connections.retried),
         ("planned leaves", connections.planned_leaves),
         ("subscriptions refused", connections.subscriptions_refused),
+        ("subscriptions revoked during the run", connections.subscriptions_revoked),
         ("subscriptions granted a lower level", record.connections.granted_qos_lower),
     ];
     html! {

@@ -1,6 +1,6 @@
 //! A build without runs on several machines.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -78,7 +78,7 @@ impl JoinedNodes {
     }
 
     /// Never called.
-    pub(crate) fn addresses(&self, _: u16) -> Vec<IpAddr> {
+    pub(crate) fn machines(&self, _: u16) -> Vec<(String, Vec<usize>)> {
         match *self {}
     }
 

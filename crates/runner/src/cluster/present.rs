@@ -26,7 +26,7 @@ use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, 
 use pubmark_systems::{Definition, environment};
 
 use super::{Hosted, Observed, WorkerUsage};
-use crate::across_nodes;
+use crate::across_nodes::{self, is_one_machine};
 use crate::error::{ErrorKind, RunError};
 use crate::node_links::LinksOnNodes;
 use crate::observer::{RunEvent, RunObserver};
@@ -191,9 +191,9 @@ impl JoinedNodes {
         self.nodes(first).into_iter().map(|node| (node.name, node.labels)).collect()
     }
 
-    /// Addresses from which the first `first` nodes joined.
-    pub(crate) fn addresses(&self, first: u16) -> Vec<IpAddr> {
-        self.nodes(first).into_iter().map(|node| node.address.ip().to_canonical()).collect()
+    /// Machines of the first `first` nodes: the name of each, and the numbers of its nodes, whose clients have its ports in common.
+    pub(crate) fn machines(&self, first: u16) -> Vec<(String, Vec<usize>)> {
+        machines(&self.nodes(first))
     }
 
     /// Returns the ports of a list that are free on a node, at its address for clients.
@@ -328,6 +328,25 @@ fn is_local(mut address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback() || UdpSocket::bind(address).is_ok()
 }
 
+/// The name of each machine, and the numbers of its nodes. Nodes of one machine have its boot id, and joined from one address or from
+/// several addresses of the coordinator's machine. Each alone is not enough: machines that join through tunnels or one NAT have an
+/// address in common, and containers of one machine have its boot id, but ports of their own. So nodes of another machine that joined
+/// from several of its addresses count as several machines, although they have its ports in common.
+fn machines(nodes: &[NodeInfo]) -> Vec<(String, Vec<usize>)> {
+    // `None` stands for all addresses of the coordinator's machine.
+    let place = |node: &NodeInfo| (!is_local(node.address)).then(|| node.address.ip().to_canonical());
+    let places: Vec<Option<IpAddr>> = nodes.iter().map(place).collect();
+    let mut machines: Vec<(String, Vec<usize>)> = vec![];
+    for (number, node) in nodes.iter().enumerate() {
+        let is_there = |known: usize| places[known] == places[number] && is_one_machine(&nodes[known], node);
+        match machines.iter_mut().find(|(_, known)| known.first().is_some_and(|first| is_there(*first))) {
+            Some((_, known)) => known.push(number),
+            None => machines.push((node.host.clone(), vec![number])),
+        }
+    }
+    machines
+}
+
 fn clock_of(report: &Report, discipline: &str) -> Option<NodeClock> {
     let clock = report.clock?;
     Some(NodeClock {
@@ -408,6 +427,7 @@ impl Launcher for OnNodes {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -425,5 +445,43 @@ mod tests {
             socket.local_addr()
         });
         assert!(route.is_err() || route.is_ok_and(is_local));
+    }
+
+    /// A node of a machine with this boot id and name that joined from an address.
+    fn node(address: &str, boot: &str, host: &str) -> NodeInfo {
+        let address: SocketAddr = address.parse().unwrap();
+        NodeInfo {
+            name: format!("{host} at {address}"),
+            address,
+            version: String::new(),
+            host: host.to_owned(),
+            boot: boot.to_owned(),
+            kernel: String::new(),
+            cores: 1,
+            memory_bytes: 0,
+            discipline: String::new(),
+            awake: false,
+            kind: NodeKind::Clients,
+            labels: Labels::new(),
+            clients_at: address.ip(),
+            no_links: String::new(),
+            no_kernel_netem: String::new(),
+        }
+    }
+
+    #[test]
+    fn nodes_of_one_machine_are_those_with_its_ports() {
+        let found = |nodes: &[NodeInfo]| machines(nodes).into_iter().map(|(_, nodes)| nodes).collect::<Vec<_>>();
+        let tunnels = ["a", "b", "c"].map(|boot| node("127.0.0.1:1", boot, "clone"));
+        assert_eq!(found(&tunnels), [[0], [1], [2]], "three machines through tunnels");
+        let nat = [node("192.0.2.1:1", "", "a"), node("192.0.2.1:2", "", "b"), node("[::ffff:192.0.2.1]:3", "", "a")];
+        assert_eq!(found(&nat), [vec![0, 2], vec![1]], "two machines behind one address");
+        assert_eq!(machines(&nat)[1].0, "b");
+        let near = [node("127.0.0.1:1", "a", "a"), node("192.0.2.1:1", "a", "a"), node("127.0.0.2:1", "a", "a")];
+        assert_eq!(
+            found(&near),
+            [vec![0, 2], vec![1]],
+            "addresses of this machine; and a container with one of its own"
+        );
     }
 }

@@ -312,8 +312,12 @@ impl Linked {
         Ok((report, emulated.then(|| self.watch.take())))
     }
 
-    /// What the relay carried in the window; `None` without a relay, or if the run did not reach the end of its window.
+    /// What the relay carried in the window; `None` without a relay, or if the run did not reach the end of its window. `Err` has the
+    /// reason for which the relay was lost at any time.
     fn relay_report(&self, carried: &Carried, held_ns: u64) -> Option<Result<RelayReport, String>> {
+        if let Some(why) = self.relayed.as_ref()?.lost() {
+            return Some(Err(why.to_owned()));
+        }
         let counts = |now: &Option<CarriedNow>| now.as_ref().and_then(|now| now.relay.clone());
         let [before, after] = [counts(&carried.edges[0])?, counts(&carried.edges[1])?];
         let drained = carried.drained.as_ref().and_then(|drained| drained.now.relay.as_ref()?.as_ref().ok());

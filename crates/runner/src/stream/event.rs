@@ -257,8 +257,8 @@ pub enum FaultWord {
 }
 
 /// Progress of a run. Counters are those of the whole fleet since the start, and approximate until the run is over. In a
-/// run on nodes they remain those of the warm-up during the measured window, in which nodes send no counts; `outstanding` is
-/// `null` in such a line.
+/// run on nodes they remain those of the warm-up during the measured window, in which nodes send no counts. In the drain they
+/// are partly those of the warm-up until all nodes have sent their first counts. `outstanding` is `null` in such lines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// Time, seconds.

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pubmark_protocol::clock;
+use pubmark_record::plain::masked;
 
 pub use event::{
     Begins, Counted, Ends, Failed, FaultWord, Interval, Latencies, LatencyBuckets, PhaseWord, Progress, RunBegins,
@@ -60,9 +61,11 @@ impl EventStream {
         if failed.is_some() {
             return;
         }
-        let mut line = serde_json::to_vec(event).expect("an event is plain JSON");
-        line.push(b'\n');
-        if let Err(error) = to.write_all(&line).and_then(|()| to.flush()) {
+        // The line may be for a terminal, and texts of systems and nodes are in it: as all output, it has no control characters, of which
+        // JSON leaves some. It means the same for a program.
+        let mut line = masked(&serde_json::to_string(event).expect("an event is plain JSON")).into_owned();
+        line.push('\n');
+        if let Err(error) = to.write_all(line.as_bytes()).and_then(|()| to.flush()) {
             *failed = Some(error);
         }
     }
@@ -111,6 +114,33 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// What was written, for the test.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn no_text_of_a_peer_reaches_a_terminal_as_a_command() {
+        let text = "\u{1b}[2J\u{7f}\u{9b}31m\u{202e}abc\u{2066}\u{2028}\n";
+        let written = Written::default();
+        EventStream::to(Box::new(written.clone())).write(&StreamEvent::Note { t_s: 0.0, text: text.to_owned() });
+        let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(line.contains("\\u001b[2J\\u007f\\u009b31m\\u202eabc\\u2066\\u2028"), "{line}");
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(line.lines().count(), 1, "an event is a line");
+        assert_eq!(read["text"], text, "it means the same");
     }
 
     #[test]

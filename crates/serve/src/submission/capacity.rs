@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pubmark_experiment::capacity::objectives;
 use pubmark_experiment::capacity::planning::{self, Outline, Range};
-use pubmark_experiment::capacity::trial::Trials;
+use pubmark_experiment::capacity::trial::{Trials, WARMUP};
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
@@ -13,7 +13,7 @@ use pubmark_record::capacity::Knob;
 use pubmark_record::headline::Kind;
 use pubmark_runner::spec::Window;
 use pubmark_runner::spec::text::{self, Text as _};
-use pubmark_runner::{CheckedRun, Host, RunError, RunSpec, WorkloadSource};
+use pubmark_runner::{CheckedRun, Host, RunError, RunSpec, WorkloadSource, target};
 use pubmark_systems::limits::ResourceLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,6 @@ use crate::problem::Problem;
 // Default objectives of `pubmark capacity`; its help states the same.
 const OBJECTIVES: &str = "p99<50ms,loss=0";
 const WITHIN: Duration = Duration::from_secs(600);
-const WARMUP: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(2);
 const PRECISION_PERCENT: f64 = 3.0;
 /// Smallest factor of a workload that the command accepts.
@@ -131,8 +130,12 @@ impl CapacitySubmission {
 
     /// The lines of the dry run, and the first trial.
     pub(super) fn rows(&self, allow: &Allow, host: &Host) -> Result<(Rows, CheckedRun), Problem> {
-        let spec = self.spec();
+        let mut spec = self.spec();
+        // No definition is read before its permission is checked.
         allow.run(&spec).map_err(refused)?;
+        if self.warmup.is_none() {
+            spec.window.warmup = target::warm_up(&spec, WARMUP)?;
+        }
         let spec = spec.self_contained();
         loaded(&spec)?;
         if self.endpoint.as_deref().is_some_and(|url| url.contains('@')) {
@@ -164,7 +167,7 @@ impl CapacitySubmission {
         Ok((rows, first))
     }
 
-    /// The specification of a trial at factor 1.
+    /// The specification of a trial at factor 1; without `warmup` the system may need more.
     fn spec(&self) -> RunSpec {
         let mut spec = RunSpec { workload: self.capacity.clone(), ..RunSpec::new("") };
         spec.target.system = self.system.clone();

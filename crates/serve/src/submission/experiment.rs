@@ -122,7 +122,10 @@ impl ExperimentSubmission {
         }
         allow.experiment(&experiment).map_err(refused)?;
         self.refuse_huge_labels(&experiment)?;
-        Ok(experiment)
+        match self.warmup {
+            Some(_) => Ok(experiment),
+            None => Ok(definition::warmed_up(experiment, Path::new(""))?),
+        }
     }
 
     /// Each label contains a value of each axis: long values in many combinations would use too much memory.

@@ -77,6 +77,7 @@ const OF_CHOICE: &[(&str, &str)] = &[
     ("duration", "window.duration"),
     ("growth", "growth"),
     ("limit", "resources"),
+    ("local-nodes", "local_nodes"),
     ("no-headroom", "headroom"),
     ("protocol", "needs.protocol"),
     ("qos", "needs.qos"),

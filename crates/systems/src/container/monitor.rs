@@ -17,21 +17,24 @@ impl Engine {
     /// Waits until a removed container has no monitor any more. A monitor that still runs after 10 s is killed.
     pub fn wait_for_monitor(&self, name: &str) {
         // With Docker, the daemon monitors the containers itself.
-        if self.kind != EngineKind::Podman {
+        if self.kind == EngineKind::Podman {
+            wait_or_kill(name, REMOVAL_LIMIT);
+        }
+    }
+}
+
+fn wait_or_kill(name: &str, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = monitors(name);
+        if left.is_empty() {
             return;
         }
-        let deadline = Instant::now() + REMOVAL_LIMIT;
-        loop {
-            let left = monitors(name);
-            if left.is_empty() {
-                return;
-            }
-            if Instant::now() >= deadline {
-                releasing::kill_all(&left);
-                return;
-            }
-            thread::sleep(POLL_INTERVAL);
+        if Instant::now() >= deadline {
+            releasing::kill_all(&left);
+            return;
         }
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -49,25 +52,48 @@ fn monitors(name: &str) -> Vec<u32> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command, Stdio};
 
     use super::*;
 
-    #[test]
-    fn a_monitor_is_known_by_the_name_of_its_container() {
-        let name = format!("pubmark-test-{}", std::process::id());
+    /// The name of a container, and a shell with the arguments of its monitor that waits for the end of its input.
+    fn monitor(test: &str) -> (String, Child) {
+        let name = format!("pubmark-test-{}-{test}", std::process::id());
         let mut command = Command::new("sh");
-        // A shell that waits, with the arguments of a monitor.
         command.arg0("/usr/bin/conmon").args(["-c", "read end", "-n", &name]).stdin(Stdio::piped());
-        let mut monitor = command.spawn().unwrap();
+        let monitor = command.spawn().unwrap();
         let began = Instant::now();
         while monitors(&name) != [monitor.id()] {
             assert!(began.elapsed() < Duration::from_secs(10), "{:?}", monitors(&name));
         }
+        (name, monitor)
+    }
+
+    #[test]
+    fn a_monitor_is_known_by_the_name_of_its_container() {
+        let (name, mut monitor) = monitor("known");
         assert_eq!(monitors("pubmark-test"), Vec::<u32>::new(), "the beginning of a name is another's");
         drop(monitor.stdin.take());
         monitor.wait().unwrap();
         assert_eq!(monitors(&name), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn a_monitor_that_does_not_end_in_time_is_killed() {
+        let (name, mut monitor) = monitor("killed");
+        wait_or_kill(&name, Duration::from_millis(20));
+        assert_eq!(monitor.wait().unwrap().signal(), Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_monitor_that_ends_in_time_is_waited_for() {
+        let (name, mut monitor) = monitor("waited");
+        let input = monitor.stdin.take();
+        let waiting = thread::spawn(move || wait_or_kill(&name, REMOVAL_LIMIT));
+        assert!(!waiting.is_finished(), "the monitor has not ended");
+        drop(input);
+        waiting.join().unwrap();
+        assert_eq!(monitor.wait().unwrap().signal(), None);
     }
 }

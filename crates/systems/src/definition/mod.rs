@@ -6,6 +6,7 @@ mod probe;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use pubmark_model::file_name;
 use pubmark_record::record::PaperVersion;
@@ -59,6 +60,10 @@ pub struct Definition {
     /// Limits of what the system accepts.
     #[serde(default)]
     pub limits: Limits,
+    /// Time under load after which its speed no longer rises, seconds, above 0 and at most 600; none for a system that is as fast
+    /// at once.
+    #[serde(default)]
+    pub warm_up_s: Option<f64>,
     /// Ways to run the system.
     #[serde(default)]
     pub back_ends: BackEnds,
@@ -292,10 +297,18 @@ impl Definition {
                 }
             }
         }
+        if let Some(seconds) = self.warm_up_s.filter(|seconds| !(*seconds > 0.0 && *seconds <= 600.0)) {
+            return Err(format!("warm_up_s is {seconds}, expected above 0 and at most 600"));
+        }
         if let Some(file) = self.files.iter().find(|file| !stays_inside(&file.name)) {
             return Err(format!("file name `{}` leaves the private directory", file.name));
         }
         crate::template::check(self)
+    }
+
+    /// Shortest warm-up after which its figures are those of a warm system; zero for a system that needs none.
+    pub fn warm_up(&self) -> Duration {
+        self.warm_up_s.map(Duration::from_secs_f64).unwrap_or_default()
     }
 
     /// Can a back end be configured to require a log-in?

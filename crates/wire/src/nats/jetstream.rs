@@ -12,6 +12,9 @@ pub const ID_BYTES: usize = 26;
 /// What acknowledges a delivery.
 pub const ACK: &[u8] = b"+ACK";
 
+/// Start of the subjects on which a server reports that a consumer was deleted.
+pub const CONSUMER_DELETED: &str = "$JS.EVENT.ADVISORY.CONSUMER.DELETED.";
+
 /// A stream: what is published to its subjects is stored until every consumer has acknowledged it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stream<'a> {
@@ -120,6 +123,11 @@ pub fn consumer_info_subject(stream: &str, consumer: &str) -> String {
 /// Subject to delete a consumer.
 pub fn delete_consumer_subject(stream: &str, consumer: &str) -> String {
     format!("$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
+}
+
+/// Subject on which the server reports that a consumer was deleted.
+pub fn consumer_deleted_subject(stream: &str, consumer: &str) -> String {
+    format!("{CONSUMER_DELETED}{stream}.{consumer}")
 }
 
 /// Appends a request without words.

@@ -11,6 +11,11 @@ pub fn ip(words: &[&str]) -> bool {
     called.is_ok_and(|status| status.success())
 }
 
+/// Calls `ip` where namespaces can be created: a failure is no reason for a skip.
+pub fn require_ip(words: &[&str]) {
+    assert!(ip(words), "failed to call `ip {}`", words.join(" "));
+}
+
 /// Namespaces with a bridge between them; all are removed when this is dropped.
 pub struct Bridge {
     /// Names of the machines, then of the bridge.
@@ -27,25 +32,28 @@ impl Bridge {
         let bridge = Bridge { names: (0..=machines).map(name).collect() };
         let made = bridge.make();
         if !made {
-            pubmark_testing::skip("`ip netns add` and veth pairs need root and iproute2");
+            pubmark_testing::skip("`ip netns add` and bridges need root and iproute2");
         }
         made.then_some(bridge)
     }
 
+    /// False if this user or kernel can have no namespaces or no bridge.
     fn make(&self) -> bool {
         let Some((switch, machines)) = self.names.split_last() else { return false };
-        ip(&["netns", "add", switch])
-            && ip(&["-n", switch, "link", "add", "bridge", "type", "bridge"])
-            && ip(&["-n", switch, "link", "set", "bridge", "up"])
-            && machines.iter().enumerate().all(|(machine, name)| {
-                let port = format!("port{machine}");
-                ip(&["netns", "add", name])
-                    && ip(&["-n", name, "link", "add", "cable", "type", "veth", "peer", "name", &port, "netns", switch])
-                    && ip(&["-n", switch, "link", "set", &port, "master", "bridge", "up"])
-                    && ip(&["-n", name, "addr", "add", &format!("{}/24", Bridge::address(machine)), "dev", "cable"])
-                    && ip(&["-n", name, "link", "set", "cable", "up"])
-                    && ip(&["-n", name, "link", "set", "lo", "up"])
-            })
+        if !ip(&["netns", "add", switch]) || !ip(&["-n", switch, "link", "add", "bridge", "type", "bridge"]) {
+            return false;
+        }
+        require_ip(&["-n", switch, "link", "set", "bridge", "up"]);
+        for (machine, name) in machines.iter().enumerate() {
+            let (port, address) = (format!("port{machine}"), format!("{}/24", Bridge::address(machine)));
+            require_ip(&["netns", "add", name]);
+            require_ip(&["-n", name, "link", "add", "cable", "type", "veth", "peer", "name", &port, "netns", switch]);
+            require_ip(&["-n", switch, "link", "set", &port, "master", "bridge", "up"]);
+            require_ip(&["-n", name, "addr", "add", &address, "dev", "cable"]);
+            require_ip(&["-n", name, "link", "set", "cable", "up"]);
+            require_ip(&["-n", name, "link", "set", "lo", "up"]);
+        }
+        true
     }
 
     /// Address of a machine.
