@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+import time
 import unittest
 
 LEFTOVERS = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.ci/leftovers"))
@@ -52,6 +53,16 @@ class Leftovers(unittest.TestCase):
                     monitor.kill()
                 self.assertEqual(code, int(is_left), printed)
                 self.assertEqual(f"process {monitor.pid}: /usr/bin/conmon" in printed, is_left, printed)
+
+    def test_a_monitor_of_an_earlier_run_is_not_of_this_one(self):
+        words = ["/usr/bin/conmon", "-c", "read end", "-b", "/nowhere/gone", "-n", "pubmark-1-a"]
+        with subprocess.Popen(words, executable="/bin/sh", stdin=subprocess.PIPE, cwd="/", env={}) as monitor:
+            time.sleep(0.2)
+            os.rmdir(self.folder)
+            os.mkdir(self.folder)
+            code, printed = self.leftovers()
+            monitor.kill()
+        self.assertEqual(code, 0, printed)
 
 
 if __name__ == "__main__":

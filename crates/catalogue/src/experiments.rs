@@ -1,6 +1,7 @@
 //! The table of built-in experiments.
 
 use std::path::Path;
+use std::time::Duration;
 
 use pubmark_model::experiment::{self, AXES, Experiment, Listed, axis_description};
 use pubmark_runner::{ErrorKind, RunError};
@@ -16,15 +17,19 @@ fn rows() -> Result<Vec<Listed>, RunError> {
     })
 }
 
-/// An experiment as it is run.
-fn warmed_up(experiment: &Experiment) -> Result<Experiment, RunError> {
-    definition::warmed_up(experiment.clone(), Path::new(""))
+/// Warm-up of an experiment if every cell can be run.
+fn warm_up(experiment: &Experiment) -> Result<Duration, RunError> {
+    if experiment.exact_warmup {
+        return Ok(experiment.warmup);
+    }
+    let needed = definition::warm_ups(experiment, Path::new(""))?;
+    Ok(needed.into_iter().fold(experiment.warmup, Duration::max))
 }
 
 /// Duration of an experiment if every cell can be run.
 fn time(cells: usize, experiment: &Experiment) -> Result<String, RunError> {
-    let experiment = warmed_up(experiment)?;
-    Ok(about(pace::of_a_run(experiment.warmup + experiment.duration) * (cells as u32 * experiment.repeat)))
+    let run = warm_up(experiment)? + experiment.duration;
+    Ok(about(pace::of_a_run(run) * (cells as u32 * experiment.repeat)))
 }
 
 /// For the terminal: for each experiment a line of figures, then its description.
@@ -56,7 +61,7 @@ pub fn details(name: &str) -> Result<Option<String>, RunError> {
         experiment.repeat,
         row.cells,
         seconds(experiment.duration),
-        seconds(warmed_up(experiment)?.warmup)
+        seconds(warm_up(experiment)?)
     );
     let mut text = format!("{}\n{}", row.name, wrap("  ", 2, &experiment.description));
     for (head, words) in [

@@ -31,6 +31,11 @@ const WORDS: &[Entry] = &[
         "pubmark itself could not keep up, so times or rates are its own and not the system's. Free cores, `--shards`, `--realtime` help.",
     ),
     (
+        "machine-limited",
+        &["machine limited"],
+        "The machine had no CPU time for the system, so the trial shows nothing of the system.",
+    ),
+    (
         "delivery",
         &["message accounting"],
         "The outcome of each message. Every message is in one category, and the categories add up: offered = sent + skipped + refused + unsent, expected = delivered + lost + unknown.",

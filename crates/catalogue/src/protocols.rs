@@ -38,8 +38,12 @@ const COLUMNS: &[Column] = &[
     ("requests", |protocol| protocol.capabilities.features.requests.unwrap_or("no").to_owned()),
     ("sent means", |protocol| sent_means(protocol.capabilities.sent_means).to_owned()),
     ("delivery window", |protocol| {
-        let window = protocol.capabilities.features.delivery_window;
-        window.map_or_else(|| "no limit".to_owned(), |most| format!("{most} messages"))
+        let features = protocol.capabilities.features;
+        let from = match features.delivery_window_from {
+            Qos::BestEffort => String::new(),
+            lowest => format!(" from QoS {}", lowest.level()),
+        };
+        features.delivery_window.map_or_else(|| "no limit".to_owned(), |most| format!("{most} messages{from}"))
     }),
     ("carries at most", |protocol| limits(&protocol.capabilities)),
 ];

@@ -89,13 +89,14 @@ pub fn first(candidates: &[Candidate]) -> Option<&Runs> {
 pub fn all(requirements: &Requirements, host: &Host) -> Result<Vec<Candidate>, RunError> {
     let is_named = !requirements.candidates.is_empty();
     let listed = if is_named { requirements.candidates.clone() } else { every()? };
+    let listed: Vec<CandidateSettings> = listed.iter().map(CandidateSpec::settings).collect();
+    let warmup = warm_up(requirements, &listed, host);
     let mut candidates: Vec<Candidate> = vec![];
-    for spec in listed {
-        let settings = spec.settings();
+    for settings in listed {
         let subject =
             settings.endpoint.as_deref().map(without_password).or(settings.system.clone()).unwrap_or_default();
         let label = free_label(&settings, &subject, &candidates);
-        let runs = match runs(requirements, &settings, host) {
+        let runs = match runs(requirements, &settings, warmup, host) {
             Ok(runs) => Ok(Box::new(runs)),
             Err(error) => Err(refusal(error, is_named).map_err(|error| error.during(format!("candidate `{label}`")))?),
         };
@@ -103,6 +104,24 @@ pub fn all(requirements: &Requirements, host: &Host) -> Result<Vec<Candidate>, R
         candidates.push(Candidate { label, id, runs });
     }
     Ok(candidates)
+}
+
+/// The warm-up of all runs: the longest that one of the candidates needs that can be run here. All have it, because all have one schedule.
+fn warm_up(requirements: &Requirements, listed: &[CandidateSettings], host: &Host) -> Duration {
+    let least = requirements.window.warmup;
+    if requirements.exact_warmup {
+        return least;
+    }
+    let can_be_run = |spec: &RunSpec| {
+        spec.check(host).and_then(|checked| checked.check_installed().and_then(|()| checked.check_limits())).is_ok()
+    };
+    let needed = |settings: &CandidateSettings| {
+        let protocols = protocols_of(requirements, settings).ok()?;
+        let over = |protocol: &str| spec(requirements, settings, protocol, least);
+        let own = target::warm_up(&over(protocols.first()?), least).ok()?;
+        (own > least && protocols.iter().any(|protocol| can_be_run(&over(protocol)))).then_some(own)
+    };
+    listed.iter().filter_map(needed).max().unwrap_or(least)
 }
 
 /// Every built-in definition that may be ranked.
@@ -141,10 +160,15 @@ fn refusal(error: RunError, is_named: bool) -> Result<State, RunError> {
     }
 }
 
-fn runs(requirements: &Requirements, settings: &CandidateSettings, host: &Host) -> Result<Runs, RunError> {
+fn runs(
+    requirements: &Requirements,
+    settings: &CandidateSettings,
+    warmup: Duration,
+    host: &Host,
+) -> Result<Runs, RunError> {
     let mut refused: Option<RunError> = None;
     for protocol in protocols_of(requirements, settings)? {
-        match runs_over(requirements, settings, protocol, host) {
+        match runs_over(requirements, spec(requirements, settings, protocol, warmup), host) {
             Ok(runs) => return Ok(runs),
             // The first is the usual one: its refusal says most.
             Err(error) if error.kind == ErrorKind::Unsupported => refused = refused.or(Some(error)),
@@ -245,13 +269,7 @@ fn lacking_in_protocol(protocol: &Protocol, needs: &Needs) -> Option<String> {
         .map(|qos| format!("{} has QoS {highest} at most, QoS {qos} is needed", can.name))
 }
 
-fn runs_over(
-    requirements: &Requirements,
-    settings: &CandidateSettings,
-    protocol: &str,
-    host: &Host,
-) -> Result<Runs, RunError> {
-    let spec = spec(requirements, settings, protocol)?;
+fn runs_over(requirements: &Requirements, spec: RunSpec, host: &Host) -> Result<Runs, RunError> {
     let prepared = |spec: &RunSpec| -> Result<PreparedRun, RunError> {
         let checked = spec.check(host)?;
         checked.check_installed()?;
@@ -271,8 +289,8 @@ fn runs_over(
     Ok(Runs { screening, race, recovery })
 }
 
-/// A run of the race. Each candidate warms up for as long as it needs: a longer one for all would leave less time for runs.
-fn spec(requirements: &Requirements, settings: &CandidateSettings, protocol: &str) -> Result<RunSpec, RunError> {
+/// A run of the race.
+fn spec(requirements: &Requirements, settings: &CandidateSettings, protocol: &str, warmup: Duration) -> RunSpec {
     let mut spec = requirements.spec();
     spec.protocols.protocol = Some(protocol.to_owned());
     let target = &mut spec.target;
@@ -286,10 +304,8 @@ fn spec(requirements: &Requirements, settings: &CandidateSettings, protocol: &st
         spec.connection = Default::default();
         spec.connection.tls = requirements.needs.tls;
     }
-    if !requirements.exact_warmup {
-        spec.window.warmup = target::warm_up(&spec, spec.window.warmup)?;
-    }
-    Ok(spec)
+    spec.window.warmup = warmup;
+    spec
 }
 
 /// The same with a kill, as long as it takes to see whether all clients are back in time, and half as long again.
@@ -346,38 +362,34 @@ mod tests {
         assert_eq!(candidates[1].id, "2-builtin--2-");
     }
 
-    #[test]
-    fn a_candidate_warms_up_for_as_long_as_its_definition_asks_for_unless_the_user_says_how_long() {
-        let mut requirements = Requirements::new("hello");
-        let warm_up_s = |requirements: &Requirements, system: &str| {
-            let settings = CandidateSpec::Name(system.to_owned()).settings();
-            spec(requirements, &settings, "mqtt5").unwrap().window.warmup.as_secs()
-        };
-        assert_eq!(["builtin", "hivemq"].map(|system| warm_up_s(&requirements, system)), [5, 20]);
-        requirements.window.warmup = Duration::from_secs(2);
-        requirements.exact_warmup = true;
-        assert_eq!(warm_up_s(&requirements, "hivemq"), 2);
-        let read = Requirements::parse(&requirements.to_yaml(&[]).unwrap()).unwrap();
-        assert!(read.exact_warmup, "a repetition does the same");
+    /// A definition that needs 20 s of warm-up, with this program.
+    fn slow(place: &std::path::Path, program: &str) -> String {
+        let text = include_str!("../../../systems/builtin.yaml");
+        let text = text.replacen("back_ends:\n", "warm_up_s: 20\nback_ends:\n", 1).replacen("{self}", program, 1);
+        let file = place.join("slow.yaml");
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    /// Warm-up of the runs, and of the trials of the headroom, of `builtin` and of a slower system, which may not be installed.
+    fn warm_ups_s(requirements: &mut Requirements, program: &str) -> Vec<(u64, u64)> {
+        let place = tempfile::tempdir().unwrap();
+        requirements.candidates =
+            ["builtin", &slow(place.path(), program)].map(|name| CandidateSpec::Name(name.to_owned())).to_vec();
+        let candidates = all(requirements, &Host::with_program("pubmark")).unwrap();
+        let runs = candidates.iter().filter_map(|candidate| candidate.runs.as_ref().ok());
+        runs.map(|runs| (runs.spec().window.warmup.as_secs(), runs.warm_up_of_trials().as_secs())).collect()
     }
 
     #[test]
-    fn a_trial_of_the_headroom_is_as_warm_as_the_runs_of_the_race() {
-        let place = tempfile::tempdir().unwrap();
-        let text = include_str!("../../../systems/builtin.yaml");
-        let slow = place.path().join("slow.yaml");
-        std::fs::write(&slow, text.replacen("back_ends:\n", "warm_up_s: 20\nback_ends:\n", 1)).unwrap();
+    fn all_candidates_have_the_warm_up_and_the_schedule_of_the_slowest_that_can_be_run_unless_the_user_says_how_long() {
         let mut requirements = Requirements::new("hello");
-        requirements.candidates =
-            ["builtin", slow.to_str().unwrap()].map(|name| CandidateSpec::Name(name.to_owned())).to_vec();
-        let of_trials = |requirements: &Requirements| {
-            let candidates = all(requirements, &Host::with_program("pubmark")).unwrap();
-            let warm_up = |one: &Candidate| one.runs.as_ref().unwrap().warm_up_of_trials().as_secs();
-            candidates.iter().map(warm_up).collect::<Vec<_>>()
-        };
-        assert_eq!(of_trials(&requirements), [1, 20]);
+        assert_eq!(warm_ups_s(&mut requirements, "{self}"), [(20, 1), (20, 20)], "trials are not compared");
+        assert_eq!(warm_ups_s(&mut requirements, "no-such-program"), [(5, 1)]);
         (requirements.window.warmup, requirements.exact_warmup) = (Duration::from_secs(3), true);
-        assert_eq!(of_trials(&requirements), [1, 3]);
+        assert_eq!(warm_ups_s(&mut requirements, "{self}"), [(3, 1), (3, 3)]);
+        let read = Requirements::parse(&requirements.to_yaml(&[]).unwrap()).unwrap();
+        assert!(read.exact_warmup, "a repetition does the same");
     }
 
     #[test]

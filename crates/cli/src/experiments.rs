@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pubmark_experiment::experiment::PreparedExperiment;
-use pubmark_experiment::experiment::planning::{Plan, absolute};
+use pubmark_experiment::experiment::planning::{Plan, absolute, warmed_up};
 use pubmark_experiment::{Event, Machines, Observer};
 use pubmark_model::experiment::Experiment;
 use pubmark_preflight::dry_run;
@@ -46,6 +46,8 @@ fn host_beside(results: &Path, events: &Events) -> Result<Host, Failure> {
 pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, printer: &Printer) -> Outcome {
     let host = host_beside(&options.out, &options.events)?;
     let machines = &options.machines;
+    let (experiment, note) = warmed_up(experiment, &absolute(folder)?, &host, machines)?;
+    note.iter().for_each(|note| printer.note(note));
     if options.dry_run {
         let plan = Plan::new(experiment, &absolute(folder)?, &host, machines)?;
         printer.result(&dry_run::experiment::on_this_machine(&plan, machines, &host.stop)?)?;

@@ -34,7 +34,7 @@ fn exit_of(kind: ErrorKind) -> ExitCode {
     match kind {
         ErrorKind::Input | ErrorKind::Unsupported | ErrorKind::TooLarge => ExitCode::Usage,
         ErrorKind::NotInstalled | ErrorKind::System => ExitCode::SystemFailed,
-        ErrorKind::NodeLost => ExitCode::InvalidRun,
+        ErrorKind::NodeLost | ErrorKind::RelayLost => ExitCode::InvalidRun,
         ErrorKind::NotWritten => ExitCode::NotWritten,
         ErrorKind::Interrupted => ExitCode::Interrupted,
         ErrorKind::Internal => ExitCode::Internal,

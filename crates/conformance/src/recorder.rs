@@ -107,6 +107,8 @@ pub struct Recorder {
     pub wills_left: usize,
     /// Messages that their senders withheld because there was no subscriber.
     pub withheld: usize,
+    /// What servers do not permit sessions that go on without it.
+    pub not_permitted: Vec<&'static str>,
     /// New tokens that were taken on open connections.
     pub reauthenticated: usize,
     /// Arrivals that no filter of their session chose.
@@ -211,6 +213,7 @@ impl Sink for Recorder {
             events::Event::Resent(token) => Event::Resent(session, token),
             events::Event::Writable => Event::Writable(session),
             events::Event::Secured(_) => return,
+            events::Event::NotPermitted(what) => return self.not_permitted.push(what),
             events::Event::Reauthenticated => return self.reauthenticated += 1,
             events::Event::WillLeft => return self.wills_left += 1,
             events::Event::Withheld(_) => return self.withheld += 1,

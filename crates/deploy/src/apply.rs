@@ -196,7 +196,7 @@ impl Applied<'_> {
         match pods::failed(&job) {
             Some(reason) => {
                 Err(RunError::new(ErrorKind::System, format!("job/{name} failed and has no results: {reason}"))
-                    .hint("`kubectl get events` shows what happened to its pod"))
+                    .hint(format!("`{} get events` shows what happened to its pod", self.cluster.kubectl())))
             }
             None => Ok(()),
         }
@@ -251,7 +251,10 @@ impl Applied<'_> {
         let tail = self.cluster.call(&["logs", TAIL, job], Bounds { stop: Some(stop), deadline: None });
         let tail = tail.unwrap_or_else(|error| error.to_string());
         RunError::new(ErrorKind::System, format!("{job} ended with {code} and has no results; its last words:\n{tail}"))
-            .hint("a workload or an option may be wrong, or the system did not start: `kubectl describe` of its pod says why")
+            .hint(format!(
+                "a workload or an option may be wrong, or the system did not start: `{} get events` shows what happened to its pods",
+                self.cluster.kubectl()
+            ))
     }
 
     /// Waits until the next request is scheduled, or until a call ends.
@@ -270,7 +273,11 @@ impl Applied<'_> {
             if Instant::now() >= deadline {
                 let limit = self.limit.as_secs();
                 return Err(RunError::new(ErrorKind::System, format!("{job} has not ended within {limit} s; it was removed"))
-                    .hint("`--apply-limit` waits longer; without `--wait` the objects stay, and `kubectl describe` shows what each one waits for"));
+                    .hint(format!(
+                        "`--apply-limit` waits longer; without `--wait` the objects stay, and `{} describe pods` shows what each \
+                         one waits for",
+                        self.cluster.kubectl()
+                    )));
             }
             if let Some(call) = &mut call
                 && call.ended()?.is_some()
@@ -311,6 +318,37 @@ impl Troubles {
         if !self.reported.contains(&text) {
             note(&text);
             self.reported.push(text);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_runner::RunSpec;
+
+    use super::*;
+    use crate::order::tests::order;
+
+    #[test]
+    fn a_hint_is_for_the_cluster_of_the_run() {
+        let deployment = order().deployment(RunSpec::new("hello")).unwrap();
+        let cluster = Cluster { context: Some("lab".to_owned()), namespace: Some("bench".to_owned()) };
+        let [manifest, out] = [Path::new("pubmark.yaml"), Path::new("out")];
+        let applied = Applied { deployment: &deployment, manifest, cluster: &cluster, out, limit: Duration::ZERO };
+        let late = applied.rest(Instant::now(), "job/a", None, &AtomicBool::new(false)).unwrap_err();
+        let pod = Pod {
+            name: "a-1".to_owned(),
+            part: "coordinator".to_owned(),
+            trouble: None,
+            runs: false,
+            exit_code: Some(2),
+        };
+        let failed = applied.without_results("job/a", &pod, &AtomicBool::new(true));
+        for (error, command) in [(late, "describe pods"), (failed, "get events")] {
+            let command = format!("`kubectl --context lab --namespace bench {command}`");
+            let hint = error.hint.unwrap();
+            assert!(hint.contains(&command), "{hint}");
         }
     }
 }

@@ -20,7 +20,6 @@ const ANSWER: &str = "--request-timeout=30s";
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 /// Interval at which the end of a call is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-const HINT: &str = "`kubectl cluster-info` says whether there is a cluster that you may use";
 
 /// What ends a call before its own end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,6 +47,15 @@ impl Cluster {
         given.flatten().collect()
     }
 
+    /// `kubectl` with these options, to be shown as the beginning of a command.
+    pub fn kubectl(&self) -> String {
+        std::iter::once("kubectl".to_owned()).chain(self.options()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn hint(&self) -> String {
+        format!("`{} cluster-info` says whether there is a cluster that you may use", self.kubectl())
+    }
+
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("kubectl");
         command.args(self.options()).args(words).stdin(Stdio::null()).process_group(0);
@@ -65,12 +73,13 @@ impl Cluster {
             workers::end_with_parent(&mut command);
         }
         let mut running = Running::start(command).map_err(|error| not_called(&error))?;
-        let status = running.wait(&call, bounds)?;
+        let status = running.wait(&call, bounds, || self.hint())?;
         let [output, errors] = [&running.output, &running.errors].map(Output::settled);
         if status.success() {
             return Ok(output);
         }
-        Err(RunError::new(ErrorKind::System, format!("`kubectl {call}` failed: {}", errors.trim_end())).hint(HINT))
+        Err(RunError::new(ErrorKind::System, format!("`kubectl {call}` failed: {}", errors.trim_end()))
+            .hint(self.hint()))
     }
 
     /// Calls `kubectl` and parses its standard output as JSON.
@@ -118,7 +127,7 @@ impl Running {
     }
 
     /// Waits for the end of the call, but not beyond its bounds.
-    fn wait(&mut self, call: &str, bounds: Bounds<'_>) -> Result<ExitStatus, RunError> {
+    fn wait(&mut self, call: &str, bounds: Bounds<'_>, hint: impl FnOnce() -> String) -> Result<ExitStatus, RunError> {
         let began = Instant::now();
         let left = bounds.deadline.map(|deadline| deadline.saturating_duration_since(began));
         let limit = left.map_or(CALL_LIMIT, |left| left.min(CALL_LIMIT));
@@ -133,7 +142,7 @@ impl Running {
             }
             if began.elapsed() >= limit {
                 let message = format!("`kubectl {call}` did not end within {:.0} s", limit.as_secs_f64());
-                return Err(RunError::new(ErrorKind::System, message).hint(HINT));
+                return Err(RunError::new(ErrorKind::System, message).hint(hint()));
             }
             thread::sleep(POLL_INTERVAL);
         }

@@ -74,6 +74,7 @@ impl Order {
     pub fn deployment(&self, spec: RunSpec) -> Result<Deployment, RunError> {
         self.check_name()?;
         self.check_limits()?;
+        self.scheduling.check()?;
         let (spec, workload) = self.placeable(spec)?;
         let system = match spec.target.endpoint {
             Some(_) => None,

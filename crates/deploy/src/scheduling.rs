@@ -1,5 +1,8 @@
 //! On which machines of a cluster the pods of a run are, and how the cluster gets their images.
 
+use std::collections::BTreeMap;
+
+use pubmark_runner::RunError;
 use serde_json::{Value, json};
 
 use crate::Deployment;
@@ -7,6 +10,8 @@ use crate::kubernetes::labels;
 
 /// Longest name or value of a Kubernetes label, without the prefix of a name.
 const LONGEST_WORD: usize = 63;
+/// Longest prefix of the name of a label, bytes.
+const LONGEST_PREFIX: usize = 253;
 /// What a taint does to pods that do not tolerate it.
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -27,6 +32,29 @@ pub struct Scheduling {
     pub is_spread: bool,
     /// Secret of the namespace with the log-in of a registry of images.
     pub pull_secret: Option<String>,
+}
+
+impl Scheduling {
+    /// Refuses two values of one label: a pod selects one of them.
+    ///
+    /// # Errors
+    /// A label has two values.
+    pub fn check(&self) -> Result<(), RunError> {
+        let given = [("--node-selector", &self.node_selector), ("--system-node-selector", &self.system_node_selector)];
+        for (option, labels) in given {
+            let mut selected: BTreeMap<&str, &str> = BTreeMap::new();
+            for (key, value) in labels {
+                let first = *selected.entry(key).or_insert(value);
+                if first != value {
+                    return Err(RunError::input(format!(
+                        "`{option} {key}={first}` and `{option} {key}={value}` exclude each other: a machine has one value of a label"
+                    ))
+                    .hint("leave one of them out; `kubectl label nodes NAME KEY=VALUE` gives machines a label in common"));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A taint that is tolerated.
@@ -88,8 +116,16 @@ impl Toleration {
 /// The name of a label, with or without a prefix: `pool`, `node.kubernetes.io/instance-type`.
 fn is_key(text: &str) -> bool {
     let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
-    let is_domain = |prefix: &str| prefix.split('.').all(is_word);
     is_word(name) && prefix.is_none_or(is_domain)
+}
+
+/// A name of DNS in small letters (RFC 1123).
+fn is_domain(text: &str) -> bool {
+    let edge = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let is_part = |part: &str| {
+        part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|letter| edge(letter) || letter == '-')
+    };
+    text.len() <= LONGEST_PREFIX && text.split('.').all(is_part)
 }
 
 fn is_word(text: &str) -> bool {
@@ -146,6 +182,7 @@ mod tests {
     use pubmark_runner::RunSpec;
 
     use super::*;
+    use crate::Order;
     use crate::order::tests::order;
 
     fn placed(scheduling: Scheduling, part: &str) -> Value {
@@ -205,10 +242,44 @@ mod tests {
     }
 
     #[test]
+    fn a_second_value_of_a_label_is_refused() {
+        let labels = |texts: &[&str]| texts.iter().map(|text| machine_label(text).unwrap()).collect::<Vec<_>>();
+        let refused = |scheduling: Scheduling| {
+            let order = Order { scheduling, ..order() };
+            order.deployment(RunSpec::new("hello")).err().map(|error| error.to_string())
+        };
+        let node_selector = labels(&["pool=a", "zone=1", "pool=a"]);
+        assert_eq!(refused(Scheduling { node_selector, ..Scheduling::default() }), None);
+        let words = |option: &str| {
+            Some(format!(
+                "`{option} pool=a` and `{option} pool=b` exclude each other: a machine has one value of a label"
+            ))
+        };
+        let node_selector = labels(&["pool=a", "pool=b"]);
+        assert_eq!(refused(Scheduling { node_selector, ..Scheduling::default() }), words("--node-selector"));
+        let system_node_selector = labels(&["pool=a", "pool=b"]);
+        let scheduling = Scheduling { system_node_selector, ..Scheduling::default() };
+        assert_eq!(refused(scheduling), words("--system-node-selector"));
+    }
+
+    #[test]
     fn a_label_or_a_taint_that_kubernetes_does_not_know_is_refused() {
-        for wrong in ["pool", "=load", "pool=a b", "a/b/c=d", "pool=-", "/pool=a", "example..com/pool=a"] {
+        for wrong in [
+            "pool",
+            "=load",
+            "pool=a b",
+            "a/b/c=d",
+            "pool=-",
+            "/pool=a",
+            "example..com/pool=a",
+            "Example.com/pool=a",
+            "my_domain.com/pool=a",
+            "-a.com/pool=a",
+        ] {
             assert!(machine_label(wrong).is_err(), "{wrong}");
         }
+        let of_length = |bytes: usize| machine_label(&format!("{}/Pool_1=a", "a.".repeat(bytes / 2) + "a"));
+        assert!(of_length(253).is_ok() && of_length(255).is_err(), "a prefix has at most 253 bytes");
         assert_eq!(machine_label("role=").unwrap(), ("role".to_owned(), String::new()));
         for wrong in ["", ":NoSchedule", "a:Never", "a=b c", "a=b:NoSchedule:x"] {
             assert!(Toleration::parse(wrong).is_err(), "{wrong}");

@@ -61,7 +61,7 @@ impl Deployment {
             ),
             Kind::Kubernetes => {
                 let cluster = Cluster { context: None, namespace: self.namespace.clone() };
-                let (kubectl, collection) = (shown(&cluster), self.collection(&cluster, out, ""));
+                let (kubectl, collection) = (cluster.kubectl(), self.collection(&cluster, out, ""));
                 format!("\nnext  {kubectl} create -f {folder}/pubmark.yaml\n{collection}")
             }
         }
@@ -69,7 +69,7 @@ impl Deployment {
 
     /// The commands to follow a run that was created in this cluster, to get its results and to delete it.
     pub fn next_of_created(&self, out: &Path, cluster: &Cluster) -> String {
-        let (kubectl, job) = (shown(cluster), self.part("coordinator"));
+        let (kubectl, job) = (cluster.kubectl(), self.part("coordinator"));
         let minutes = COLLECT_LIMIT.as_secs() / 60;
         format!(
             "created job/{job}; it keeps the results for {minutes} minutes after the run\n\n\
@@ -81,7 +81,7 @@ impl Deployment {
     /// The commands to wait for the coordinator's pod, to get the results and to delete the run. The first line begins with
     /// `head`.
     fn collection(&self, cluster: &Cluster, out: &Path, head: &str) -> String {
-        let (kubectl, out) = (shown(cluster), out.display());
+        let (kubectl, out) = (cluster.kubectl(), out.display());
         let job = format!("job/{}", self.part("coordinator"));
         let pod = format!("app.kubernetes.io/instance={},app.kubernetes.io/component=coordinator", self.instance);
         format!(
@@ -92,11 +92,6 @@ impl Deployment {
              {kubectl} delete -f {out}/pubmark.yaml\n"
         )
     }
-}
-
-/// `kubectl` with the options for a cluster.
-fn shown(cluster: &Cluster) -> String {
-    std::iter::once("kubectl".to_owned()).chain(cluster.options()).collect::<Vec<_>>().join(" ")
 }
 
 /// Creates a file with these permissions, whatever the umask of the process is; nobody else can open it before they are set.

@@ -46,17 +46,8 @@ pub fn measured(outcome: &RunOutcome) -> End {
     }
     match record.verdict.status {
         VerdictStatus::Invalid => invalid(record),
-        status => starved(record).unwrap_or(End::Counts(status)),
+        status => End::Counts(status),
     }
-}
-
-/// The failure of a run whose system lacked CPU (V28), although no message is missing and the run alone is suspect. Whether messages are
-/// missing must not decide which runs are compared: those that the system survived would represent the others. A flood loses messages in
-/// any case, and V28 never makes it invalid.
-fn starved(record: &Record) -> Option<End> {
-    let reason = record.verdict.reasons.iter().find(|reason| reason.code == "V28" && !record.settings.flood)?;
-    let text = format!("{}: {}", reason.code, reason.text);
-    Some(End::Fails { kind: FailureKind::GeneratorLimited, code: Some(reason.code.clone()), text })
 }
 
 /// The failure of a run in which no client connected: the system's if it responded, or if nothing but the system can have caused the
@@ -176,21 +167,6 @@ mod tests {
     fn a_run_to_its_end_counts_with_its_verdict() {
         assert_eq!(of(|_| ()), End::Counts(VerdictStatus::Valid));
         assert_eq!(of(|run| run.record.verdict.status = VerdictStatus::Suspect), End::Counts(VerdictStatus::Suspect));
-    }
-
-    #[test]
-    fn a_run_whose_system_lacked_cpu_does_not_count_whatever_its_messages_did() {
-        let starved = |status: VerdictStatus, is_flood: bool| {
-            of(|run| {
-                run.record.settings.flood = is_flood;
-                run.record.verdict.status = status;
-                run.record.verdict.reasons = vec![Reason { status, ..reason("V28") }];
-            })
-        };
-        for status in [VerdictStatus::Suspect, VerdictStatus::Invalid] {
-            assert_eq!(kind(starved(status, false)), FailureKind::GeneratorLimited, "{status:?}");
-        }
-        assert_eq!(starved(VerdictStatus::Suspect, true), End::Counts(VerdictStatus::Suspect), "all floods alike");
     }
 
     #[test]

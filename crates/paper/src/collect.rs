@@ -50,7 +50,7 @@ pub fn record(paper: &Paper, parts: &[Part], base: &Path, command: &[String], qu
     let statements = paper
         .statements
         .iter()
-        .map(|statement| statement::judge(statement, parts))
+        .map(|statement| statement::judge(statement, parts, base))
         .filter(|statement| !statement.cases.is_empty())
         .collect();
     let is_done = |part: &Part| part.left_out || part.is_complete();

@@ -88,7 +88,7 @@ impl Collection {
             .iter()
             .flat_map(|(folder, record)| machines_of(record).into_iter().map(move |one| (folder, one)));
         let Some((one, first)) = machines.next() else { return Ok(()) };
-        match machines.find(|(_, second)| second.kind != first.kind) {
+        match machines.find(|(_, second)| !second.is_of_type(&first)) {
             None => Ok(()),
             Some((other, second)) => Err(GuidelinesError::Machines {
                 one: one.clone(),
@@ -101,9 +101,9 @@ impl Collection {
 
     /// The machines of all records, each once, in the order of the folders.
     fn machines(&self) -> Vec<Machine> {
-        let mut found = vec![];
+        let mut found: Vec<Machine> = vec![];
         for machine in self.records.iter().flat_map(|(_, record)| machines_of(record)) {
-            if !found.contains(&machine) {
+            if !found.iter().any(|known| known.is(&machine)) {
                 found.push(machine);
             }
         }
@@ -113,7 +113,7 @@ impl Collection {
     /// What a machine is called on the page; `None` if the records have only this one.
     fn name_of(&self, machine: &Machine) -> Option<String> {
         let all = self.machines();
-        let number = all.iter().position(|other| other == machine).filter(|_| all.len() > 1)?;
+        let number = all.iter().position(|other| other.is(machine)).filter(|_| all.len() > 1)?;
         Some(format!("machine {}", number + 1))
     }
 

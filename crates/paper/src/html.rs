@@ -24,7 +24,7 @@ pub fn html(record: &PaperRecord) -> String {
             h2 { (measured(record)) }
             @if record.status == Status::Interrupted { p { "Not all runs were made: what stands here was measured until then." } }
             @if !record.statements.is_empty() {
-                ul.reasons { @for one in &record.statements { li { (one.conclusion) ": " (words::counts(one)) } } }
+                ul.reasons { @for one in &record.statements { li { (one.conclusion) ": " (with_code(&words::counts(one))) } } }
             }
         }
         nav.contents aria-label="Contents" { ol {
@@ -33,7 +33,7 @@ pub fn html(record: &PaperRecord) -> String {
             li { a href="#measured" { "How it was measured" } }
         } }
         main {
-            @for (number, table) in record.tables.iter().enumerate() { (table_section(number, table)) }
+            @for position in 0..record.tables.len() { (table_section(&record.tables, position)) }
         }
         @if !record.statements.is_empty() {
             section #conclusions {
@@ -73,10 +73,11 @@ fn measured(record: &PaperRecord) -> String {
     format!("{here} of {} values measured here", cells().count())
 }
 
-fn table_section(number: usize, table: &TableResult) -> Markup {
+fn table_section(tables: &[TableResult], position: usize) -> Markup {
+    let table = &tables[position];
     let layout = TableLayout::of(table);
     html! {
-        section id={ "table-" (number) } {
+        section id={ "table-" (position) } {
             h2 { (table.title) }
             p { (layout.figure()) ": " (words::found(table)) "." }
             div.scroll { table {
@@ -91,7 +92,7 @@ fn table_section(number: usize, table: &TableResult) -> Markup {
                     }
                 } } }
             } }
-            (notes(&layout))
+            (notes(&layout, words::newly_missing(tables, position)))
         }
     }
 }
@@ -106,12 +107,12 @@ fn value(layout: &TableLayout<'_>, cell: &TableCell) -> Markup {
     }
 }
 
-fn notes(layout: &TableLayout<'_>) -> Markup {
+fn notes(layout: &TableLayout<'_>, missing: Vec<(String, Vec<String>)>) -> Markup {
     let table = layout.table;
     let has_shown_only = table.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only);
     html! {
         @if has_shown_only { p.aside { "*: its runs are invalid for times; the value is shown and not judged." } }
-        @for (reason, labels) in words::missing(table) {
+        @for (reason, labels) in missing {
             @let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
             p.aside { (named(&labels)) ": " (with_code(&sentence(&reason))) }
         }
@@ -133,7 +134,7 @@ fn class(outcome: Outcome) -> &'static str {
 fn statement(one: &StatementResult) -> Markup {
     html! {
         h3 { (one.conclusion) }
-        p { (capitalised(&one.source)) ": " (words::counts(one)) ", by " (one.figure) "." }
+        p { (capitalised(&one.source)) ": " (with_code(&words::counts(one))) ", by " (one.figure) "." }
         div.scroll { table {
             thead { tr { th { "should be larger" } th { "should be smaller" } th.number { "times" } th { "result" } } }
             tbody { @for case in &one.cases { tr.(class(case.outcome)) {
@@ -161,5 +162,31 @@ fn experiments(record: &PaperRecord) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Case;
+
+    #[test]
+    fn names_in_the_reason_of_a_statement_are_code() {
+        let one = StatementResult {
+            conclusion: "it is slower".to_owned(),
+            source: "Section 1".to_owned(),
+            figure: "latency p50".to_owned(),
+            each: vec![],
+            reason: Some("runs of `a` are of several machines".to_owned()),
+            cases: vec![Case {
+                label: String::new(),
+                larger: "b".to_owned(),
+                smaller: "a".to_owned(),
+                outcome: Outcome::Undecided,
+                ratio: None,
+            }],
+        };
+        let page = statement(&one).into_string();
+        assert!(page.contains("because runs of <code>a</code> are"), "{page}");
     }
 }

@@ -18,8 +18,8 @@ pub fn markdown(record: &PaperRecord) -> String {
     }
     text.push('\n');
     statements(&mut text, record);
-    for table in &record.tables {
-        table_section(&mut text, table);
+    for position in 0..record.tables.len() {
+        table_section(&mut text, &record.tables, position);
     }
     experiments(&mut text, record);
     if !record.not_repeated.is_empty() {
@@ -64,7 +64,8 @@ fn cases(text: &mut String, statement: &StatementResult) {
     table(text, &header, &rows);
 }
 
-fn table_section(text: &mut String, one: &TableResult) {
+fn table_section(text: &mut String, tables: &[TableResult], position: usize) {
+    let one = &tables[position];
     let layout = TableLayout::of(one);
     text.push_str(&format!(
         "\n## {}\n\n`{}`, {}: {}.\n\n",
@@ -86,7 +87,7 @@ fn table_section(text: &mut String, one: &TableResult) {
         })
         .collect();
     table(text, &header, &rows);
-    notes(text, &layout);
+    notes(text, &layout, words::newly_missing(tables, position));
 }
 
 /// `0.24–0.26 (printed 3.94, 0.07 ×)`, or the reason why there is no value.
@@ -99,13 +100,13 @@ fn value(layout: &TableLayout<'_>, cell: &TableCell) -> String {
     layout.beside(cell).map_or(here.clone(), |beside| format!("{here} ({beside})"))
 }
 
-fn notes(text: &mut String, layout: &TableLayout<'_>) {
+fn notes(text: &mut String, layout: &TableLayout<'_>, missing: Vec<(String, Vec<String>)>) {
     let one = layout.table;
     let mut notes = vec![];
     if one.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only) {
         notes.push("\\*: its runs are invalid for times; the value is shown and not judged.".to_owned());
     }
-    for (reason, labels) in words::missing(one) {
+    for (reason, labels) in missing {
         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
         notes.push(format!("{}: {}", escaped(&named(&labels)), sentence(&escaped(&reason))));
     }

@@ -6,8 +6,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use pubmark_experiment::experiment::{PreparedExperiment, definition};
+use pubmark_experiment::experiment::{PreparedExperiment, definition, planning};
 use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::Experiment;
 use pubmark_record::conclusion::Conclusion;
@@ -15,6 +16,7 @@ use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::in_use::JOURNAL_FILE;
 use pubmark_record::record::Status;
 use pubmark_record::store;
+use pubmark_runner::spec::text::Text as _;
 use pubmark_runner::{ErrorKind, Host, RunError, command_line, save};
 
 pub use crate::collect::Part;
@@ -89,9 +91,14 @@ impl Repetition {
     /// The selected experiments of a publication, in a folder that may contain some of them already.
     ///
     /// # Errors
-    /// The selection names an unknown item, or selects nothing.
-    pub fn new(paper: Paper, selection: &Selection, folder: &Path) -> Result<Repetition, RunError> {
-        let experiments = selection.of(&paper)?;
+    /// The selection names an unknown item, or selects nothing, or the folder cannot be read.
+    pub fn new(paper: Paper, selection: &Selection, folder: &Path, host: &Host) -> Result<Repetition, RunError> {
+        let mut experiments = selection.of(&paper)?;
+        if selection.changes.warmup.is_none() {
+            let begun = if folder.is_dir() { begun(folder)? } else { vec![] };
+            let warm = |experiment| warmed_up(experiment, &begun, host);
+            experiments = experiments.into_iter().map(warm).collect::<Result<_, _>>()?;
+        }
         Ok(Repetition { paper, experiments, folder: folder.to_owned(), quick: selection.changes.quick })
     }
 
@@ -189,14 +196,21 @@ impl Repetition {
     }
 
     fn refuse_other_definition(&self, found: &Begun, selected: &Experiment) -> Result<(), RunError> {
-        if found.experiment.to_yaml() == written(selected) {
+        // The length of the warm-up counts, and not who gave it.
+        let found_experiment = Experiment { exact_warmup: selected.exact_warmup, ..found.experiment.clone() };
+        if found_experiment.to_yaml() == written(selected) {
             return Ok(());
         }
+        let warmup = found.experiment.warmup;
+        let with = match warmup == selected.warmup {
+            true => String::new(),
+            false => format!(" with `--warmup {}` if it began with that (`warmup` in its definition),", warmup.write()),
+        };
         Err(RunError::input(format!(
             "`{}` was begun with other values, repetitions or lengths than this call asks for",
             self.folder.join(&found.folder).display()
         ))
-        .hint("call it as before, or give another folder with `--out DIR`"))
+        .hint(format!("call it as before,{with} or give another folder with `--out DIR`")))
     }
 
     fn read(&self, folder: &str) -> Result<ExperimentRecord, String> {
@@ -285,6 +299,25 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
     Ok(found)
 }
 
+/// An experiment with the warm-up that it began with, if it began, so that it goes on where a system was installed since. Otherwise with
+/// the one that its systems need which can be run here.
+fn warmed_up(experiment: Experiment, begun: &[Begun], host: &Host) -> Result<Experiment, RunError> {
+    let needed = definition::warm_ups(&experiment, Path::new(""))?;
+    let earlier = begun.iter().find(|one| one.experiment.name == experiment.name).map(|one| one.experiment.warmup);
+    match earlier.filter(|earlier| is_possible(*earlier, experiment.warmup, &needed)) {
+        Some(warmup) => Ok(Experiment { warmup, ..experiment }),
+        None => {
+            let (warm, _) = planning::warmed_up(experiment, &planning::absolute(None)?, host, &Machines::default())?;
+            Ok(warm)
+        }
+    }
+}
+
+/// Whether an experiment can have begun with a warm-up that the user did not give: its own, or that of one of its systems.
+fn is_possible(warmup: Duration, own: Duration, needed: &[Duration]) -> bool {
+    warmup == own || (warmup > own && needed.contains(&warmup))
+}
+
 /// A definition in the form in which its folder stores it.
 fn written(experiment: &Experiment) -> String {
     definition::bundle(experiment.clone(), Path::new("")).experiment.to_yaml()
@@ -311,5 +344,55 @@ impl PaperRecord {
     pub fn has_measured(&self) -> bool {
         let here = self.experiments.iter().filter(|part| part.folder.is_some());
         here.filter_map(|part| part.runs.as_ref()).any(|runs| runs.cells_measured > 0)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_model::experiment::Changes;
+
+    use super::*;
+
+    /// A selection of one experiment, which is small.
+    fn selection(warmup: Option<Duration>) -> Selection {
+        let changes = Changes { quick: true, warmup, ..Changes::default() };
+        Selection { changes, experiments: vec!["mq-bench-payload".to_owned()], ..Selection::default() }
+    }
+
+    fn repetition(folder: &Path, warmup: Option<u64>) -> Repetition {
+        let paper = crate::definition::find("mq-bench").unwrap();
+        let host = Host::with_program("pubmark");
+        Repetition::new(paper, &selection(warmup.map(Duration::from_secs)), folder, &host).unwrap()
+    }
+
+    /// A folder in which the experiment began with this warm-up.
+    fn begun_with(warmup: Duration) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let experiment = repetition(folder.path(), None).experiments[0].clone();
+        let own = folder.path().join("mq-bench-payload");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join(JOURNAL_FILE), "").unwrap();
+        fs::write(own.join(definition::DEFINITION_FILE), written(&Experiment { warmup, ..experiment })).unwrap();
+        folder
+    }
+
+    #[test]
+    fn an_experiment_goes_on_with_its_warm_up_whichever_systems_are_installed_by_now() {
+        let own = selection(None).of(&crate::definition::find("mq-bench").unwrap()).unwrap().remove(0).warmup;
+        let needed = Duration::from_secs(20);
+        for warmup in [own, needed] {
+            let folder = begun_with(warmup);
+            let goes_on = repetition(folder.path(), None);
+            assert_eq!(goes_on.experiments[0].warmup, warmup);
+            assert!(goes_on.check().is_ok());
+        }
+        let folder = begun_with(Duration::from_secs(33));
+        let error = repetition(folder.path(), None).check().unwrap_err();
+        let hint = error.hint.unwrap();
+        assert!(hint.starts_with("call it as before, with `--warmup 33s` if it began with that ("), "{hint}");
+        assert!(repetition(folder.path(), Some(33)).check().is_ok());
+        let hint = repetition(begun_with(own).path(), Some(3)).check().unwrap_err().hint.unwrap();
+        assert!(hint.contains("with `--warmup "), "{hint}");
     }
 }

@@ -1,7 +1,5 @@
 //! The selection of a publication's experiments and of values of their axes.
 
-use std::path::Path;
-
 use pubmark_experiment::experiment::definition;
 use pubmark_model::experiment::{Changes, Experiment, OnlyError};
 use pubmark_runner::{RunError, suggestion};
@@ -20,7 +18,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The selected experiments of a publication, each with the selected values only.
+    /// The selected experiments of a publication, each with the selected values only, and with its own warm-up if none is given.
     ///
     /// # Errors
     /// The selection names an experiment, an axis or a value that no experiment has, or it selects nothing.
@@ -38,10 +36,6 @@ impl Selection {
             .collect::<Result<Vec<Experiment>, RunError>>()?;
         for (axis, values) in &self.values {
             left = narrowed(left, axis, values)?;
-        }
-        if self.changes.warmup.is_none() {
-            let warm = |experiment| definition::warmed_up(experiment, Path::new(""));
-            left = left.into_iter().map(warm).collect::<Result<_, _>>()?;
         }
         match left.is_empty() {
             true => Err(RunError::input(format!("`--only` leaves no experiment of `{}`", paper.name))

@@ -162,6 +162,13 @@ pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
+/// What [`missing`] says of a table, without what it says of an earlier table of the page in the same words.
+pub(crate) fn newly_missing(tables: &[TableResult], position: usize) -> Vec<(String, Vec<String>)> {
+    let (before, table) = (&tables[..position], &tables[position]);
+    let said: Vec<_> = before.iter().filter(|one| one.experiment == table.experiment).flat_map(missing).collect();
+    missing(table).into_iter().filter(|one| !said.contains(one)).collect()
+}
+
 /// How an experiment was run, in one sentence.
 pub(crate) fn part(part: &ExperimentPart) -> String {
     match (&part.runs, &part.reason) {
@@ -202,17 +209,23 @@ pub(crate) fn machine(made: &RunsSummary) -> String {
     )
 }
 
-/// Number of cases of a conclusion by outcome: `holds in 3 of 6 cases, undecided in 1, not measured in 2`.
+/// Number of cases of a conclusion by outcome: `holds in 3, undecided in 1, not measured in 2 of 6 cases`. With a reason:
+/// `undecided in 1 of 3 cases, because …; not measured in 2`.
 pub(crate) fn counts(statement: &StatementResult) -> String {
     let count = |outcome: Outcome| statement.cases.iter().filter(|case| case.outcome == outcome).count();
+    let part = |outcome: Outcome| format!("{} in {}", outcome.words(), count(outcome));
+    let total = counted(statement.cases.len() as u64, "case", "cases");
+    // Every case that was measured is undecided for it.
+    if let Some(why) = statement.reason.as_ref().filter(|_| count(Outcome::Undecided) > 0) {
+        let undecided = format!("{} of {total}, because {why}", part(Outcome::Undecided));
+        return match count(Outcome::NotMeasured) {
+            0 => undecided,
+            _ => format!("{undecided}; {}", part(Outcome::NotMeasured)),
+        };
+    }
     let all = [Outcome::Holds, Outcome::DoesNotHold, Outcome::Undecided, Outcome::NotMeasured];
-    let parts: Vec<String> = all
-        .into_iter()
-        .filter(|outcome| count(*outcome) > 0)
-        .map(|outcome| format!("{} in {}", outcome.words(), count(outcome)))
-        .collect();
-    let because = statement.reason.as_ref().map_or_else(String::new, |why| format!(", because {why}"));
-    format!("{} of {}{because}", parts.join(", "), counted(statement.cases.len() as u64, "case", "cases"))
+    let parts: Vec<String> = all.into_iter().filter(|outcome| count(*outcome) > 0).map(part).collect();
+    format!("{} of {total}", parts.join(", "))
 }
 
 /// Lowest and highest ratio of a case.
@@ -266,6 +279,32 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_explains_the_undecided_cases_only() {
+        use Outcome::{Holds, NotMeasured, Undecided};
+        let case = |outcome| Case {
+            label: String::new(),
+            larger: String::new(),
+            smaller: String::new(),
+            outcome,
+            ratio: None,
+        };
+        let statement = |reason: Option<&str>, outcomes: &[Outcome]| StatementResult {
+            conclusion: String::new(),
+            source: String::new(),
+            figure: String::new(),
+            each: vec![],
+            reason: reason.map(str::to_owned),
+            cases: outcomes.iter().copied().map(case).collect(),
+        };
+        let why = Some("runs of `a` are of several machines");
+        let text = counts(&statement(why, &[NotMeasured, Undecided, Undecided]));
+        assert_eq!(text, "undecided in 2 of 3 cases, because runs of `a` are of several machines; not measured in 1");
+        assert_eq!(counts(&statement(why, &[NotMeasured])), "not measured in 1 of 1 case", "an older record");
+        let text = counts(&statement(None, &[Holds, Undecided, NotMeasured, NotMeasured]));
+        assert_eq!(text, "holds in 1, undecided in 1, not measured in 2 of 4 cases");
+    }
+
+    #[test]
     fn the_summary_counts_measured_cells_and_compares_printed_ones() {
         let mut table = TableResult {
             title: "Table I".to_owned(),
@@ -284,6 +323,10 @@ mod tests {
         };
         assert_eq!(found(&table), "2 of 3 cells measured; 0.400–0.500 × what is printed");
         assert_eq!(missing(&table), [("not installed: `mqttd` is not here".to_owned(), vec!["b".to_owned()])]);
+        let of_another = TableResult { experiment: "two".to_owned(), ..table.clone() };
+        let tables = [table.clone(), table.clone(), of_another];
+        let said = [0, 1, 2].map(|position| newly_missing(&tables, position).len());
+        assert_eq!(said, [1, 0, 1], "once for each experiment");
         table.cells.push(cell("d", Some(100.0), Some(400.0)));
         table.cells.push(cell("e", Some(100.0), Some(100.0)));
         assert_eq!(found(&table), "4 of 5 cells measured; 0.400 to 4.00 × what is printed, median 0.900 ×");

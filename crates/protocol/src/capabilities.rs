@@ -78,8 +78,10 @@ pub struct Features {
     /// Most messages per second of a run, where a client library loses messages beyond that.
     pub maximum_messages_per_s: Option<u32>,
     /// Most messages that its subscribers let a system send ahead of their acknowledgements, where they acknowledge, or of further
-    /// credit. `None`: they ask for no limit.
+    /// credit, or of their next request for messages. `None`: they ask for no limit, or it is not known, as of a program of the user's.
     pub delivery_window: Option<u32>,
+    /// Lowest level of the subscribers that set that limit: those below it ask for none.
+    pub delivery_window_from: Qos,
     /// Its endpoints have settings after the port. `None`: they do not.
     pub settings: Option<EndpointSettings>,
 }
@@ -129,8 +131,15 @@ impl Features {
         maximum_sessions: None,
         maximum_messages_per_s: None,
         delivery_window: None,
+        delivery_window_from: Qos::BestEffort,
         settings: None,
     };
+
+    /// [`Features::delivery_window`] of subscribers at these levels; of those at the highest, if they differ.
+    pub fn delivery_window_of(&self, levels: impl Iterator<Item = Qos>) -> Option<u32> {
+        let highest = levels.max()?;
+        self.delivery_window.filter(|_| highest >= self.delivery_window_from)
+    }
 }
 
 /// The settings after the port of a protocol's endpoints.
@@ -216,5 +225,23 @@ impl Capabilities {
             || TopicFilter(filter.to_owned()).matches(topic),
             |filter_matches| filter_matches(filter, topic),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subscribers_below_the_level_of_a_delivery_window_have_none() {
+        let of = |levels: &[Qos], from: Qos| {
+            let features = Features { delivery_window: Some(7), delivery_window_from: from, ..Features::NONE };
+            features.delivery_window_of(levels.iter().copied())
+        };
+        assert_eq!(of(&[Qos::BestEffort], Qos::AtLeastOnce), None);
+        assert_eq!(of(&[Qos::ExactlyOnce, Qos::BestEffort], Qos::AtLeastOnce), Some(7), "one group of two has it");
+        assert_eq!(of(&[Qos::BestEffort], Qos::BestEffort), Some(7), "at every level");
+        assert_eq!(of(&[], Qos::BestEffort), None, "there are no subscribers");
+        assert_eq!(Features::NONE.delivery_window_of(Qos::ALL.into_iter()), None);
     }
 }

@@ -232,6 +232,8 @@ pub enum Event<'a> {
     /// Written, not acknowledged, and the session is gone: its delivery is unknown. Reported when the session is known to be
     /// lost (clean session: with [`Event::Closed`]; persistent: on a connect without session, or at the end).
     Unacknowledged(Token),
+    /// The server does not permit the session something that its connection goes on without: what.
+    NotPermitted(&'static str),
     /// The server took a new token on an open connection.
     Reauthenticated,
     /// Sent again after a reconnect that found the session.

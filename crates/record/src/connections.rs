@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Summary;
-use crate::verdict::subscriptions::{REFUSED, REVOKED};
+use crate::verdict::subscriptions::{NOT_PERMITTED, REFUSED, REVOKED};
 
 /// Counts and times of connections; planned churn is counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,8 +76,8 @@ impl Connections {
 
     /// Most frequent cause for which connections failed or ended; `None` if none did.
     pub fn main_cause(&self) -> Option<&str> {
-        let of_subscription = |cause: &str| cause.starts_with(REFUSED) || cause.starts_with(REVOKED);
-        self.causes.iter().map(|cause| cause.cause.as_str()).find(|cause| !of_subscription(cause))
+        let of_other = |cause: &str| [REFUSED, REVOKED, NOT_PERMITTED].iter().any(|start| cause.starts_with(start));
+        self.causes.iter().map(|cause| cause.cause.as_str()).find(|cause| !of_other(cause))
     }
 
     /// Whether the most frequent cause is a refusal or an end of the connection by the system. A missing route, too few ports or

@@ -423,8 +423,9 @@ pub struct Duel {
     pub p: Option<f64>,
     /// The p value after Holm's correction over all pairs of cells in all judged figures of the experiment.
     pub p_adjusted: Option<f64>,
-    /// Shares delivered by the better cell and by the other one, for a latency whose better cell lost more of its messages: its
-    /// latencies are those of fewer messages, and do not win. Absent otherwise, and in older records.
+    /// Shares delivered by the better cell and by the other one, for a latency whose better cell lost more of its messages and whose
+    /// difference would be shown otherwise: its latencies are those of fewer messages, and do not win. Absent otherwise, and in older
+    /// records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survivors: Option<[f64; 2]>,
     /// The difference exceeds the noise: the adjusted p is below 0.01, the rank test agrees, and the difference is

@@ -14,8 +14,10 @@ pub struct ProtocolInfo {
     pub subscribe: String,
     /// Meaning of `sent`.
     pub sent_means: SentMeans,
-    /// Most messages that subscribers let the system send ahead of their acknowledgements, where they acknowledge, or of further credit
-    /// (a prefetch, a link credit); `null` where they ask for no limit, as in MQTT, and in older records.
+    /// Most messages that subscribers let the system send ahead of their acknowledgements, where they acknowledge, or of further credit,
+    /// or of their next request (a prefetch, a link credit, `COUNT`); `null` if there is no limit or it is not known: where they ask
+    /// for none, as in MQTT and at QoS 0 over AMQP 0-9-1 and JetStream, with client programs, and in older records. If their QoS
+    /// differs, that of those at the highest.
     #[serde(default)]
     pub delivery_window: Option<u32>,
 }

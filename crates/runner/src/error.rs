@@ -19,8 +19,10 @@ pub enum ErrorKind {
     TooLarge,
     /// The system under test could not be started, reached or kept running.
     System,
-    /// A node of the run was lost before anything was measured.
+    /// A node of the run, or the relay of its links, was lost before anything was measured; the next run may have it again.
     NodeLost,
+    /// The relay of the run's links was lost, and no later run of this process can have one.
+    RelayLost,
     /// The results could not be written, or not all of them.
     NotWritten,
     /// The run was stopped by [`crate::Host::stop`].

@@ -153,9 +153,9 @@ fn most_on_one_machine(
 /// How clients of several nodes on one machine get more ports.
 fn more_machines(workload: &Workload) -> &'static str {
     if placement::by_labels(workload).is_empty() {
-        return "`pubmark node --join …` on further machines, in place of several nodes on one; or fewer devices";
+        return "`pubmark node --join HOST:PORT` on further machines, in place of several nodes on one; or fewer devices";
     }
-    "`pubmark node --join … --label KEY=VALUE` on further machines, with the labels that the placement requires, in place of \
+    "`pubmark node --join HOST:PORT --label KEY=VALUE` on further machines, with the labels that the placement requires, in place of \
      several nodes on one; fewer devices; or `pubmark run … --placement none`"
 }
 
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!((files, ports), (51 + OTHER_DESCRIPTORS, 101));
         let refusal = refusal.unwrap();
         assert!(refusal.contains("101 connections of the nodes on `machine-1` to one endpoint"), "{refusal}");
-        assert!(refusal.contains("/ `pubmark node --join …` on further machines"), "{refusal}");
+        assert!(refusal.contains("/ `pubmark node --join HOST:PORT` on further machines"), "{refusal}");
         assert_eq!(at(&[&[0], &[1], &[2]]), (51 + OTHER_DESCRIPTORS, 51, None));
         assert_eq!(at(&[]), (51 + OTHER_DESCRIPTORS, 51, None), "not known before nodes join");
     }
@@ -312,7 +312,10 @@ mod tests {
         };
         let refusal = at(&[&[0, 1], &[2]]).unwrap();
         assert!(refusal.contains("of the nodes on `machine-1`"), "{refusal}");
-        assert!(refusal.contains("/ `pubmark node --join … --label KEY=VALUE` on further machines, with"), "{refusal}");
+        assert!(
+            refusal.contains("/ `pubmark node --join HOST:PORT --label KEY=VALUE` on further machines, with"),
+            "{refusal}"
+        );
         assert_eq!(at(&[&[0], &[1], &[2]]), None);
     }
 
@@ -320,7 +323,7 @@ mod tests {
     fn a_session_with_two_connections_needs_two_ports_and_open_files() {
         let shared = "name: w\ndevices: [{name: a, count: 60, every: 1s, payload: 30B, topic: 'a/{index}', scales: false, \
                       client: c}]\nsubscribers: [{name: b, count: 60, filters: ['a/#'], client: c}]\n";
-        let requests = "name: w\nrequesters: [{name: a, count: 60, every: 1s, payload: 100B, topic: 'r/{index}'}]\n\
+        let requests = "name: w\ndevices: []\nsubscribers: []\nrequesters: [{name: a, count: 60, every: 1s, payload: 100B, topic: 'r/{index}'}]\n\
                         responders: [{name: b, filters: ['r/#']}]\n";
         let needs = |protocol: &str, text: &str| {
             let mut spec = RunSpec::new("w");

@@ -272,7 +272,8 @@ impl CheckedRun {
         Fleet::check_counts_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
         check_messages(spec, workload)?;
         machine_limits::check(spec, workload, nodes, wanted, *protocol_pair, machine_limits::look_at_descriptors)?;
-        machine_limits::check_memory(spec, workload, *protocol_pair)
+        // With nodes on other machines the memory is theirs.
+        if spec.nodes.nodes.is_some() { Ok(()) } else { machine_limits::check_memory(spec, workload, *protocol_pair) }
     }
 
     /// Checks for a run on other machines what [`CheckedRun::prepare`] checks, without the limits of this machine: whether its

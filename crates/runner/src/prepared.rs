@@ -268,7 +268,8 @@ impl PreparedRun {
             let [publish_at, subscribe_at] = [publish_at, subscribe_at].map(|at| Endpoints::one(at.clone()));
             let connects = linked::connect(self.protocol_pair);
             let sides = [&publish_at, &subscribe_at];
-            linked.lead_to(Relayed::of(sides, connects, node_exporter, linked.core(), relay)?);
+            let relayed = Relayed::of(sides, connects, node_exporter, linked.core(), relay);
+            linked.lead_to(relayed.map_err(|error| self.relay_failure(error))?);
         }
         let (mut measured, observed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
         let networks = linked.networks();
@@ -284,6 +285,18 @@ impl PreparedRun {
         recording::add_links(&mut measured.record, &[report]);
         recording::add_breakdown(&mut measured.record, breakdown);
         Ok(measured)
+    }
+
+    /// The error for links that could not be connected to the endpoint. No process can be started on a network that this one has left:
+    /// if its relay is lost, later runs have none either.
+    fn relay_failure(&self, error: RunError) -> RunError {
+        if error.kind != ErrorKind::NodeLost || self.host.relay.is_none() {
+            return error;
+        }
+        RunError { kind: ErrorKind::RelayLost, ..error }.hint(
+            "a relay outside this network cannot be started again: repeat the command (`pubmark choose` goes on with the runs that it \
+             has); as root, each run starts a relay of its own",
+        )
     }
 
     /// The error for an engine failure: the user's input cannot be used, or pubmark itself failed.
@@ -546,7 +559,22 @@ impl PreparedRun {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn a_lost_relay_ends_later_runs_only_where_none_can_be_started() {
+        let mut run = RunSpec::new("hello").prepare(&Host::this()).expect("a run that can be prepared");
+        let lost = |run: &PreparedRun| run.relay_failure(RunError::new(ErrorKind::NodeLost, "silent"));
+        assert_eq!(lost(&run).kind, ErrorKind::NodeLost);
+        run.host.relay = Some(Arc::new(RelayProcess::start(Some(Path::new("/bin/true"))).expect("a process")));
+        let error = lost(&run);
+        assert_eq!(error.kind, ErrorKind::RelayLost);
+        assert!(error.hint.is_some_and(|hint| hint.contains("cannot be started again")), "{:?}", error.chain);
+        let refused = run.relay_failure(RunError::new(ErrorKind::System, "refused"));
+        assert_eq!(refused.kind, ErrorKind::System);
+    }
 
     #[test]
     fn a_run_on_nodes_is_not_made_before_they_have_joined() {

@@ -55,8 +55,18 @@ impl RelayProcess {
     pub fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, RunError> {
         self.relay().and_then(|relay| relay.resolve(host, port)).map_err(|error| match error {
             RelayError::Refused(why) => RunError::input(why).hint("check the name, or write the address"),
-            gone => RunError::from_error(ErrorKind::Internal, &gone),
+            error => failed(&error),
         })
+    }
+}
+
+/// The error of a request to a relay before the measurement.
+pub fn failed(error: &RelayError) -> RunError {
+    match error {
+        RelayError::Disconnected(_) | RelayError::Silent(_) | RelayError::Lost(_) => {
+            RunError::from_error(ErrorKind::NodeLost, error).hint("run again: each run starts a relay of its own")
+        }
+        RelayError::Refused(_) | RelayError::Sockets(_) => RunError::from_error(ErrorKind::Internal, error),
     }
 }
 

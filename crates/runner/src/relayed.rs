@@ -121,7 +121,7 @@ impl RelayWatch {
         let check = move || {
             while over.recv_timeout(CHECK) == Err(RecvTimeoutError::Timeout) {
                 if let Err(error) = watched.relay().and_then(Relay::check) {
-                    // If a count failed first, its reason is the first one.
+                    // A count may have failed before, for the same reason.
                     let _ = found.set(error.to_string());
                     return;
                 }
@@ -131,7 +131,7 @@ impl RelayWatch {
         Ok(RelayWatch { lost, running: Some(running), thread: Some(thread) })
     }
 
-    /// The result of a request to the relay; one that failed means that it is lost, for the first reason that was found.
+    /// The result of a request to the relay; one that failed means that it is lost.
     fn known<T>(&self, result: Result<T, RelayError>) -> Result<T, String> {
         result.map_err(|error| self.lost.get_or_init(|| error.to_string()).clone())
     }
@@ -160,15 +160,16 @@ impl Relayed {
         core: &Namespace,
         process: Arc<RelayProcess>,
     ) -> Result<Relayed, RunError> {
-        let failed = |error: RelayError| {
-            RunError::from_error(ErrorKind::Internal, &error).during("failed to connect links to the endpoint")
-        };
+        let failed = |error: RelayError| crate::relay::failed(&error).during("failed to connect links to the endpoint");
         let relay = process.relay().map_err(failed)?;
         relay.forget().map_err(failed)?;
         for to in
             sides.iter().zip(connects).filter(|(_, connects)| *connects).flat_map(|(side, _)| side.endpoints().iter())
         {
-            relay.try_connect(to.address).map_err(|error| unreachable(&error, to))?;
+            relay.try_connect(to.address).map_err(|error| match error {
+                RelayError::Refused(_) => unreachable(&error, to),
+                error => failed(error),
+            })?;
         }
         let listen = |to: SocketAddr| relay.listen(core, CORE_V4.into(), to).map_err(failed);
         // Both sides connect to the same address if they use one protocol.
@@ -279,7 +280,26 @@ fn host_and_port(place: &str) -> (&str, u16) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn a_relay_that_has_ended_is_no_fault_of_pubmark_and_not_the_systems() {
+        let ended = Arc::new(RelayProcess::start(Some(Path::new("/bin/true"))).expect("a process"));
+        let at = Endpoints::one(Endpoint {
+            shown: "mqtt://127.0.0.1:1".to_owned(),
+            address: ([127, 0, 0, 1], 1).into(),
+            tls: None,
+            credentials: None,
+            upgrade: None,
+            settings: None,
+        });
+        let core = Namespace::current().expect("this network");
+        let error = Relayed::of([&at, &at], [true; 2], None, &core, ended).expect_err("there is no relay");
+        assert_eq!(error.kind, ErrorKind::NodeLost, "{error}");
+        assert!(error.hint.is_some_and(|hint| hint.starts_with("run again")), "{:?}", error.chain);
+    }
 
     #[test]
     fn an_exporter_is_found_by_its_host_and_port() {

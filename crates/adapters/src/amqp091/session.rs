@@ -84,6 +84,7 @@ impl Dialect for Amqp091 {
             properties: Some("headers"),
             shared_subscriptions: true,
             delivery_window: Some(PREFETCH as u32),
+            delivery_window_from: Qos::AtLeastOnce,
             settings: Some(VIRTUAL_HOST),
             ..Features::NONE
         },

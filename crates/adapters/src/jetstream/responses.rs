@@ -27,10 +27,10 @@ impl JetStream {
             ("k", Step::Ready) => {
                 let confirmed = message.subject.rsplit('.').nth(1).and_then(|listener| listener.parse::<usize>().ok());
                 let listener = confirmed.ok_or_else(awaits_none)?;
-                self.unconfirmed.remove(&(listener, number));
-                // No responder: the consumer is gone, and with it the message's next copies.
-                if let Some(status) = status(message) {
-                    self.on_revoked(link, listener, format!("no consumer for an acknowledgement: {status}"), sink);
+                // A status, such as 503 for no responders, confirms nothing: a server that is being stopped sends it, and may send the
+                // message once more after its start. That the consumer was deleted has a report of its own.
+                if status(message).is_none() {
+                    self.unconfirmed.remove(&(listener, number));
                 }
                 Ok(())
             }

@@ -86,6 +86,8 @@ pub struct JetStream {
     pub(super) is_retained: bool,
     /// Exactly once: messages delivered whose acknowledgement was not confirmed, by listener and number in the stream.
     pub(super) unconfirmed: BTreeSet<(usize, u64)>,
+    /// The server does not permit reports of deleted consumers, and that was reported.
+    lacks_reports: bool,
 }
 
 impl Dialect for JetStream {
@@ -114,6 +116,7 @@ impl Dialect for JetStream {
         features: Features {
             redelivers_after: Some(ACK_WAIT),
             delivery_window: Some(MAX_ACK_PENDING),
+            delivery_window_from: Qos::AtLeastOnce,
             properties: Some("headers"),
             log_in: true,
             nkeys: true,
@@ -159,6 +162,7 @@ impl Dialect for JetStream {
             in_flight: InFlight::new(config.in_flight_window.max(1)),
             is_retained: false,
             unconfirmed: BTreeSet::new(),
+            lacks_reports: false,
         }
     }
 
@@ -209,6 +213,9 @@ impl Dialect for JetStream {
             Operation::Error(words)
                 if opening::forbidden_subject(words).is_some_and(|subject| subject.starts_with(CONSUMER_DELETED)) =>
             {
+                if !std::mem::replace(&mut self.lacks_reports, true) {
+                    sink.event(link.id, Event::NotPermitted("reports of deleted consumers"));
+                }
                 Ok(())
             }
             Operation::Error(words) => Err(opening::cause(link.phase, words)),

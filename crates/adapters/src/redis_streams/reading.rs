@@ -9,7 +9,7 @@ use crate::connection::{Link, Shared, Times};
 use crate::redis::opening;
 
 /// Most entries in one response, over all streams; the parser accepts 1,024 values, an entry has seven.
-const MOST_ENTRIES: usize = 100;
+pub(super) const MOST_ENTRIES: usize = 100;
 
 /// An entry of a stream.
 struct Entry<'a> {
@@ -118,4 +118,16 @@ fn entry<'a>(values: &mut Values<'a>) -> Option<Entry<'a>> {
         }
     }
     Some(Entry { id, message: topic.zip(payload) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Dialect;
+
+    #[test]
+    fn the_most_entries_of_a_response_are_the_delivery_window_of_each_level() {
+        let window = |qos: Qos| RedisStreams::CAPABILITIES.features.delivery_window_of(std::iter::once(qos));
+        assert_eq!([Qos::BestEffort, Qos::AtLeastOnce].map(window), [Some(100); 2]);
+    }
 }

@@ -17,6 +17,7 @@ use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
 use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command, encode_command_front};
 
+use super::reading::MOST_ENTRIES;
 use crate::connection::{Blocked, Dialect, InFlight, Link, Progress, Refusal, Sending, Shared, Times, up_to_line_end};
 use crate::redis::Waits;
 use crate::redis::opening::{self, LARGEST_PAYLOAD_BYTES};
@@ -103,6 +104,7 @@ impl Dialect for RedisStreams {
         features: Features {
             log_in: true,
             second_connection: SecondConnection::PublishesAndSubscribes,
+            delivery_window: Some(MOST_ENTRIES as u32),
             ..Features::NONE
         },
         sent_means: SentMeans::Wire,

@@ -1,6 +1,6 @@
 //! `pubmark experiment`: many runs over a grid of settings that a file defines.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use pubmark_experiment::Machines;
@@ -117,9 +117,6 @@ impl Experiment {
         experiment = experiment.changed(&Changes { realtime, awake, ..Changes::from(&self.lengths) });
         for (axis, values) in &self.only {
             experiment = experiment.only(axis, values).map_err(nothing_like_it)?;
-        }
-        if self.lengths.warmup.is_none() {
-            experiment = definition::warmed_up(experiment, loaded.folder.as_deref().unwrap_or(Path::new("")))?;
         }
         experiments::begin(experiment, loaded.folder.as_deref(), &options, printer)
     }

@@ -1,11 +1,9 @@
 //! The axes of `pubmark compare`, and the experiment that is made from them.
 
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use pubmark_experiment::experiment::comparison::{comparison, pins};
-use pubmark_experiment::experiment::definition::warmed_up;
 use pubmark_model::experiment::{Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, QuietMachine};
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
@@ -190,15 +188,13 @@ impl Grid {
     pub fn experiment(&self, workload: &str) -> Result<Experiment, Failure> {
         self.check_log_in()?;
         let compared = comparison(workload, &self.systems, &self.endpoint, self.axes())?;
-        let compared = match self.warmup {
-            Some(warmup) => Experiment { warmup, ..compared },
-            None => warmed_up(compared, Path::new(""))?,
-        };
         let mut experiment = Experiment {
             variant: self.variant.into(),
             set: self.set.clone(),
             seed: self.seed,
             order_seed: self.seed,
+            warmup: self.warmup.unwrap_or(compared.warmup),
+            exact_warmup: self.warmup.is_some(),
             duration: self.duration,
             drain: self.drain,
             repeat: self.repeat,
@@ -300,11 +296,13 @@ mod tests {
     }
 
     #[test]
-    fn all_systems_warm_up_for_as_long_as_the_slowest_needs_unless_the_user_says_how_long() {
-        let warm_up = |options: &[&str]| compared(options).expect("a comparison").warmup.as_secs();
-        assert_eq!(warm_up(&["--systems", "builtin"]), 5);
-        assert_eq!(warm_up(&["--systems", "builtin,artemis"]), 20);
-        assert_eq!(warm_up(&["--systems", "builtin,artemis", "--warmup", "2s"]), 2);
+    fn the_warm_up_is_that_of_experiments_or_the_users() {
+        let warm_up = |options: &[&str]| {
+            let experiment = compared(options).expect("a comparison");
+            (experiment.warmup.as_secs(), experiment.exact_warmup)
+        };
+        assert_eq!(warm_up(&["--systems", "builtin,artemis"]), (5, false));
+        assert_eq!(warm_up(&["--systems", "builtin,artemis", "--warmup", "2s"]), (2, true));
     }
 
     #[test]

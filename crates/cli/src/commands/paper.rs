@@ -69,8 +69,8 @@ impl Paper {
                 .hint(suggestion::choices(&self.paper, definition::names()))
         })?;
         let folder = self.folder();
-        let repetition = Repetition::new(paper, &self.selection()?, &folder)?;
         let host = Host { stop: signals::watch()?, scratch: folder.clone(), ..host::this() };
+        let repetition = Repetition::new(paper, &self.selection()?, &folder, &host)?;
         if self.dry_run {
             repetition.check()?;
             printer.result(&dry_run::paper::text(&repetition, &host)?)?;

@@ -121,8 +121,8 @@ fn why_undecided(choice: &Value) -> String {
 
 /// Limit of the candidate that lacks CPU time. A fifth of a core does not handicap it: Mosquitto needs about 50 µs for a message, so the
 /// 1,000 messages a second of [`REQUIREMENTS`] take a twentieth of a core, a quarter of that quota. A load of which a fifth of a core is
-/// too little, 10,000 messages a second and more, is one that the unoptimised generator and the built-in broker of a test cannot carry
-/// beside it on two cores: all candidates would be undecided. A hundredth is a fifth of what this load needs, on any machine.
+/// too little, more than 4,000 messages a second, is one that the unoptimised generator and the built-in broker of a test cannot carry
+/// beside it on two cores: all candidates would be undecided. A hundredth is a fifth of what this load needs where a message takes 50 µs.
 const TOO_LITTLE_CPU: &str = "cpu=0.01";
 
 #[test]

@@ -111,29 +111,36 @@ fn a_consumer_that_is_deleted_in_the_run_is_a_subscription_that_is_revoked() {
 }
 
 #[test]
-fn an_acknowledgement_that_no_consumer_takes_shows_that_the_consumer_is_gone() {
+fn an_acknowledgement_that_no_consumer_takes_is_not_confirmed_and_revokes_nothing() {
     let (mut harness, id, mut script) = consuming(Qos::ExactlyOnce);
     let mut payload = Vec::new();
     header::write(&mut payload, 24, RUN, 7, 1, 1);
-    script.send_bytes(b"MSG level.a 2 $JS.ACK.S.C.1.42.1.1700000000.0 24\r\n");
-    script.send_bytes(&payload);
-    script.send_bytes(b"\r\n");
+    let message = [&b"MSG level.a 2 $JS.ACK.S.C.1.42.1.1700000000.0 24\r\n"[..], &payload, b"\r\n"].concat();
+    script.send_bytes(&message);
     let reason = script.expect(&mut harness.peer, b"+ACK\r\n");
     let confirmed = reason.split_whitespace().find(|word| word.contains(".k.")).unwrap();
-    script.send_bytes(format!("HMSG {confirmed} 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\nPING\r\n").as_bytes());
+    script.send_bytes(format!("HMSG {confirmed} 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n").as_bytes());
+    script.send_bytes(&message);
+    script.send_bytes(b"PING\r\n");
     script.expect(&mut harness.peer, b"PONG\r\n");
-    let words = "no consumer for an acknowledgement: 503".to_owned();
-    assert_eq!(grants(&harness, id), [Ok(Qos::ExactlyOnce), Err(words)]);
+    assert_eq!(grants(&harness, id), [Ok(Qos::ExactlyOnce)]);
+    assert_count_eq!(harness.peer.record.sequences(id).len(), 1, "the second copy is recognised");
+    script.send_bytes(format!("MSG {confirmed} 1 0\r\n\r\n").as_bytes());
+    script.send_bytes(&message);
+    harness.peer.wait("the number again, of a new stream", |record| record.sequences(id).len() == 2);
+    assert_eq!(harness.peer.record.causes(id), []);
 }
 
 #[test]
-fn a_server_that_forbids_the_report_of_a_deleted_consumer_ends_nothing() {
+fn a_server_that_forbids_the_report_of_a_deleted_consumer_ends_nothing_and_it_is_reported_once() {
     let (mut harness, id, mut script) = consuming(Qos::AtLeastOnce);
     let subject = "$JS.EVENT.ADVISORY.CONSUMER.DELETED.PUBMARK_level.c1";
-    script.send_bytes(format!("-ERR 'Permissions Violation for Subscription to \"{subject}\"'\r\nPING\r\n").as_bytes());
+    let refusal = format!("-ERR 'Permissions Violation for Subscription to \"{subject}\"'\r\n");
+    script.send_bytes(format!("{refusal}{refusal}PING\r\n").as_bytes());
     script.expect(&mut harness.peer, b"PONG\r\n");
     assert_eq!(grants(&harness, id), [Ok(Qos::AtLeastOnce)]);
     assert_eq!(harness.peer.record.causes(id), []);
+    assert_eq!(harness.peer.record.not_permitted, ["reports of deleted consumers"]);
 }
 
 #[test]

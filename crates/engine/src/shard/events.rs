@@ -95,6 +95,7 @@ impl Shard {
             // Whether a reply without acknowledgement arrived is known from the message accounting of its requester.
             Event::Unacknowledged(token) if token.publication == REPLY => {}
             Event::Unacknowledged(token) => publishing.unacknowledged(session, token, sessions),
+            Event::NotPermitted(what) => totals.count_cause(format!("not permitted: {what}")),
             Event::Reauthenticated => totals.figures.counters.reauthenticated += 1,
             Event::Resent(_) => totals.figures.counters.resent += 1,
             Event::Discarded => totals.figures.counters.discarded += 1,

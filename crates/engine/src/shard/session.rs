@@ -22,6 +22,15 @@ pub enum State {
     Waiting,
 }
 
+/// How the system came not to hold a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotHeld {
+    /// It was not granted on its connection.
+    Refused,
+    /// It was granted, and ended while the connection lasted.
+    Revoked,
+}
+
 /// A filter of a session's subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -31,8 +40,8 @@ pub struct Filter {
     pub granted: bool,
     /// The system holds it, whether the session is connected or not.
     pub held: bool,
-    /// A refusal or revocation of it is counted: a further one, such as the response after a reconnect, is the same.
-    pub counted_refused: bool,
+    /// A refusal or revocation of it is counted, and as which: a further one, such as the response after a reconnect, is the same.
+    pub counted_not_held: Option<NotHeld>,
     /// A grant of it at a lower QoS than requested is counted.
     pub counted_lower: bool,
 }

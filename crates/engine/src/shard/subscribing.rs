@@ -4,6 +4,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::Reason;
 
+use super::session::NotHeld;
 use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
@@ -33,11 +34,12 @@ impl Sessions {
             }
             Ok(_) => {}
             Err(reason) => {
-                let was_counted = std::mem::replace(&mut filter.counted_refused, true);
+                let was_counted = filter.counted_not_held.is_some();
+                let kind = if was_granted { NotHeld::Revoked } else { NotHeld::Refused };
                 let counters = &mut totals.figures.counters;
-                let (count, what) = match was_granted {
-                    true => (&mut counters.subscriptions_revoked, "revoked"),
-                    false => (&mut counters.subscriptions_refused, "refused"),
+                let (count, what) = match *filter.counted_not_held.get_or_insert(kind) {
+                    NotHeld::Revoked => (&mut counters.subscriptions_revoked, "revoked"),
+                    NotHeld::Refused => (&mut counters.subscriptions_refused, "refused"),
                 };
                 *count += u64::from(!was_counted);
                 totals.count_cause(format!("subscription {what}: {reason}"));

@@ -118,6 +118,21 @@ fn nothing_is_expected_of_a_subscription_from_its_revocation_on() {
 }
 
 #[test]
+fn a_refusal_after_a_revocation_is_a_further_cause_of_the_revocation() {
+    let simulation = revoked("clean", 0);
+    simulation.at(1_500 * MS, |broker| {
+        broker.grants =
+            Box::new(|filter| if filter == "v/+" { Err(Reason::code(0x87, "not authorized")) } else { Ok(()) });
+    });
+    simulation.at(1_777 * MS + 12_345, |broker| broker.cut("s0"));
+    let ended = simulation.run();
+    let counters = &ended.outcome.counters;
+    assert_count_eq!((counters.subscriptions_revoked, counters.subscriptions_refused), (1, 0));
+    assert_eq!(counters.causes.get("subscription revoked: not authorized (0x87)"), Some(&1), "{:?}", counters.causes);
+    assert!(counters.causes.keys().all(|cause| !cause.starts_with("subscription refused")), "{:?}", counters.causes);
+}
+
+#[test]
 fn a_session_that_the_system_still_had_can_lose_a_subscription_and_a_reconnect_can_restore_it() {
     // The broker retains the persistent session at the cut, so it sends no responses before it revokes the filter.
     let persistent = revoked("persistent", 1);

@@ -45,6 +45,7 @@ pub fn comparison(
         order_seed: 1,
         duration: Duration::from_secs(60),
         warmup: Duration::from_secs(5),
+        exact_warmup: false,
         drain: Duration::from_secs(10),
         repeat: 5,
         quiet_machine: QuietMachine::default(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pubmark_model::experiment::{self, EndpointChoice, Experiment, LoadError, Loaded, Objection, Word};
 use pubmark_model::load::{self as workloads, LoadOptions, with_absolute_files};
@@ -131,18 +132,13 @@ fn plain(error: &dyn std::error::Error) -> Objection {
     Objection { message, hint: None }
 }
 
-/// The experiment with the warm-up that the slowest of its systems needs, if that is longer than its own. All cells get it, whether
-/// installed or not: they are compared under one schedule, and a system may be installed before the experiment is resumed. Paths are
-/// relative to `folder`.
+/// The warm-up that each of its systems needs; zero for one that needs none. Paths are relative to `folder`.
 ///
 /// # Errors
 /// The definition of a system cannot be read.
-pub fn warmed_up(mut experiment: Experiment, folder: &Path) -> Result<Experiment, RunError> {
-    for system in experiment.axes.system.iter().filter_map(|choice| choice.system.as_deref()) {
-        let definition = target::definition(&in_folder(system, folder))?;
-        experiment.warmup = experiment.warmup.max(definition.warm_up());
-    }
-    Ok(experiment)
+pub fn warm_ups(experiment: &Experiment, folder: &Path) -> Result<Vec<Duration>, RunError> {
+    let systems = experiment.axes.system.iter().filter_map(|choice| choice.system.as_deref());
+    systems.map(|system| Ok(target::definition(&in_folder(system, folder))?.warm_up())).collect()
 }
 
 /// Its workload, or the number of workloads.

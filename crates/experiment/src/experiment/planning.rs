@@ -11,7 +11,7 @@ use pubmark_runner::progress_text::seconds;
 use pubmark_runner::{CheckedRun, ErrorKind, Host, PreparedRun, RunError, unbuilt};
 use pubmark_systems::Definition;
 
-use super::{cell_spec, endpoint};
+use super::{cell_spec, definition, endpoint};
 use crate::machines::Machines;
 use pubmark_protocols::{self as protocols, known};
 
@@ -49,6 +49,30 @@ pub fn check(
 ) -> Result<Vec<Cell<Box<CheckedRun>>>, RunError> {
     let fits = |checked: CheckedRun| checked.check_limits().map(|()| Box::new(checked));
     cells(experiment, folder, host, machines, fits).map(|(cells, _)| cells)
+}
+
+/// The experiment with the warm-up that the slowest system needs of which a cell can be run here, if that is longer than its own. All
+/// cells get it: they are compared under one schedule. A system that is installed before the experiment is resumed is measured cold, and
+/// a caution says so. With a note for the user if it is longer.
+///
+/// # Errors
+/// Those of [`Plan::new`].
+pub fn warmed_up(
+    experiment: Experiment,
+    folder: &Path,
+    host: &Host,
+    machines: &Machines,
+) -> Result<(Experiment, Option<String>), RunError> {
+    let own = experiment.warmup;
+    if experiment.exact_warmup || definition::warm_ups(&experiment, folder)?.into_iter().all(|needed| needed <= own) {
+        return Ok((experiment, None));
+    }
+    let cells = check(&experiment, folder, host, machines)?;
+    let slowest =
+        cells.iter().filter_map(|cell| cell.run.as_ref().ok()?.wanted.warm_up()).max_by_key(|(_, needed)| *needed);
+    let Some((title, warmup)) = slowest.filter(|(_, needed)| *needed > own) else { return Ok((experiment, None)) };
+    let note = format!("warm-up raised from {} to {} for {title}", seconds(own), seconds(warmup));
+    Ok((Experiment { warmup, ..experiment }, Some(note)))
 }
 
 /// The protocol that cells without their own protocol share, and a note about it for the reader.
@@ -333,7 +357,6 @@ pub fn absolute(folder: Option<&Path>) -> Result<PathBuf, RunError> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::experiment::definition;
 
     #[test]
     fn a_system_without_its_warm_up_is_named_as_cold() {
@@ -349,7 +372,28 @@ mod tests {
         let cold = planned(experiment.clone()).cautions;
         let words = "needs 20 s of load until it is warm, and the warm-up has 1 s: it is measured cold.";
         assert!(cold.len() == 1 && cold[0].ends_with(words), "{cold:?}");
-        let warm = planned(definition::warmed_up(experiment, place.path()).unwrap());
+        let exact = Experiment { exact_warmup: true, ..experiment.clone() };
+        assert_eq!(warmed_up_in(place.path(), exact.clone()), (exact, None));
+        let (warm, note) = warmed_up_in(place.path(), experiment);
+        assert!(note.is_some_and(|note| note.starts_with("warm-up raised from 1 s to 20 s for ")));
+        let warm = planned(warm);
         assert_eq!((warm.experiment.warmup.as_secs(), warm.cautions), (20, vec![]));
+    }
+
+    fn warmed_up_in(folder: &Path, experiment: Experiment) -> (Experiment, Option<String>) {
+        warmed_up(experiment, folder, &Host::with_program("pubmark"), &Machines::default()).unwrap()
+    }
+
+    #[test]
+    fn a_system_that_is_not_installed_does_not_make_the_others_warm_up_longer() {
+        let place = tempfile::tempdir().unwrap();
+        let text = include_str!("../../../../systems/builtin.yaml");
+        let absent =
+            text.replacen("back_ends:\n", "warm_up_s: 20\nback_ends:\n", 1).replacen("{self}", "no-such-program", 1);
+        std::fs::write(place.path().join("absent.yaml"), absent).unwrap();
+        let text = "{name: t, workload: hello, duration: 1s, warmup: 1s, axes: {system: [builtin, ./absent.yaml]}}";
+        let experiment = definition::parse(text, place.path()).unwrap();
+        assert_eq!(definition::warm_ups(&experiment, place.path()).unwrap(), [0, 20].map(Duration::from_secs));
+        assert_eq!(warmed_up_in(place.path(), experiment.clone()), (experiment, None));
     }
 }

@@ -28,12 +28,15 @@ const BACKLOG: libc::c_int = 4_096;
 /// What the relay could not do.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
-    /// It has ended, or was given up.
+    /// It has ended.
     #[error("the relay between the links and the system does not answer")]
     Disconnected(#[source] io::Error),
     /// It did not respond for this long: it is stopped or frozen.
     #[error("the relay between the links and the system was silent for {} s", .0.as_secs())]
     Silent(Duration),
+    /// An earlier request failed, for this reason.
+    #[error("{0}")]
+    Lost(String),
     /// It refused.
     #[error("{0}")]
     Refused(String),
@@ -47,13 +50,22 @@ pub enum RelayError {
 pub struct Relay {
     channel: OwnedFd,
     /// Held from a request to its response: several threads send requests, and none may get the response of another.
-    calls: Mutex<()>,
+    calls: Mutex<Calls>,
+}
+
+/// What earlier requests left.
+#[derive(Debug, Default)]
+struct Calls {
+    /// Why the relay is lost. No other request of that run is sent; a relay that responds again serves the next run.
+    lost: Option<String>,
+    /// A response was not waited for: it comes before that of the next request.
+    is_late: bool,
 }
 
 impl Relay {
     /// At the other end of a [`super::pair`].
     pub fn new(channel: OwnedFd) -> Relay {
-        Relay { channel, calls: Mutex::new(()) }
+        Relay { channel, calls: Mutex::default() }
     }
 
     /// The address of a host, as the relay's network finds it.
@@ -100,10 +112,11 @@ impl Relay {
         Ok(at)
     }
 
-    /// Lets it give up what it carries and listens for: what a run before left. It then counts [`Counts::exhausted`] anew.
+    /// Lets it give up what it carries and listens for: what a run before left. It then counts [`Counts::exhausted`] anew. A relay
+    /// that was silent in that run, and responds again, is no longer lost.
     ///
     /// # Errors
-    /// The relay is gone.
+    /// The relay is gone, or was silent for 20 s.
     pub fn forget(&self) -> Result<(), RelayError> {
         match self.call(&Request::Forget, None)? {
             Response::Done => Ok(()),
@@ -155,44 +168,75 @@ impl Relay {
     }
 
     fn call(&self, request: &Request, socket: Option<&OwnedFd>) -> Result<Response, RelayError> {
-        // It guards the order on the channel and no data, so that a panic elsewhere leaves nothing behind that could be wrong.
-        let _turn = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Disconnected)?;
+        // No code panics while it changes them.
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_before_run = matches!(request, Request::Resolve { .. } | Request::Forget);
+        if let Some(reason) = &calls.lost
+            && !is_before_run
+        {
+            return Err(RelayError::Lost(reason.clone()));
+        }
+        let response = self.exchange(&mut calls.is_late, request, socket);
+        // Before the lock is released: whoever waits for it gets this reason, too.
+        calls.lost = response.as_ref().err().map(ToString::to_string);
+        response
+    }
+
+    /// Sends a request and waits for its response, and before that for one that is late.
+    fn exchange(
+        &self,
+        is_late: &mut bool,
+        request: &Request,
+        socket: Option<&OwnedFd>,
+    ) -> Result<Response, RelayError> {
         let limit = match request {
             Request::Count | Request::Waiting | Request::Check => SILENCE_LIMIT,
             _ => PREPARED_WITHIN,
         };
-        let received = self.wait(limit).and_then(|()| match channel::receive(self.channel.as_fd()) {
-            Ok(Some((answer, _))) => Ok(answer),
-            Ok(None) => Err(RelayError::Disconnected(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) => Err(RelayError::Disconnected(error)),
-        });
-        if received.is_err() {
-            // A later response must not be taken for that of the next request.
-            // SAFETY: numbers only; it fails if the channel is closed already.
-            unsafe { libc::shutdown(self.channel.as_raw_fd(), libc::SHUT_RDWR) };
+        if *is_late {
+            self.receive(limit)?;
+            *is_late = false;
         }
-        received
+        channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Disconnected)?;
+        let response = self.receive(limit);
+        *is_late = matches!(response, Err(RelayError::Silent(_)));
+        response
     }
 
-    /// Waits until a response, or the end of the channel, can be read.
-    fn wait(&self, limit: Duration) -> Result<(), RelayError> {
+    fn receive(&self, limit: Duration) -> Result<Response, RelayError> {
+        let error = match self.wait(limit) {
+            Ok(true) => match channel::receive(self.channel.as_fd()) {
+                Ok(Some((response, _))) => return Ok(response),
+                Ok(None) => io::Error::from(io::ErrorKind::UnexpectedEof),
+                Err(error) => error,
+            },
+            Ok(false) => return Err(RelayError::Silent(limit)),
+            Err(error) => error,
+        };
+        // What comes after something unreadable must not be taken for the response to the next request.
+        // SAFETY: numbers only; it fails if the channel is closed already.
+        unsafe { libc::shutdown(self.channel.as_raw_fd(), libc::SHUT_RDWR) };
+        Err(RelayError::Disconnected(error))
+    }
+
+    /// Waits until a response, or the end of the channel, can be read; false after a silence of `limit`.
+    fn wait(&self, limit: Duration) -> io::Result<bool> {
         let mut silence = Duration::ZERO;
         while silence < limit {
             let began = Instant::now();
             let mut look = libc::pollfd { fd: self.channel.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one live entry.
             match unsafe { libc::poll(&raw mut look, 1, LOOK_MS) } {
-                1.. => return Ok(()),
+                1.. => return Ok(true),
                 0 => {}
                 _ => match io::Error::last_os_error() {
                     error if error.kind() == io::ErrorKind::Interrupted => {}
-                    error => return Err(RelayError::Disconnected(error)),
+                    error => return Err(error),
                 },
             }
             silence += began.elapsed().min(LONGEST_GAP);
         }
-        Err(RelayError::Silent(limit))
+        Ok(false)
     }
 }
 

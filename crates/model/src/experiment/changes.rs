@@ -13,7 +13,7 @@ pub struct Changes {
     pub repeat: Option<u32>,
     /// Length of each measured window.
     pub duration: Option<Duration>,
-    /// Length of the warm-up, which is not measured.
+    /// Length of the warm-up, which is not measured; systems that need more get no more.
     pub warmup: Option<Duration>,
     /// Maximum wait for a quiet machine before each run.
     pub wait: Option<Duration>,
@@ -31,9 +31,31 @@ impl Experiment {
         changed.repeat = changes.repeat.unwrap_or(changed.repeat);
         changed.duration = changes.duration.unwrap_or(changed.duration);
         changed.warmup = changes.warmup.unwrap_or(changed.warmup);
+        changed.exact_warmup |= changes.warmup.is_some();
         changed.quiet_machine.within = changes.wait.unwrap_or(changed.quiet_machine.within);
         changed.generator.realtime |= changes.realtime;
         changed.generator.awake |= changes.awake;
         changed
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn a_warm_up_of_the_command_line_is_that_of_the_repetition_from_the_written_file() {
+        let read = |text: &str| parse("t.yaml", text, &|_, _| Ok(())).unwrap();
+        let experiment = read("{name: t, workload: hello, axes: {system: [a]}}");
+        let quick = experiment.clone().changed(&Changes { quick: true, ..Changes::default() });
+        assert!(
+            !quick.exact_warmup && !quick.to_yaml().contains("exact_warmup"),
+            "of older files the warm-up is raised"
+        );
+        let changed = experiment.changed(&Changes { warmup: Some(Duration::from_secs(2)), ..Changes::default() });
+        let again = read(&changed.to_yaml());
+        assert_eq!((again.warmup, again.exact_warmup), (Duration::from_secs(2), true));
     }
 }

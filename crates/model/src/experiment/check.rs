@@ -42,6 +42,7 @@ pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experimen
         order_seed: raw.order_seed.as_ref().map_or(Ok(seed), self::seed)?,
         duration: above_zero(raw.duration.as_ref(), Duration::from_secs(60))?,
         warmup: time(raw.warmup.as_ref(), Duration::from_secs(5))?,
+        exact_warmup: raw.exact_warmup,
         drain: time(raw.drain.as_ref(), Duration::from_secs(10))?,
         repeat: repetitions(raw.repeat.as_ref(), REPETITIONS)?,
         quiet_machine: raw.quiet_machine.as_ref().map_or(Ok(QuietMachine::default()), quiet_machine)?,

@@ -31,6 +31,8 @@ pub struct Experiment {
     pub duration: Duration,
     /// Length of the warm-up of each run.
     pub warmup: Duration,
+    /// Warm up for exactly this long, even where the definition of a system asks for more.
+    pub exact_warmup: bool,
     /// Maximum wait for late messages.
     pub drain: Duration,
     /// Repetitions of each cell, from 1.

@@ -57,6 +57,9 @@ pub(crate) struct RawExperiment {
     pub duration: Option<Text<TimeText>>,
     /// Length of the warm-up before the window, which is not measured, 5s by default.
     pub warmup: Option<Text<TimeText>>,
+    /// Warm up for exactly `warmup`, even where the definition of a system asks for more; `false` by default.
+    #[serde(default)]
+    pub exact_warmup: bool,
     /// Maximum wait for late messages after the window, 10s by default.
     pub drain: Option<Text<TimeText>>,
     /// Repetitions of each cell, 5 by default.

@@ -34,6 +34,9 @@ impl Experiment {
         line("order_seed", self.order_seed.to_string());
         line("duration", written(self.duration));
         line("warmup", written(self.warmup));
+        if self.exact_warmup {
+            line("exact_warmup", "true".to_owned());
+        }
         line("drain", written(self.drain));
         line("repeat", self.repeat.to_string());
         let quiet = &self.quiet_machine;
@@ -130,8 +133,8 @@ mod tests {
                 name: "test".to_owned(), title, description: String::new(), workload, variant: Variant::Published,
                 set: set.into_iter().filter(|(key, _)| keys.insert(key.clone())).collect(),
                 seed, order_seed: seed / 2,
-                duration: Duration::from_nanos(duration_ns), warmup: Duration::ZERO, drain: Duration::from_secs(10),
-                repeat, quiet_machine: QuietMachine::default(), quick: Quick::default(),
+                duration: Duration::from_nanos(duration_ns), warmup: Duration::ZERO, exact_warmup: tuned,
+                drain: Duration::from_secs(10), repeat, quiet_machine: QuietMachine::default(), quick: Quick::default(),
                 pin: Pins { system: cores.clone(), generator: None }, strict_defaults: tuned,
                 generator: Generator { shards: repeat as u16, realtime: tuned, awake: !tuned, kernel_netem: tuned },
                 axes: Axes {

@@ -202,7 +202,8 @@ mod tests {
         assert_eq!(both(shared, Never), [(6, 10), (3, 5)]);
         assert_eq!(both(shared, PublishesAndSubscribes), [(6, 20), (3, 10)]);
         assert_eq!(both(shared, RequestsAndReplies), [(6, 10), (3, 5)]);
-        let requests = "requesters: [{name: a, count: 8, every: 1s, payload: 100B, topic: 'r/{index}'}]\n\
+        let requests = "devices: []\nsubscribers: []\n\
+                        requesters: [{name: a, count: 8, every: 1s, payload: 100B, topic: 'r/{index}'}]\n\
                         responders: [{name: b, filters: ['r/#']}]\nplacement: {subscribers: once}\n";
         assert_eq!(both(requests, PublishesAndSubscribes), [(8, 1), (4, 1)]);
         assert_eq!(both(requests, RequestsAndReplies), [(16, 2), (8, 2)]);

@@ -5,12 +5,11 @@ use pubmark_record::record::Environment;
 use pubmark_report::numbers::count;
 
 /// A machine, as far as records tell it from others: an update of its kernel makes another one of it, too.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Machine {
     /// Its type, in which software updates change nothing: cores, processor, memory in whole GiB, virtualisation.
     pub kind: String,
-    kernel: String,
-    memory_bytes: u64,
+    environment: Environment,
 }
 
 impl Machine {
@@ -20,14 +19,25 @@ impl Machine {
         let virtualization = environment.virtualization.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));
         Machine {
             kind: format!("{} × {}, {gibibytes} GiB{virtualization}", environment.cores, environment.cpu),
-            kernel: environment.kernel.clone(),
-            memory_bytes: environment.memory_bytes,
+            environment: environment.clone(),
         }
+    }
+
+    /// Whether both are one machine.
+    pub fn is(&self, other: &Machine) -> bool {
+        self.environment.is_same_machine(&other.environment) && self.is_of_type(other)
+    }
+
+    /// Whether both are of one type. The memory that a kernel reports may vary around half a GiB.
+    pub fn is_of_type(&self, other: &Machine) -> bool {
+        let [(one, first), (another, second)] = [self, other].map(|it| (&it.environment, &it.kind));
+        let processors = |it: &Environment| (it.cores, it.cpu.clone(), it.virtualization.clone());
+        first == second || (processors(one) == processors(another) && one.is_same_memory(another))
     }
 
     /// What tells it from others of its type: `kernel 6.1.0, 25,325,268,992 B of memory`.
     pub fn details(&self) -> String {
-        format!("kernel {}, {} B of memory", self.kernel, count(self.memory_bytes))
+        format!("kernel {}, {} B of memory", self.environment.kernel, count(self.environment.memory_bytes))
     }
 }
 
@@ -46,12 +56,22 @@ mod tests {
     fn machines_of_one_type_are_told_apart_by_kernel_and_memory() {
         let one = sample_experiment::experiment().environment;
         let updated = Environment { kernel: format!("{}-2", one.kernel), ..one.clone() };
-        let smaller = Environment { memory_bytes: one.memory_bytes - 4_096, ..one.clone() };
+        let smaller = Environment { memory_bytes: one.memory_bytes / 100 * 98, ..one.clone() };
         let [first, second, third] = [&one, &updated, &smaller].map(Machine::of);
-        assert!(first != second && first != third && second != third);
-        assert_eq!((&first.kind, &first.kind), (&second.kind, &third.kind));
+        assert!(!first.is(&second) && !first.is(&third) && !second.is(&third));
+        assert!(first.is_of_type(&second));
         assert_ne!(first.details(), third.details());
-        assert_eq!(first, Machine::of(&Environment { load_before: Some(9.0), ..one }));
+        assert!(first.is(&Machine::of(&Environment { load_before: Some(9.0), ..one })));
+    }
+
+    #[test]
+    fn a_machine_whose_memory_varies_around_half_a_gibibyte_is_the_same() {
+        let of = |memory_bytes: u64| {
+            Machine::of(&Environment { memory_bytes, ..sample_experiment::experiment().environment })
+        };
+        let (one, other) = (of((24 << 30) + (513 << 20)), of((24 << 30) + (511 << 20)));
+        assert!(one.kind != other.kind && one.is(&other) && one.is_of_type(&other));
+        assert!(!one.is_of_type(&of(8 << 30)));
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::record::{BackEndKind, Record, TopologyInfo};
 /// Name of a setting, and the function that reads it: `None` where the record does not say it, such as one of an older version.
 type Setting = (&'static str, fn(&Record) -> Option<String>);
 
+/// The kernel of one machine does not always report the same.
+const MEMORY: &str = "memory of the machine";
+
 /// The settings, versions and machine of a run, besides its schedule and its system.
 static SETTINGS: [Setting; 44] = [
     ("protocol", |record| Some(record.protocol.to_string())),
@@ -75,7 +78,10 @@ static SETTINGS: [Setting; 44] = [
     ("CPU idle states prevented", |record| yes_no(record.settings.cpu_idle_disabled)),
     ("shards", |record| Some(format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards))),
     ("`sent` means", |record| Some(record.protocol.sent_means.to_string())),
-    ("delivery window", |record| or_none(record.protocol.delivery_window.map(|window| window.to_string()))),
+    ("delivery window", |record| {
+        let window = record.protocol.delivery_window;
+        Some(window.map_or_else(|| "no limit, or not known".to_string(), |most| most.to_string()))
+    }),
     ("pubmark", |record| Some(record.run.pubmark_version.clone())),
     ("processor", |record| Some(record.environment.cpu.clone())),
     ("cores", |record| Some(record.environment.cores.to_string())),
@@ -86,7 +92,7 @@ static SETTINGS: [Setting; 44] = [
     ("operating system", |record| Some(record.environment.os.clone())),
     ("kernel", |record| Some(record.environment.kernel.clone())),
     ("processors of the machine", |record| record.environment.processors.map(|processors| processors.to_string())),
-    ("memory of the machine", |record| Some(quantity::bytes(record.environment.memory_bytes as f64))),
+    (MEMORY, |record| Some(quantity::bytes(record.environment.memory_bytes as f64))),
     ("CPU frequency governor", |record| or_none(record.environment.governor.clone())),
     ("congestion control of the machine", |record| record.environment.congestion_control.clone()),
     ("virtualization", |record| or_none(record.environment.virtualization.clone())),
@@ -122,7 +128,9 @@ pub(crate) fn settings_of(record: &Record) -> impl Iterator<Item = (&'static str
 
 /// The settings in which these runs differ.
 pub(crate) fn differences(records: &[Record]) -> Vec<Difference> {
-    let of_runs = SETTINGS.iter().filter_map(|(name, get)| difference(name, records.iter().map(get).collect()));
+    let is_one_memory = records.windows(2).all(|two| two[0].environment.is_same_memory(&two[1].environment));
+    let compared = SETTINGS.iter().filter(|(name, _)| !(is_one_memory && *name == MEMORY));
+    let of_runs = compared.filter_map(|(name, get)| difference(name, records.iter().map(get).collect()));
     let of_groups = group_settings::NAMES
         .iter()
         .filter_map(|&name| difference(name, records.iter().map(|record| of_groups(name, record)).collect()));

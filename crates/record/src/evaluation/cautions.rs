@@ -10,7 +10,7 @@ use crate::figures::{self, FIGURES};
 use crate::nodes::NodeRow;
 use crate::objectives::ObjectiveOutcome;
 use crate::quantity;
-use crate::record::{Record, VerdictStatus};
+use crate::record::{Environment, Record, VerdictStatus};
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::steadiness::unsteady;
 
@@ -28,6 +28,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(other_nodes(cells));
     found.extend(few_repetitions(cells));
     found.extend(lost_to_the_generator(cells));
+    found.extend(survivors_of_starvation(cells));
     found.extend(without_times(cells));
     found.extend(suspect_runs(cells));
     found.extend(missed_limits(cells));
@@ -121,6 +122,22 @@ fn lost_to_the_generator(cells: &[CellInput]) -> Option<String> {
     })
 }
 
+/// Cells in which runs without enough CPU for the system count if no message is missing, and are left out if one is.
+fn survivors_of_starvation(cells: &[CellInput]) -> Option<String> {
+    let is_starved = |run: &RunInput| run.record.verdict.reasons.iter().any(|reason| reason.code == "V28");
+    let has_both = |cell: &&CellInput| {
+        cell.failures.iter().any(|failure| failure.text.starts_with("V28: ")) && cell.runs.iter().any(is_starved)
+    };
+    let labels: Vec<&str> = cells.iter().filter(has_both).map(|cell| cell.label.as_str()).collect();
+    (!labels.is_empty()).then(|| {
+        format!(
+            "runs in which the system lacked CPU (V28) count if no message is missing, and are left out if one is: those that the \
+             system survived represent the others, so what is shown may be better than what happened, in {}",
+            named(&labels)
+        )
+    })
+}
+
 fn suspect_runs(cells: &[CellInput]) -> Option<String> {
     // Invalid runs are excluded: their times must not be used, and they have a caution of their own.
     let runs = cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.run.verdict != VerdictStatus::Invalid);
@@ -187,24 +204,24 @@ fn label<'a>(cells: &'a [CellInput], id: &str) -> &'a str {
     cells.iter().find(|cell| cell.id == id).map_or("", |cell| cell.label.as_str())
 }
 
-/// Cells with lower latencies that lost more messages than another, one sentence for each pair.
+/// Cells with lower latencies that lost more messages than another, one sentence for each pair, with the figures.
 fn fewer_messages(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
-    for duel in contests.iter().flat_map(|contest| &contest.duels) {
-        let Some([better, worse]) = duel.survivors else { continue };
-        let sentence = format!(
-            "the lower latencies of {} are those of fewer messages, {} delivered and {} of {}: the lost ones may be those that would \
-             have been late, so no winner by latency is named",
-            label(cells, &duel.better),
-            quantity::percent(better),
-            quantity::percent(worse),
-            label(cells, &duel.worse)
-        );
-        if !found.contains(&sentence) {
-            found.push(sentence);
+    for contest in contests {
+        for duel in &contest.duels {
+            let Some([better, worse]) = duel.survivors else { continue };
+            let sentence = format!(
+                "the lower latencies of {} are those of fewer messages, {} delivered and {} of {}: the lost ones may be those that \
+                 would have been late, so there is no winner by",
+                label(cells, &duel.better),
+                quantity::percent(better),
+                quantity::percent(worse),
+                label(cells, &duel.worse)
+            );
+            found.push((contest.figure.as_str(), sentence));
         }
     }
-    found
+    by_reason(found).into_iter().map(|(sentence, figures)| format!("{sentence} {}", figures.join(", "))).collect()
 }
 
 /// Cells whose whole latency may be pubmark's delay, as with a client library that does not tell when it received a message.
@@ -289,13 +306,19 @@ fn other_pubmark(cells: &[CellInput]) -> Option<String> {
 /// Machines on which the runs were executed, if there are several. A change of the kernel or of the memory counts as another machine;
 /// the memory is named where nothing else tells them apart.
 fn other_machine(cells: &[CellInput]) -> Option<String> {
-    let mut machines = in_order(cells, |record| record.environment.machine());
-    if machines.len() == 1 {
-        machines = in_order(cells, |record| {
-            format!("{}, {} B of memory", record.environment.machine(), record.environment.memory_bytes)
-        });
+    let mut machines: Vec<&Environment> = Vec::new();
+    for machine in runs_in_order(cells).into_iter().map(|run| &run.record.environment) {
+        if !machines.iter().any(|known| known.is_same_machine(machine)) {
+            machines.push(machine);
+        }
     }
-    (machines.len() > 1).then(|| format!("{MACHINE_CHANGED}: {}", machines.join("; ")))
+    let words: BTreeSet<String> = machines.iter().map(|machine| machine.machine()).collect();
+    let named = machines.iter().map(|machine| match words.len() == machines.len() {
+        true => machine.machine(),
+        false => format!("{}, {} B of memory", machine.machine(), quantity::count(machine.memory_bytes)),
+    });
+    let named: Vec<String> = named.collect();
+    (named.len() > 1).then(|| format!("{MACHINE_CHANGED}: {}", named.join("; ")))
 }
 
 /// Machines that were nodes of some runs and not of others with as many nodes: a resumed experiment got other ones, or a lost node was
@@ -334,12 +357,17 @@ fn numbered(nodes: &[NodeRow]) -> NumberedMachines<'_> {
     numbered
 }
 
-/// Values of all runs without repetitions, in order of execution.
-fn in_order(cells: &[CellInput], of: fn(&Record) -> String) -> Vec<String> {
+/// All runs in order of execution.
+fn runs_in_order(cells: &[CellInput]) -> Vec<&RunInput> {
     let mut runs: Vec<&RunInput> = cells.iter().flat_map(|cell| &cell.runs).collect();
     runs.sort_by_key(|run| run.run.order);
+    runs
+}
+
+/// Values of all runs without repetitions, in order of execution.
+fn in_order(cells: &[CellInput], of: fn(&Record) -> String) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
-    for value in runs.into_iter().map(|run| of(&run.record)) {
+    for value in runs_in_order(cells).into_iter().map(|run| of(&run.record)) {
         if !values.contains(&value) {
             values.push(value);
         }

@@ -157,7 +157,9 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
         .map(|judged| {
             let [better, worse] = [judged.better, judged.worse].map(|entrant| &one.entrants[entrant]);
             let is_interleaved = !are_apart_in_time(&better.started_at, &worse.started_at);
-            let survivors = survivors(better, worse);
+            let shown = judged.pair.grade(judged.p_adjusted);
+            // What is not shown anyway needs no further reason.
+            let survivors = survivors(better, worse).filter(|_| shown > Grade::NotShown);
             let most = match (survivors, is_interleaved) {
                 (Some(_), _) => Grade::NotShown,
                 (None, true) => Grade::Proven,
@@ -174,7 +176,7 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
                 p_adjusted: judged.p_adjusted,
                 is_significant: judged.pair.is_significant(judged.p_adjusted) && most == Grade::Proven,
                 survivors,
-                grade: Some(judged.pair.grade(judged.p_adjusted).min(most)),
+                grade: Some(shown.min(most)),
             }
         })
         .collect();
@@ -252,12 +254,12 @@ mod tests {
 
     #[test]
     fn latencies_of_fewer_messages_do_not_win() {
-        let found = |fast: f64, slow: f64| {
+        let found_at = |slow_us: f64, fast: f64, slow: f64| {
             let entrant = |cell: &str, value: f64, delivered: f64| Entrant {
                 delivered: Some(delivered),
                 ..Entrant::exact(cell, vec![value, value * 1.01, value * 0.99])
             };
-            let entrants = vec![entrant("fast", 100.0, fast), entrant("slow", 300.0, slow)];
+            let entrants = vec![entrant("fast", 100.0, fast), entrant("slow", slow_us, slow)];
             let one = Match {
                 axis: "system".into(),
                 among: BTreeMap::new(),
@@ -267,12 +269,14 @@ mod tests {
             let contest = decide(&[one]).remove(0);
             (contest.winner, contest.duels[0].grade(), contest.duels[0].survivors)
         };
+        let found = |fast: f64, slow: f64| found_at(300.0, fast, slow);
         let proven = (Some("fast".to_owned()), Grade::Proven, None);
         assert_eq!(found(1.0, 1.0), proven);
         assert_eq!(found(0.9, 1.0), (None, Grade::NotShown, Some([0.9, 1.0])), "the late ones may be lost");
         assert_eq!(found(1.0, 0.9), proven, "a lost message can only make the other worse");
         assert_eq!(found(0.9, 0.9), proven, "both lost as many");
         assert_eq!(found(0.99999, 1.0), proven, "a stray message");
+        assert_eq!(found_at(100.5, 0.9, 1.0), (None, Grade::NotShown, None), "within the noise, whatever was lost");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use pubmark_metrics::distribution::{Distribution, Precision};
 use super::*;
 use crate::experiment::FailureKind;
 use crate::nodes::{NodeMachine, NodeRow};
-use crate::record::{Status, VerdictStatus};
+use crate::record::{Reason, Status, VerdictStatus};
 use crate::sample;
 
 fn axis(name: &str, values: &[&str]) -> Axis {
@@ -163,6 +163,47 @@ fn limits_of_one_system_are_a_contest_too() {
 }
 
 #[test]
+fn lower_latencies_of_fewer_messages_have_a_caution_with_the_shares() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    for run in &mut cells[0].runs {
+        let messages = &mut run.record.delivery.messages;
+        (messages.delivered, messages.lost) = (messages.expected * 9 / 10, messages.expected / 10);
+    }
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert_eq!(contest(&found, "latency p99").winner, None);
+    let told: Vec<&String> =
+        found.cautions.iter().filter(|caution| caution.contains("those of fewer messages")).collect();
+    let [told] = told[..] else { panic!("one for the pair, whatever the figures: {:?}", found.cautions) };
+    let shares = "the lower latencies of fast are those of fewer messages, 90 % delivered and 100 % of slow: ";
+    assert!(told.starts_with(shares) && told.ends_with("so there is no winner by latency p50, latency p99"), "{told}");
+    for run in &mut cells[0].runs {
+        let messages = &mut run.record.delivery.messages;
+        (messages.delivered, messages.lost) = (messages.expected, 0);
+    }
+    assert_eq!(evaluate(&systems(), 1, &cells).unwrap().cautions, Vec::<String>::new());
+}
+
+#[test]
+fn a_latency_without_a_lower_bound_has_a_caution() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    for run in &mut cells[1].runs {
+        let lower = run.record.latency.total.as_mut().unwrap().lower.as_mut().unwrap();
+        (lower.p50, lower.p99) = (Some(0.0), Some(0.0));
+    }
+    let told = "the whole latency p99 of slow may be pubmark's delay or that of its client library: its lower bound is 0, so nothing \
+                is proven to be faster by it";
+    let is_told = |cells: &[CellInput]| {
+        let cautions = evaluate(&systems(), 1, cells).unwrap().cautions;
+        cautions.iter().any(|caution| caution == told)
+    };
+    assert!(is_told(&cells));
+    cells[1].runs[0].record.latency.total.as_mut().unwrap().lower.as_mut().unwrap().p99 = Some(200.0);
+    assert!(!is_told(&cells), "one run has a lower bound");
+    cells[1].runs[0].record.latency.total.as_mut().unwrap().lower.as_mut().unwrap().p99 = Some(0.0);
+    assert!(is_told(&cells) && !is_told(&cells[1..]), "nothing is compared with one cell alone");
+}
+
+#[test]
 fn who_failed_by_itself_is_not_ranked() {
     let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[300.0, 301.0, 302.0])];
     cells[0].failures.push(failure(FailureKind::OutOfMemory));
@@ -176,7 +217,28 @@ fn who_failed_by_itself_is_not_ranked() {
     cells[0].failures[0].kind = FailureKind::GeneratorLimited;
     let found = evaluate(&systems(), 1, &cells).unwrap();
     assert_eq!(contest(&found, "latency p50").winner.as_deref(), Some("fast"), "that was our fault");
-    assert!(found.cautions[0].starts_with("1 repetition is left out"), "{:?}", found.cautions);
+    let left_out = "1 repetition is left out as invalid: ";
+    assert!(found.cautions[0].starts_with(left_out), "{:?}", found.cautions);
+}
+
+#[test]
+fn runs_that_a_system_without_cpu_survived_are_said_to_represent_the_others() {
+    let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[300.0; 3])];
+    let is_said = |cells: &[CellInput]| {
+        let found = evaluate(&systems(), 1, cells).unwrap();
+        let is_its = |caution: &String| {
+            caution.starts_with("runs in which the system lacked CPU (V28) count if") && caution.ends_with(", in slow")
+        };
+        found.cautions.iter().any(is_its)
+    };
+    let text = "V28: it had no CPU".to_owned();
+    cells[1].failures.push(CellFailure { text, ..failure(FailureKind::GeneratorLimited) });
+    assert!(!is_said(&cells), "all such runs are left out");
+    let (code, status) = ("V28".to_owned(), VerdictStatus::Suspect);
+    cells[1].runs[0].record.verdict.reasons = vec![Reason { code, status, text: String::new(), hint: String::new() }];
+    assert!(is_said(&cells));
+    cells[1].failures.clear();
+    assert!(!is_said(&cells), "all such runs count");
 }
 
 #[test]
@@ -255,8 +317,10 @@ fn runs_of_several_versions_of_pubmark_or_machines_have_a_caution() {
     cells[1].runs[1].record.environment.memory_bytes = 16_000;
     let found = evaluate(&systems(), 1, &cells).unwrap().cautions;
     let kind = format!("4 × {cpu}, kernel 6.12.0");
-    let machines = format!("{kind}, 8000 B of memory; {kind}, 16000 B of memory");
+    let machines = format!("{kind}, 8,000 B of memory; {kind}, 16,000 B of memory");
     assert_eq!(found, [format!("the machine changed between runs: {machines}")]);
+    cells[1].runs[1].record.environment.memory_bytes = 8_016;
+    assert_eq!(evaluate(&systems(), 1, &cells).unwrap().cautions, Vec::<String>::new(), "0.2 %: its kernel varies");
 }
 
 #[test]

@@ -321,7 +321,8 @@ pub const RULES: &[Rule] = &[
                   the filter on an open connection. If that concerns some filters, fewer messages were delivered than the \
                   workload requires, and the run is suspect. If it concerns all messages, nothing was received: the run \
                   is invalid. The reason shown is the system's.",
-        remedy: "Check the system's access rules, or the credentials of the subscribers (`--user`).",
+        remedy: "Check the system's access rules, the credentials of the subscribers (`--user`), and who deletes its queues or \
+                 streams.",
         blames: Blame::System(FailureKind::Refused),
         spoils: Spoils::Everything,
         judge: subscriptions::granted,
@@ -396,9 +397,9 @@ pub const RULES: &[Rule] = &[
                   Planned absences, messages that are too large and what faults of the run did to connections do not count. If every \
                   core of the machine was busy, short waits count too: above 5 % of the window and a quarter of the time in \
                   which the system was ready. A flood, in which messages are always missing, is suspect at most. \
-                  In an experiment or a choice, a run of another load with this finding does not count, whether or not messages are \
-                  missing: otherwise the runs that a system survived would represent the others. It is repeated. The finding \
-                  names who used the CPU: other programs, pubmark, or the hypervisor. Only a system that runs on this machine, \
+                  In an experiment suspect runs count and invalid ones do not: where one cell has both, a caution says that the \
+                  runs that the system survived represent the others. The finding names who used the CPU: other programs, \
+                  pubmark, or the hypervisor. Only a system that runs on this machine, \
                   started by this run or observed by a node, can be examined. Until 0.1 this rule was called `system had \
                   processors`, judged the sum of all waits, and required missing messages.",
         remedy: "Stop other programs, give the system cores of its own (`--pin`), run without `--realtime`, lower the rate, or let \

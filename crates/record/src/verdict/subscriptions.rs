@@ -8,6 +8,8 @@ use crate::record::{CheckUnit, VerdictStatus};
 pub const REFUSED: &str = "subscription refused: ";
 /// The same of one that the system granted, and ended while its connection lasted.
 pub const REVOKED: &str = "subscription revoked: ";
+/// The same of something else that the system does not permit a client whose connection goes on.
+pub const NOT_PERMITTED: &str = "not permitted: ";
 
 /// Rule V23.
 pub(super) fn granted(input: &VerdictInput) -> Option<Finding> {
@@ -18,7 +20,7 @@ pub(super) fn granted(input: &VerdictInput) -> Option<Finding> {
     }
     let measure = Measure::suspect_above(not_held as f64, 0.0, CheckUnit::Subscriptions);
     if not_held == 0 {
-        return Some(Finding::valid("no subscription was refused".to_string()).of(measure));
+        return Some(Finding::valid("no subscription was refused or revoked".to_string()).of(measure));
     }
     let reason_behind =
         |prefix: &str| connections.causes.iter().find_map(|cause| cause.cause.strip_prefix(prefix).map(str::to_owned));

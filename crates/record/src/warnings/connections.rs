@@ -1,15 +1,13 @@
 //! Warnings about connections and subscriptions.
 
 use super::TextAndHint;
-use crate::quantity::count;
+use crate::quantity::{count, counted};
 use crate::record::Record;
 
 pub(super) fn granted_lower(record: &Record) -> Option<TextAndHint> {
     (record.connections.granted_qos_lower > 0).then(|| {
-        let text = format!(
-            "{} subscriptions granted a lower level than requested",
-            count(record.connections.granted_qos_lower)
-        );
+        let number = counted(record.connections.granted_qos_lower, "subscription", "subscriptions");
+        let text = format!("{number} granted a lower level than requested");
         (text, "check the system's configuration, or request that level with `--qos`".to_string())
     })
 }
@@ -31,8 +29,8 @@ pub(super) fn failed(record: &Record) -> Option<TextAndHint> {
         return None;
     }
     let mut text = format!("connections: {}", named.join(", "));
-    if let Some(first) = connections.causes.first() {
-        text.push_str(&format!(" (mostly: {})", first.cause));
+    if let Some(cause) = connections.main_cause() {
+        text.push_str(&format!(" (mostly: {cause})"));
     }
     let hint = if connections.log_in_ended > 0 {
         "the system closed connections whose credentials had expired: give tokens a longer lifetime, or let clients sign new ones"
@@ -49,8 +47,9 @@ pub(super) fn subscriptions_refused(record: &Record) -> Option<TextAndHint> {
     (connections.subscriptions_not_held() > 0).then(|| {
         let kinds = [(connections.subscriptions_refused, "refused"), (connections.subscriptions_revoked, "revoked")];
         let kinds = kinds.iter().filter(|(number, _)| *number > 0);
-        let kinds: Vec<String> =
-            kinds.map(|(number, what)| format!("{} subscriptions {what}", count(*number))).collect();
+        let kinds: Vec<String> = kinds
+            .map(|(number, what)| format!("{} {what}", counted(*number, "subscription", "subscriptions")))
+            .collect();
         let text = format!("{} by the system", kinds.join(", "));
         (text, "check the system's access rules".to_string())
     })

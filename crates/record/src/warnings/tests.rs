@@ -145,6 +145,24 @@ fn the_most_frequent_cause_is_named() {
         record.connections.causes = vec![CauseCount { cause: "reset by peer".into(), count: 4 }];
     });
     assert_eq!(found[0].text, "connections: 4 dropped (mostly: reset by peer)");
+    let found = warnings_of(|record| {
+        record.connections.dropped = 4;
+        let causes = [("not permitted: reports of deleted consumers", 9), ("reset by peer", 4)];
+        record.connections.causes = causes.map(|(cause, count)| CauseCount { cause: cause.to_owned(), count }).to_vec();
+    });
+    assert_eq!(found[0].text, "connections: 4 dropped (mostly: reset by peer)", "the other one ended no connection");
+}
+
+#[test]
+fn one_subscription_is_written_as_one() {
+    let text = |change: fn(&mut Record)| warnings_of(change).remove(0).text;
+    let both = text(|record| {
+        record.connections.subscriptions_refused = 2;
+        record.connections.subscriptions_revoked = 1;
+    });
+    assert_eq!(both, "2 subscriptions refused, 1 subscription revoked by the system");
+    let lower = text(|record| record.connections.granted_qos_lower = 1);
+    assert_eq!(lower, "1 subscription granted a lower level than requested");
 }
 
 #[test]

@@ -93,6 +93,9 @@ impl View<'_> {
                 let names: Vec<&str> = who.into_iter().map(|id| self.name(id)).collect();
                 format!("too few repetitions of {} to tell", names.join(", "))
             }
+            Lacking::Nothing if is_of_survivors(contest) => {
+                "the lower latencies are those of fewer messages".to_string()
+            }
             Lacking::Nothing if bounds_overlap(contest) => "the bounds of what was measured overlap".to_string(),
             Lacking::Nothing => "within the noise".to_string(),
         };
@@ -237,6 +240,11 @@ pub fn ratio(value: f64) -> String {
     format!("{value:.4}")
 }
 
+/// Whether the better latency of the nearest pair is that of fewer messages.
+fn is_of_survivors(contest: &Contest) -> bool {
+    nearest(contest).is_some_and(|duel| duel.survivors.is_some())
+}
+
 /// Whether the bounds of the measurement alone leave the order of the nearest pair undecided.
 fn bounds_overlap(contest: &Contest) -> bool {
     let nothing = |duel: &Duel| if duel.is_ratio { 1.0 } else { 0.0 };
@@ -320,6 +328,8 @@ pub fn headline(view: &View) -> String {
             "No winner: too few repetitions to tell differences from noise".to_string()
         } else if contests.iter().any(|contest| matches!(lacking(contest), Lacking::Some(_))) {
             "No winner: too few runs of some can be counted to tell".to_string()
+        } else if contests.iter().any(|contest| is_of_survivors(contest)) {
+            "No winner: the lower latencies are those of fewer messages".to_string()
         } else {
             "No winner: differences within the noise".to_string()
         }

@@ -172,6 +172,17 @@ fn the_headline_names_the_winner_or_says_that_there_is_none() {
     }
     assert!(View::of(&untested).conclusions().iter().all(|found| found.text.contains("too few repetitions of ")));
     assert_eq!(say(untested), "No winner: too few runs of some can be counted to tell");
+    let mut survivors = sample_experiment::experiment_over(&Grid { systems: 2, ..Grid::default() });
+    survivors.contests.retain(|contest| contest.figure.starts_with("latency"));
+    for contest in &mut survivors.contests {
+        contest.winner = None;
+        let lossy = &mut contest.duels[0];
+        (lossy.survivors, lossy.is_significant, lossy.grade) = (Some([0.9, 1.0]), false, Some(Grade::NotShown));
+    }
+    let why = ": the lower latencies are those of fewer messages";
+    let conclusions = View::of(&survivors).conclusions();
+    assert!(conclusions.len() == 2 && conclusions.iter().all(|found| found.text.ends_with(why)), "{conclusions:?}");
+    assert_eq!(say(survivors), "No winner: the lower latencies are those of fewer messages");
     let mut alone = sample_experiment::experiment_over(&Grid { systems: 1, ..Grid::default() });
     alone.contests.clear();
     assert_eq!(say(alone), "Nothing to compare: one cell has figures");

@@ -137,7 +137,7 @@ fn search() -> Markup {
             legend { "Time" }
             (text("within", "Start no further trial after", "10m", ""))
             (text("trial", "Window of each trial", "", "3s or longer"))
-            (text("trial-warmup", "Warm-up of each trial", "1s", ""))
+            (text("trial-warmup", "Warm-up of each trial", "", "1s, or what the system needs"))
         }
     }
 }
@@ -158,7 +158,7 @@ fn of_experiment(list: &Markup) -> Markup {
         fieldset data-for="experiment" {
             legend { "Lengths" }
             (text("each-duration", "Measured window of each run", "", "as in the experiment"))
-            (text("each-warmup", "Warm-up of each run", "", "as in the experiment"))
+            (text("each-warmup", "Warm-up of each run", "", "as in the experiment, or what the systems need"))
             (text("wait", "Longest wait for a quiet machine", "", "as in the experiment"))
         }
     }
@@ -249,6 +249,23 @@ fn outcome() -> Markup {
                     button type="button" data-copy="run-yaml" { "Copy" }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_up_is_submitted_only_if_somebody_writes_one() {
+        let form = [search(), of_experiment(&html! {})].map(Markup::into_string).concat();
+        for (name, example) in [
+            ("trial-warmup", "1s, or what the system needs"),
+            ("each-warmup", "as in the experiment, or what the systems need"),
+        ] {
+            let field = format!("name=\"{name}\" value=\"\" placeholder=\"{example}\"");
+            assert!(form.contains(&field), "{form}");
         }
     }
 }

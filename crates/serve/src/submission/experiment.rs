@@ -71,22 +71,28 @@ impl ExperimentSubmission {
 
     /// Reads the definition, applies the changes and checks its combinations: at least one of them can run on this machine.
     pub(super) fn judged(self, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
-        let experiment = self.changed(allow)?;
+        let (experiment, note) = self.changed(allow, host)?;
         PreparedExperiment::check(experiment.clone(), None, host, &Machines::default())?;
         let systems = experiment.axes.system.iter().map(|choice| choice.label.clone()).collect();
         let options = self.options(self.text.is_none());
         let what = What::Experiment { text: self.text, options };
-        Ok(Submission { kind: Kind::Experiment, name: experiment.name, systems, what, notes: vec![] })
+        Ok(Submission {
+            kind: Kind::Experiment,
+            name: experiment.name,
+            systems,
+            what,
+            notes: note.into_iter().collect(),
+        })
     }
 
     /// The plan of the experiment for this machine; nothing is started.
     pub(super) fn planned(self, allow: &Allow, host: &Host) -> Result<Plan, Problem> {
-        let experiment = self.changed(allow)?;
+        let (experiment, _) = self.changed(allow, host)?;
         Ok(Plan::new(experiment, &planning::absolute(None)?, host, &Machines::default())?)
     }
 
-    /// The experiment with the changes applied.
-    fn changed(&self, allow: &Allow) -> Result<Experiment, Problem> {
+    /// The experiment with the changes applied, and a note for the user.
+    fn changed(&self, allow: &Allow, host: &Host) -> Result<(Experiment, Option<String>), Problem> {
         let experiment = match &self.text {
             Some(text) => {
                 // First without files: no file is read before its permission is checked.
@@ -122,10 +128,7 @@ impl ExperimentSubmission {
         }
         allow.experiment(&experiment).map_err(refused)?;
         self.refuse_huge_labels(&experiment)?;
-        match self.warmup {
-            Some(_) => Ok(experiment),
-            None => Ok(definition::warmed_up(experiment, Path::new(""))?),
-        }
+        Ok(planning::warmed_up(experiment, &planning::absolute(None)?, host, &Machines::default())?)
     }
 
     /// Each label contains a value of each axis: long values in many combinations would use too much memory.

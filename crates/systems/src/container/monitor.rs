@@ -90,10 +90,15 @@ mod tests {
     fn a_monitor_that_ends_in_time_is_waited_for() {
         let (name, mut monitor) = monitor("waited");
         let input = monitor.stdin.take();
-        let waiting = thread::spawn(move || wait_or_kill(&name, REMOVAL_LIMIT));
-        assert!(!waiting.is_finished(), "the monitor has not ended");
+        let waiting = thread::spawn(move || {
+            wait_or_kill(&name, REMOVAL_LIMIT);
+            Instant::now()
+        });
+        // Long enough to return, if it did not wait.
+        thread::sleep(Duration::from_millis(100));
+        let ends_at = Instant::now();
         drop(input);
-        waiting.join().unwrap();
+        assert!(waiting.join().unwrap() > ends_at, "the monitor had not ended");
         assert_eq!(monitor.wait().unwrap().signal(), None);
     }
 }

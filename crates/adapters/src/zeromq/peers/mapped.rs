@@ -54,6 +54,7 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             | Event::Misreported(_)
             | Event::ProgramEnded(_)
             | Event::ProgramRoundTrip(_)
+            | Event::NotPermitted(_)
             | Event::Discarded
             | Event::Delivered(_)
             | Event::Secured(_)) => {
