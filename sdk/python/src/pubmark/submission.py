@@ -106,6 +106,8 @@ class ChoiceFields(TypedDict, total=False):
     within: Time
     headroom: bool
     window: Mapping[str, Any]
+    exact_warmup: bool
+    local_nodes: int
     generator: Mapping[str, Any]
     connection: Mapping[str, Any]
 
