@@ -124,7 +124,7 @@ impl Relay {
         }
     }
 
-    /// Does its loop still turn? Requested several times in [`SILENCE_LIMIT`] during a run, because nothing else is.
+    /// Does its loop still turn? Requested several times in 3 s during a run, because nothing else is.
     ///
     /// # Errors
     /// The relay is gone, or was silent for 3 s.
