@@ -1,5 +1,6 @@
 //! Plans an experiment: every cell is ready to be run, or refused with a reason. Nothing is started here.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use pubmark_model::experiment::{self, Experiment, PlannedCell, Settings, Turn};
 use pubmark_model::workload::Variant;
 use pubmark_record::experiment::{Axis, FailureKind};
 use pubmark_runner::progress_text::seconds;
+use pubmark_runner::target::CheckedTarget;
 use pubmark_runner::{CheckedRun, ErrorKind, Host, PreparedRun, RunError, unbuilt};
 use pubmark_systems::Definition;
 
@@ -90,9 +92,29 @@ fn cells<Run>(
     refuse_more_nodes(experiment, machines)?;
     let planned = experiment::cells(experiment);
     let (protocol, cautions) = common_protocol(&planned, folder)?;
+    let installed = Installed::default();
+    let then = |checked: CheckedRun| installed.check(&checked).and_then(|()| then(checked));
     let cell = |planned| Cell::new(planned, experiment, protocol, folder, host, machines, &then);
     let cells = planned.into_iter().map(cell).collect::<Result<_, _>>()?;
     Ok((cells, (protocol, cautions)))
+}
+
+/// Whether the systems of an experiment are installed: cells share systems, and each look starts programs.
+#[derive(Default)]
+struct Installed(RefCell<BTreeMap<String, Option<(ErrorKind, String)>>>);
+
+impl Installed {
+    fn check(&self, checked: &CheckedRun) -> Result<(), RunError> {
+        let CheckedTarget::Started { definition, options } = &checked.wanted else { return checked.check_installed() };
+        let key =
+            format!("{} {:?} {:?} {:?}", definition.name, options.back_end, options.image, checked.spec.target.node);
+        let mut known = self.0.borrow_mut();
+        let found = known.entry(key).or_insert_with(|| {
+            let error = checked.check_installed().err()?;
+            Some((error.kind, error.to_string()))
+        });
+        found.as_ref().map_or(Ok(()), |(kind, text)| Err(RunError::new(*kind, text.clone())))
+    }
 }
 
 /// The reason why a cell is not run.
@@ -276,9 +298,7 @@ impl<Run> Cell<Run> {
         }
         let made = || -> Result<Run, RunError> {
             let spec = cell_spec::of(experiment, &planned.settings, &protocol, folder, machines)?;
-            let checked = spec.check(host)?;
-            checked.check_installed()?;
-            then(checked)
+            then(spec.check(host)?)
         };
         let run =
             match made() {
