@@ -94,7 +94,7 @@ fn cells<Run>(
     let (protocol, cautions) = common_protocol(&planned, folder)?;
     let installed = Installed::default();
     let then = |checked: CheckedRun| installed.check(&checked).and_then(|()| then(checked));
-    let cell = |planned| Cell::new(planned, experiment, protocol, folder, host, machines, &then);
+    let cell = |planned| Cell::new(planned, experiment, protocol, folder, host, machines, then);
     let cells = planned.into_iter().map(cell).collect::<Result<_, _>>()?;
     Ok((cells, (protocol, cautions)))
 }
