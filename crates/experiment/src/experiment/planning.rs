@@ -106,8 +106,9 @@ struct Installed(RefCell<BTreeMap<String, Option<(ErrorKind, String)>>>);
 impl Installed {
     fn check(&self, checked: &CheckedRun) -> Result<(), RunError> {
         let CheckedTarget::Started { definition, options } = &checked.wanted else { return checked.check_installed() };
-        let key =
-            format!("{} {:?} {:?} {:?}", definition.name, options.back_end, options.image, checked.spec.target.node);
+        // What decides it: two definitions may have one name.
+        let of_run = (&options.back_end, &options.image, &checked.spec.target.node);
+        let key = format!("{:?} {of_run:?}", definition.back_ends);
         let mut known = self.0.borrow_mut();
         let found = known.entry(key).or_insert_with(|| {
             let error = checked.check_installed().err()?;
