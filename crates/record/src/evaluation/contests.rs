@@ -139,8 +139,8 @@ fn pairs_of(one: &Match) -> Vec<(usize, usize, Pair)> {
     pairs
 }
 
-/// Delivered shares of the better cell and of the other one, if the better one lost so many more messages that the share delivered tells
-/// the two apart: the resolution of that figure.
+/// Delivered shares of the cell with the lower latency and of the other one, if the first is lower than the second by more than the
+/// resolution of this figure.
 fn survivors(better: &Entrant, worse: &Entrant) -> Option<[f64; 2]> {
     let shares = [better.delivered?, worse.delivered?];
     let resolution = figure("delivered")?.resolution;

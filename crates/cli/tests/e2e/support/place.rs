@@ -159,8 +159,8 @@ impl Place {
     }
 
     /// As [`Place::record`], up to twice more while the run itself says that other programs had the processors (V28), or that a
-    /// fault came or ended late (V20): then it says nothing of what a test is about. Each repetition is told, and no count
-    /// is repeated: the accounting of a run that is left out is checked, too.
+    /// fault came or ended late (V20): such a run does not show what the test examines. Standard error names each repetition.
+    /// No count is repeated: this function also checks the accounting of a run that it discards.
     pub fn record_with_processors(&self, arguments: &[&str]) -> Value {
         for _ in 0..2 {
             let record = self.record(arguments);
