@@ -106,9 +106,9 @@ struct Installed(RefCell<BTreeMap<String, Option<(ErrorKind, String)>>>);
 impl Installed {
     fn check(&self, checked: &CheckedRun) -> Result<(), RunError> {
         let CheckedTarget::Started { definition, options } = &checked.wanted else { return checked.check_installed() };
-        // What decides it: two definitions may have one name.
-        let of_run = (&options.back_end, &options.image, &checked.spec.target.node);
-        let key = format!("{:?} {of_run:?}", definition.back_ends);
+        // What decides it, and the name in the message. Two definitions may have one name, or one program.
+        let of_run = (&definition.name, &options.back_end, &options.image, &checked.spec.target.node);
+        let key = format!("{of_run:?} {:?}", definition.back_ends);
         let mut known = self.0.borrow_mut();
         let found = known.entry(key).or_insert_with(|| {
             let error = checked.check_installed().err()?;
@@ -416,5 +416,21 @@ mod tests {
         let experiment = definition::parse(text, place.path()).unwrap();
         assert_eq!(definition::warm_ups(&experiment, place.path()).unwrap(), [0, 20].map(Duration::from_secs));
         assert_eq!(warmed_up_in(place.path(), experiment.clone()), (experiment, None));
+    }
+
+    #[test]
+    fn systems_that_lack_one_program_are_each_refused_by_their_own_name() {
+        let place = tempfile::tempdir().unwrap();
+        let text = include_str!("../../../../systems/builtin.yaml").replacen("{self}", "no-such-program", 1);
+        for name in ["one", "two"] {
+            let named = text.replacen("name: builtin", &format!("name: {name}"), 1);
+            std::fs::write(place.path().join(format!("{name}.yaml")), named).unwrap();
+        }
+        let text = "{name: t, workload: hello, duration: 1s, warmup: 1s, axes: {system: [./one.yaml, ./two.yaml], qos: [0, 1]}}";
+        let experiment = definition::parse(text, place.path()).unwrap();
+        let cells = check(&experiment, place.path(), &Host::with_program("pubmark"), &Machines::default()).unwrap();
+        let refusals: Vec<String> = cells.into_iter().map(|cell| cell.run.err().unwrap().text).collect();
+        let install = |name: &str| refusals.iter().filter(|text| text.contains(&format!("install {name}`"))).count();
+        assert_eq!([install("one"), install("two")], [2, 2], "{refusals:?}");
     }
 }
