@@ -121,7 +121,8 @@ fn second_connections_need_descriptors_and_memory() {
     assert_eq!((one.connections, one.node.connections, one.node.descriptors), (70, 70, 134));
     assert_eq!((two.connections, two.node.connections, two.node.descriptors), (130, 130, 194));
     assert_eq!(two.node.generator_bytes, one.node.generator_bytes + 60 * CONNECTION_BYTES);
-    let requests = "name: w\nrequesters: [{name: a, count: 8, every: 1s, payload: 100B, topic: 'r/{index}'}]\n\
+    let requests = "name: w\ndevices: []\nsubscribers: []\n\
+                    requesters: [{name: a, count: 8, every: 1s, payload: 100B, topic: 'r/{index}'}]\n\
                     responders: [{name: b, filters: ['r/#']}]\n";
     let options = PlanOptions { second_connection: SecondConnection::RequestsAndReplies, ..PlanOptions::default() };
     assert_eq!(Plan::new(&read(requests).unwrap(), &options).connections, 18);
