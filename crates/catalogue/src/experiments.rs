@@ -17,6 +17,10 @@ fn rows() -> Result<Vec<Listed>, RunError> {
     })
 }
 
+/// What the listed times are of.
+const NOTE: &str =
+    "Times are those if every cell can be run: all have the longest warm-up that one of the systems needs.";
+
 /// Warm-up of an experiment if every cell can be run.
 fn warm_up(experiment: &Experiment) -> Result<Duration, RunError> {
     if experiment.exact_warmup {
@@ -34,8 +38,8 @@ fn time(cells: usize, experiment: &Experiment) -> Result<String, RunError> {
 
 /// For the terminal: for each experiment a line of figures, then its description.
 pub fn text() -> Result<String, RunError> {
-    let mut text = String::new();
     let rows = rows()?;
+    let mut text = String::new();
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
     for row in rows {
         let runs = row.cells as u32 * row.experiment.repeat;
@@ -43,6 +47,8 @@ pub fn text() -> Result<String, RunError> {
         text.push_str(&format!("{:<width$} {runs:>4} runs, {full}; {quick} with --quick\n", row.name));
         text.push_str(&format!("  {}\n", row.experiment.description));
     }
+    text.push('\n');
+    text.push_str(&wrap("", 0, NOTE));
     Ok(text)
 }
 
@@ -82,7 +88,7 @@ pub fn markdown() -> Result<String, RunError> {
     let mut text = String::from(
         "# Built-in experiments\n\n\
          `pubmark experiment NAME` runs one; the files in `experiments/` hold all settings. Times are those of a quiet \
-         machine on which every cell can be run.\n\n\
+         machine on which every cell can be run: all have the longest warm-up that one of the systems needs.\n\n\
          | experiment | workload | varies | cells | repetitions | takes | with `--quick` | what it is |\n\
          |---|---|---|---:|---:|---:|---:|---|\n",
     );
@@ -110,4 +116,18 @@ pub fn markdown() -> Result<String, RunError> {
     }
     text.push_str(&format!("| `set` | `{{size: [1KB, 2KB]}}` | {} |\n", axis_description("set")));
     Ok(text)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_says_what_its_times_are_of() {
+        let listed = text().unwrap();
+        let last: Vec<&str> = listed.split("\n\n").last().unwrap().split_whitespace().collect();
+        assert_eq!(last.join(" "), NOTE);
+        assert!(markdown().unwrap().contains("all have the longest warm-up that one of the systems needs"));
+    }
 }

@@ -53,6 +53,11 @@ impl Runs {
         needed.min(self.race.spec.window.warmup).max(WARMUP)
     }
 
+    /// The note about a warm-up that is shorter than the system's.
+    fn too_cold(&self) -> Option<String> {
+        self.race.wanted.too_cold(self.race.spec.window.warmup)
+    }
+
     /// Protocol of its clients.
     pub fn protocol(&self) -> &'static str {
         self.race.protocol_pair.publish.capabilities.name
@@ -104,6 +109,17 @@ pub fn all(requirements: &Requirements, host: &Host) -> Result<Vec<Candidate>, R
         candidates.push(Candidate { label, id, runs });
     }
     Ok(candidates)
+}
+
+/// Notes for the user about systems that are measured before they are warm, because a shorter warm-up was given.
+pub fn too_cold(candidates: &[Candidate]) -> Vec<String> {
+    let mut notes: Vec<String> = vec![];
+    for note in candidates.iter().filter_map(|candidate| candidate.runs.as_ref().ok()?.too_cold()) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
 }
 
 /// The warm-up of all runs: the longest that one of the candidates needs that can be run here. All have it, because all have one schedule.
@@ -379,6 +395,21 @@ mod tests {
         let candidates = all(requirements, &Host::with_program("pubmark")).unwrap();
         let runs = candidates.iter().filter_map(|candidate| candidate.runs.as_ref().ok());
         runs.map(|runs| (runs.spec().window.warmup.as_secs(), runs.warm_up_of_trials().as_secs())).collect()
+    }
+
+    #[test]
+    fn a_warm_up_that_is_shorter_than_a_candidates_is_noted_once() {
+        let place = tempfile::tempdir().unwrap();
+        let slow = CandidateSpec::Name(slow(place.path(), "{self}"));
+        let notes = |exact_warmup: bool| {
+            let mut requirements = Requirements::new("hello");
+            requirements.exact_warmup = exact_warmup;
+            requirements.candidates = vec![CandidateSpec::Name("builtin".to_owned()), slow.clone(), slow.clone()];
+            too_cold(&all(&requirements, &Host::with_program("pubmark")).unwrap())
+        };
+        assert!(notes(false).is_empty(), "the warm-up is raised");
+        let cold = notes(true);
+        assert!(cold.len() == 1 && cold[0].contains("needs 20 s of load until it is warm"), "{cold:?}");
     }
 
     #[test]

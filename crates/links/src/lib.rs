@@ -18,6 +18,7 @@ pub mod relay;
 mod seam;
 pub mod sockets;
 pub mod star;
+pub mod trunk;
 mod tun;
 pub mod verify;
 pub mod watch;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pubmark_model::link::{Conditions, Link};
 
@@ -12,6 +12,7 @@ use crate::error::LinkError;
 use crate::namespace::Namespace;
 use crate::netlink::{InterfaceCounters, Netlink, Route};
 use crate::star::{Command, Observer, Snapshot, Star, ThreadSettings, Unobserved};
+use crate::trunk::TrunkEnd;
 use crate::wires::{self, End, Shape, Wire, Wires};
 use crate::{netem, tun};
 
@@ -48,8 +49,11 @@ pub struct Settings {
     pub most_held_bytes: u64,
     /// Use SCHED_FIFO for the emulator's thread. Without it, other work on the machine delays packets.
     pub realtime: bool,
-    /// What carries packets. Seed, bytes held and real-time priority are only for the emulator.
+    /// What carries packets. Seed, bytes held, real-time priority and trunk are only for the emulator.
     pub back_end: BackEnd,
+    /// To groups in networks of other processes: there is one group then, which has the trunk's number and an MTU of
+    /// [`trunk::MTU`](crate::trunk::MTU) at most.
+    pub trunk: Option<Arc<TrunkEnd>>,
 }
 
 impl Settings {
@@ -66,7 +70,13 @@ impl Settings {
             most_held_bytes: 256 << 20,
             realtime: true,
             back_end: BackEnd::default(),
+            trunk: None,
         }
+    }
+
+    /// Number of a group in the plan of addresses, by its place among the links.
+    fn number(&self, group: usize) -> usize {
+        self.trunk.as_ref().map_or(0, |trunk| trunk.own()) + group
     }
 }
 
@@ -110,7 +120,7 @@ pub struct Final {
 
 impl Final {
     /// Packets that were lost though no condition requires it: in the interfaces, in the emulator's memory, at the receivers'
-    /// kernels. A run with any is invalid.
+    /// kernels. A run with any is invalid. Those of the trunk are in its own counters.
     pub fn unexpected_drops(&self) -> u64 {
         let interfaces = self.groups.iter().chain(&self.core).chain(&self.between);
         let dropped: u64 = interfaces.map(InterfaceCounters::dropped).sum();
@@ -151,6 +161,7 @@ impl Network {
             seed: settings.seed,
             most_held_bytes: settings.most_held_bytes,
             realtime: settings.realtime,
+            trunk: settings.trunk.clone(),
         };
         let star = Star::start(files, setting, observer)?;
         Ok(Network { core, groups, carrier: Carrier::Star(star), ipv6, settings })
@@ -203,15 +214,22 @@ impl Network {
         self.settings.back_end
     }
 
+    /// First address of a group, IPv4.
+    pub fn address(&self, group: usize) -> IpAddr {
+        addresses::group_v4(self.settings.number(group), 0).into()
+    }
+
     /// Addresses that a group's sockets may be bound to, IPv4.
     pub fn sources(&self, group: usize) -> Vec<Ipv4Addr> {
-        (0..self.settings.addresses).map(|member| addresses::group_v4(group, member)).collect()
+        let number = self.settings.number(group);
+        (0..self.settings.addresses).map(|member| addresses::group_v4(number, member)).collect()
     }
 
     /// The same of IPv6; none where the kernel has none.
     pub fn sources_v6(&self, group: usize) -> Vec<Ipv6Addr> {
         let count = if self.ipv6 { self.settings.addresses } else { 0 };
-        (0..count).map(|member| addresses::group_v6(group, member)).collect()
+        let number = self.settings.number(group);
+        (0..count).map(|member| addresses::group_v6(number, member)).collect()
     }
 
     /// Do the namespaces have IPv6?
@@ -296,7 +314,18 @@ impl Network {
 fn check(settings: &Settings) -> Result<(), LinkError> {
     LinkError::within("groups with links", settings.links.len(), 0, MOST_GROUPS)?;
     LinkError::within("addresses of a group", settings.addresses, 1, MOST_ADDRESSES)?;
-    LinkError::within("bytes of a packet (MTU)", settings.mtu as usize, LEAST_MTU, MOST_MTU).map(drop)
+    let most_mtu = if settings.trunk.is_some() { crate::trunk::MTU as usize } else { MOST_MTU };
+    LinkError::within("bytes of a packet (MTU)", settings.mtu as usize, LEAST_MTU, most_mtu)?;
+    let Some(trunk) = &settings.trunk else { return Ok(()) };
+    LinkError::within("groups with links beside a trunk", settings.links.len(), 1, 1)?;
+    LinkError::within("number of a group", trunk.own() + 1, 1, MOST_GROUPS)?;
+    match settings.back_end {
+        BackEnd::UserSpace => Ok(()),
+        BackEnd::KernelNetem => Err(LinkError::NotByKernel {
+            link: settings.links[0].name.clone(),
+            why: "it does not lead to groups in networks of other processes",
+        }),
+    }
 }
 
 impl Side {
@@ -366,8 +395,9 @@ impl Side {
 
 /// Addresses of a group's members.
 fn group_addresses(group: usize, settings: &Settings) -> Vec<(IpAddr, u8)> {
+    let number = settings.number(group);
     let of =
-        |member| [(addresses::group_v4(group, member).into(), 32), (addresses::group_v6(group, member).into(), 128)];
+        |member| [(addresses::group_v4(number, member).into(), 32), (addresses::group_v6(number, member).into(), 128)];
     (0..settings.addresses).flat_map(of).collect()
 }
 

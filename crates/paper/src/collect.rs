@@ -8,10 +8,13 @@ use pubmark_record::record::Status;
 use pubmark_runner::target::definition;
 
 use crate::definition::Paper;
-use crate::record::{
-    ComparedSystem, ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsSummary, StatementResult,
-};
+use crate::record::{ComparedSystem, ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsSummary};
 use crate::{series, statement, table};
+
+/// Reason of a cell, or of an experiment, that was not run.
+pub(crate) const NOT_RUN: &str = "not run";
+/// Reason of a cell of an experiment that cannot be run here.
+pub(crate) const LEFT_OUT: &str = "left out";
 
 /// An experiment and its results.
 #[derive(Clone, Debug)]
@@ -29,9 +32,9 @@ pub struct Part {
 impl Part {
     /// A cell of the record, or a short reason why there is none. The full reason is in the experiment's entry.
     pub(crate) fn cell(&self, id: &str) -> Result<&Cell, String> {
-        let none = if self.left_out { "left out" } else { "not run" };
+        let none = if self.left_out { LEFT_OUT } else { NOT_RUN };
         let record = self.record.as_ref().map_err(|_| none.to_owned())?;
-        record.cells.iter().find(|cell| cell.id == id).ok_or_else(|| "not run".to_owned())
+        record.cells.iter().find(|cell| cell.id == id).ok_or_else(|| NOT_RUN.to_owned())
     }
 
     /// Returns whether all runs of the experiment were made.
@@ -72,53 +75,6 @@ pub fn record(paper: &Paper, parts: &[Part], base: &Path, command: &[String], qu
             .map(|one| Omission { what: one.what.clone(), why: one.why.clone() })
             .collect(),
     }
-}
-
-/// Adds results of an earlier record for experiments that have no runs in `record`, for instance because their folders were
-/// removed. A conclusion that compares such an experiment stays as judged before, unless the other experiment was run again.
-pub fn with_earlier(mut record: PaperRecord, paper: &Paper, earlier: PaperRecord) -> PaperRecord {
-    let begun = |parts: &[ExperimentPart], name: &str| {
-        let part = parts.iter().find(|part| part.name == name);
-        part.and_then(|part| part.runs.as_ref()).map(|runs| runs.started_at.clone())
-    };
-    let before = earlier.experiments;
-    let gone: Vec<ExperimentPart> = before
-        .iter()
-        .filter(|part| part.runs.is_some() && begun(&record.experiments, &part.name).is_none())
-        .map(|part| ExperimentPart { folder: None, ..part.clone() })
-        .collect();
-    let is_gone = |name: &str| gone.iter().any(|part| part.name == name);
-    let is_as_before = |name: &str| is_gone(name) || begun(&record.experiments, name) == begun(&before, name);
-    let sides = |result: &StatementResult| {
-        let statement = paper.statements.iter().find(|statement| statement.conclusion == result.conclusion);
-        statement.map(|statement| [&statement.larger, &statement.smaller].map(|side| side.experiment.as_str()))
-    };
-    let of_gone = |result: &StatementResult| sides(result).is_some_and(|sides| sides.iter().any(|side| is_gone(side)));
-    let holds_still =
-        |result: &StatementResult| sides(result).is_some_and(|sides| sides.iter().all(|side| is_as_before(side)));
-    let judged = earlier.statements.into_iter().filter(|result| of_gone(result) && holds_still(result));
-    let judged: Vec<StatementResult> = judged.collect();
-    record.statements.retain(|result| !of_gone(result));
-    record.statements.extend(judged);
-    record.tables.retain(|table| !is_gone(&table.experiment));
-    record.tables.extend(earlier.tables.into_iter().filter(|table| is_gone(&table.experiment)));
-    if gone.iter().filter_map(|part| part.runs.as_ref()).any(|runs| runs.status != Status::Complete) {
-        record.status = Status::Interrupted;
-    }
-    record.experiments.retain(|part| !is_gone(&part.name));
-    record.experiments.extend(gone);
-    in_order(record, paper)
-}
-
-/// Sorts the parts of a record in the order of the publication.
-fn in_order(mut record: PaperRecord, paper: &Paper) -> PaperRecord {
-    let place = |names: &[&str], name: &str| names.iter().position(|other| *other == name);
-    let titles: Vec<&str> = paper.titles().collect();
-    record.tables.sort_by_key(|table| place(&titles, &table.title));
-    let conclusions: Vec<&str> = paper.statements.iter().map(|statement| statement.conclusion.as_str()).collect();
-    record.statements.sort_by_key(|statement| place(&conclusions, &statement.conclusion));
-    record.experiments.sort_by_key(|part| place(&paper.experiments(), &part.name));
-    record
 }
 
 fn experiment_part(part: &Part) -> ExperimentPart {

@@ -14,7 +14,7 @@ use std::path::Path;
 use pubmark_record::store::{self, StoreError};
 
 use crate::definition::{self, Guideline};
-use crate::record::{PaperRecord, RunsSummary, TableResult};
+use crate::record::{ComparedSystem, PaperRecord, RunsSummary, TableResult};
 use machines::{Machine, is_of_one};
 use ranking::{Ranking, ranking};
 use systems::Systems;
@@ -137,8 +137,8 @@ impl Collection {
                 let lacks_delivered = delivered.is_none() && !OF_DELIVERIES.contains(&table.figure.as_str());
                 let part = record.experiments.iter().find(|part| part.name == table.experiment)?;
                 let runs = part.runs.as_ref()?;
-                let systems = if guideline.compare == SYSTEM { runs.compared.as_slice() } else { &[] };
-                let ranking = ranking(&guideline, table, delivered, Systems(systems))?;
+                let systems = if guideline.compare == SYSTEM { compared(record, &table.experiment) } else { vec![] };
+                let ranking = ranking(&guideline, table, delivered, Systems(&systems))?;
                 let name = self.name_of(&Machine::of(&runs.environment));
                 let machine = name.filter(|_| is_of_one(&runs.cautions));
                 Some(Evidence { folder, guideline, table, ranking, lacks_delivered, runs, machine })
@@ -152,6 +152,18 @@ const OF_DELIVERIES: [&str; 2] = ["delivered", "lost"];
 
 /// Name of the axis of systems.
 const SYSTEM: &str = "system";
+
+/// The systems behind the labels of an experiment, which may have runs of several folders.
+fn compared(record: &PaperRecord, experiment: &str) -> Vec<ComparedSystem> {
+    let parts = record.experiments.iter().filter(|part| part.name == experiment);
+    let mut found: Vec<ComparedSystem> = vec![];
+    for system in parts.filter_map(|part| part.runs.as_ref()).flat_map(|runs| &runs.compared) {
+        if !found.iter().any(|known| known.label == system.label) {
+            found.push(system.clone());
+        }
+    }
+    found
+}
 
 /// The machines of a record's experiments.
 fn machines_of(record: &PaperRecord) -> Vec<Machine> {

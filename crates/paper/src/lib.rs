@@ -9,6 +9,7 @@ pub mod definition;
 pub mod guidelines;
 mod html;
 mod markdown;
+mod merging;
 pub mod record;
 mod repetition;
 mod selection;

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use pubmark_experiment::experiment::{PreparedExperiment, definition, planning};
 use pubmark_experiment::{Machines, Observer};
-use pubmark_model::experiment::Experiment;
+use pubmark_model::experiment::{Changes, Experiment, cells};
+use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::conclusion::Conclusion;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::in_use::JOURNAL_FILE;
@@ -20,8 +21,9 @@ use pubmark_runner::spec::text::Text as _;
 use pubmark_runner::{ErrorKind, Host, RunError, command_line, save};
 
 pub use crate::collect::Part;
-use crate::collect::{record, with_earlier};
+use crate::collect::{NOT_RUN, record};
 use crate::definition::Paper;
+use crate::merging::{Merged, with_earlier};
 use crate::record::{PAPER_FILE, PaperRecord};
 use crate::{Selection, files};
 
@@ -29,6 +31,7 @@ use crate::{Selection, files};
 pub struct Repetition {
     paper: Paper,
     experiments: Vec<Experiment>,
+    notes: Vec<String>,
     folder: PathBuf,
     quick: bool,
 }
@@ -61,6 +64,13 @@ pub enum Step<'a> {
         /// The reason.
         why: &'a str,
     },
+    /// Results of an earlier call are no longer in the record.
+    Replaces {
+        /// Name of the experiment.
+        name: &'a str,
+        /// What they were of, and why these are not beside them.
+        what: &'a str,
+    },
 }
 
 impl fmt::Display for Step<'_> {
@@ -75,6 +85,7 @@ impl fmt::Display for Step<'_> {
                 formatter,
                 "{name} stopped: every run of its last two blocks was invalid for the same reason: {why}"
             ),
+            Step::Replaces { name, what } => write!(formatter, "{name} replaces what `{PAPER_FILE}` had of {what}"),
         }
     }
 }
@@ -88,18 +99,35 @@ pub trait Progress {
 }
 
 impl Repetition {
-    /// The selected experiments of a publication, in a folder that may contain some of them already.
+    /// The selected experiments of a publication, in a folder that may contain some of them already. These have the values that
+    /// they began with, too.
     ///
     /// # Errors
     /// The selection names an unknown item, or selects nothing, or the folder cannot be read.
     pub fn new(paper: Paper, selection: &Selection, folder: &Path, host: &Host) -> Result<Repetition, RunError> {
-        let mut experiments = selection.of(&paper)?;
-        if selection.changes.warmup.is_none() {
-            let begun = if folder.is_dir() { begun(folder)? } else { vec![] };
-            let warm = |experiment| warmed_up(experiment, &begun, host);
-            experiments = experiments.into_iter().map(warm).collect::<Result<_, _>>()?;
+        let changes = &selection.changes;
+        let begun = if folder.is_dir() { begun(folder)? } else { vec![] };
+        let (mut experiments, mut raised) = (vec![], vec![]);
+        for selected in selection.of(&paper)? {
+            let earlier = begun.iter().map(|one| &one.experiment).find(|earlier| earlier.name == selected.name);
+            let whole = match earlier {
+                Some(earlier) => with_earlier_values(&selected, earlier, changes)?,
+                None => selected,
+            };
+            let (whole, note) = match changes.warmup {
+                Some(_) => (whole, None),
+                None => warmed_up(whole, earlier, host)?,
+            };
+            raised.extend(note.map(|note| (whole.name.clone(), note)));
+            experiments.push(whole);
         }
-        Ok(Repetition { paper, experiments, folder: folder.to_owned(), quick: selection.changes.quick })
+        let notes = with_names(&raised);
+        Ok(Repetition { paper, experiments, notes, folder: folder.to_owned(), quick: changes.quick })
+    }
+
+    /// Notes for the user about changes to the experiments.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The publication.
@@ -143,7 +171,11 @@ impl Repetition {
             self.write(&parts, earlier.as_ref(), host)?;
             made?;
         }
-        self.write(&parts, earlier.as_ref(), host)
+        let merged = self.write(&parts, earlier.as_ref(), host)?;
+        for (name, what) in &merged.replaced {
+            progress.step(Step::Replaces { name, what });
+        }
+        Ok(merged.record)
     }
 
     /// The record of an earlier call, if there is one.
@@ -187,8 +219,9 @@ impl Repetition {
             if let (Some(found), Some(selected)) = (found, selected) {
                 self.refuse_other_definition(found, selected)?;
             }
-            let Some(experiment) = selected.or(found.map(|found| &found.experiment)) else { continue };
-            let record = found.map_or_else(|| Err(NOT_BEGUN.to_owned()), |found| self.read(&found.folder));
+            // The folder's record is of the cells with which it began.
+            let Some(experiment) = found.map(|found| &found.experiment).or(selected) else { continue };
+            let record = found.map_or_else(|| Err(NOT_RUN.to_owned()), |found| self.read(&found.folder));
             let folder = found.map(|found| found.folder.clone());
             parts.push(Part { experiment: experiment.clone(), folder, record, left_out: false });
         }
@@ -198,7 +231,9 @@ impl Repetition {
     fn refuse_other_definition(&self, found: &Begun, selected: &Experiment) -> Result<(), RunError> {
         // The length of the warm-up counts, and not who gave it.
         let found_experiment = Experiment { exact_warmup: selected.exact_warmup, ..found.experiment.clone() };
-        if found_experiment.to_yaml() == written(selected) {
+        // Further values of its axes can be added.
+        let of_both = selected.clone().with_values_of(&[&found_experiment]);
+        if found_experiment.to_yaml() == of_both.to_yaml() {
             return Ok(());
         }
         let warmup = found.experiment.warmup;
@@ -207,7 +242,7 @@ impl Repetition {
             false => format!(" with `--warmup {}` if it began with that (`warmup` in its definition),", warmup.write()),
         };
         Err(RunError::input(format!(
-            "`{}` was begun with other values, repetitions or lengths than this call asks for",
+            "`{}` was begun with other repetitions, lengths or settings than this call asks for",
             self.folder.join(&found.folder).display()
         ))
         .hint(format!("call it as before,{with} or give another folder with `--out DIR`")))
@@ -219,19 +254,23 @@ impl Repetition {
 
     /// Makes the missing runs of an experiment.
     fn make(&self, part: &mut Part, number: usize, host: &Host, progress: &mut dyn Progress) -> Result<(), RunError> {
-        let name = part.experiment.name.clone();
+        let experiment = &self.experiments[number - 1];
+        let name = experiment.name.clone();
         let (of, goes_on) = (self.experiments.len(), part.folder.is_some());
         progress.step(Step::Begins { name: &name, number, of, goes_on });
         let (machines, observer) = (Machines::default(), progress.observer());
         let prepared = match &part.folder {
-            Some(folder) => PreparedExperiment::resume(&self.folder.join(folder), host, &machines, observer),
-            None => PreparedExperiment::begin(part.experiment.clone(), None, &self.folder, host, &machines, observer),
+            Some(folder) => {
+                PreparedExperiment::extend(&self.folder.join(folder), experiment, host, &machines, observer)
+            }
+            None => PreparedExperiment::begin(experiment.clone(), None, &self.folder, host, &machines, observer),
         };
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) if matches!(error.kind, ErrorKind::NotInstalled | ErrorKind::Unsupported) => {
                 // The reasons of the cells are more precise than the statement that none can be run.
                 let reasons = if error.chain.len() > 1 { &error.chain[1..] } else { &error.chain[..] };
+                part.experiment = experiment.clone();
                 part.record = Err(reasons.join("; "));
                 part.left_out = true;
                 progress.step(Step::LeftOut { name: &name, why: &reasons.join("; ") });
@@ -241,6 +280,7 @@ impl Repetition {
         };
         part.folder = prepared.folder().file_name().map(|name| name.to_string_lossy().into_owned());
         let finished = prepared.perform(progress.observer());
+        part.experiment = experiment.clone();
         if let Some(folder) = &part.folder {
             part.record = self.read(folder);
         }
@@ -251,26 +291,26 @@ impl Repetition {
         finished.unwritten.map_or(Ok(()), Err)
     }
 
-    fn write(&self, parts: &[Part], earlier: Option<&PaperRecord>, host: &Host) -> Result<PaperRecord, RunError> {
+    fn write(&self, parts: &[Part], earlier: Option<&PaperRecord>, host: &Host) -> Result<Merged, RunError> {
         let command = command_line::shown(host.command.clone(), &[]);
-        let record = record(&self.paper, parts, &self.folder, &command, self.quick);
-        let record = match earlier {
-            Some(earlier) => with_earlier(record, &self.paper, earlier.clone()),
-            None => record,
+        let mut record = record(&self.paper, parts, &self.folder, &command, self.quick);
+        if self.experiments.iter().any(|experiment| lacks_values(parts, experiment)) {
+            record.status = Status::Interrupted;
+        }
+        let merged = match earlier {
+            Some(earlier) => with_earlier(record, parts, &self.paper, earlier),
+            None => Merged { record, replaced: vec![] },
         };
-        let json = store::to_json(&record).map_err(|error| save::unwritten(&error))?;
+        let json = store::to_json(&merged.record).map_err(|error| save::unwritten(&error))?;
         // The record is written first, because all other files can be generated from it.
-        let texts = std::iter::once((PAPER_FILE.to_owned(), json)).chain(files(&record));
+        let texts = std::iter::once((PAPER_FILE.to_owned(), json)).chain(files(&merged.record));
         for (name, text) in texts {
             save::write(&self.folder.join(name), &text)
                 .map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })?;
         }
-        Ok(record)
+        Ok(merged)
     }
 }
-
-/// Reason of an experiment without a record.
-const NOT_BEGUN: &str = "not run";
 
 /// An experiment's folder.
 struct Begun {
@@ -299,18 +339,42 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
     Ok(found)
 }
 
+/// The experiment with the selected values, and those that it began with, in the form in which its folder stores it.
+fn with_earlier_values(selected: &Experiment, earlier: &Experiment, changes: &Changes) -> Result<Experiment, RunError> {
+    let whole = stored(definition::load(&selected.name)?.experiment.changed(changes));
+    Ok(whole.with_values_of(&[&stored(selected.clone()), earlier]))
+}
+
+/// Notes about experiments, each once with the names of its experiments.
+fn with_names(notes: &[(String, String)]) -> Vec<String> {
+    let notes = by_reason(notes.iter().map(|(name, note)| (name.as_str(), note)));
+    notes.into_iter().map(|(note, names)| format!("{note}: {}", named(&names))).collect()
+}
+
+/// Whether values of an experiment were not added to its folder yet.
+fn lacks_values(parts: &[Part], experiment: &Experiment) -> bool {
+    let part = parts.iter().find(|part| part.experiment.name == experiment.name);
+    part.is_some_and(|part| cells(&part.experiment).len() < cells(experiment).len())
+}
+
 /// An experiment with the warm-up that it began with, if it began, so that it goes on where a system was installed since. Otherwise with
-/// the one that its systems need which can be run here.
-fn warmed_up(experiment: Experiment, begun: &[Begun], host: &Host) -> Result<Experiment, RunError> {
+/// the one that its systems need which can be run here, and a note for the user if that is longer than its own. A system that is
+/// added needs its own, too: with a longer one than that of the runs before, the experiment is another one.
+fn warmed_up(
+    experiment: Experiment,
+    earlier: Option<&Experiment>,
+    host: &Host,
+) -> Result<(Experiment, Option<String>), RunError> {
+    let from = planning::absolute(None)?;
+    let raised = |experiment: Experiment| planning::warmed_up(experiment, &from, host, &Machines::default());
     let needed = definition::warm_ups(&experiment, Path::new(""))?;
-    let earlier = begun.iter().find(|one| one.experiment.name == experiment.name).map(|one| one.experiment.warmup);
-    match earlier.filter(|earlier| is_possible(*earlier, experiment.warmup, &needed)) {
-        Some(warmup) => Ok(Experiment { warmup, ..experiment }),
-        None => {
-            let (warm, _) = planning::warmed_up(experiment, &planning::absolute(None)?, host, &Machines::default())?;
-            Ok(warm)
-        }
-    }
+    let Some(earlier) = earlier.filter(|earlier| is_possible(earlier.warmup, experiment.warmup, &needed)) else {
+        return raised(experiment);
+    };
+    let mut added = experiment.clone();
+    added.axes.system.retain(|system| !earlier.axes.system.contains(system));
+    let of_added = if added.axes.system.is_empty() { Duration::ZERO } else { raised(added)?.0.warmup };
+    Ok((Experiment { warmup: earlier.warmup.max(of_added), ..experiment }, None))
 }
 
 /// Whether an experiment can have begun with a warm-up that the user did not give: its own, or that of one of its systems.
@@ -319,8 +383,8 @@ fn is_possible(warmup: Duration, own: Duration, needed: &[Duration]) -> bool {
 }
 
 /// A definition in the form in which its folder stores it.
-fn written(experiment: &Experiment) -> String {
-    definition::bundle(experiment.clone(), Path::new("")).experiment.to_yaml()
+fn stored(experiment: Experiment) -> Experiment {
+    definition::bundle(experiment, Path::new("")).experiment
 }
 
 impl PaperRecord {
@@ -350,8 +414,6 @@ impl PaperRecord {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use pubmark_model::experiment::Changes;
-
     use super::*;
 
     /// A selection of one experiment, which is small.
@@ -373,7 +435,8 @@ mod tests {
         let own = folder.path().join("mq-bench-payload");
         fs::create_dir(&own).unwrap();
         fs::write(own.join(JOURNAL_FILE), "").unwrap();
-        fs::write(own.join(definition::DEFINITION_FILE), written(&Experiment { warmup, ..experiment })).unwrap();
+        fs::write(own.join(definition::DEFINITION_FILE), stored(Experiment { warmup, ..experiment }).to_yaml())
+            .unwrap();
         folder
     }
 
@@ -394,5 +457,41 @@ mod tests {
         assert!(repetition(folder.path(), Some(33)).check().is_ok());
         let hint = repetition(begun_with(own).path(), Some(3)).check().unwrap_err().hint.unwrap();
         assert!(hint.contains("with `--warmup "), "{hint}");
+    }
+
+    #[test]
+    fn a_note_about_several_experiments_names_them() {
+        let note = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let raised = "warm-up raised from 1 s to 20 s for Slow";
+        let found = with_names(&[note("one", raised), note("other", "longer"), note("third", raised)]);
+        assert_eq!(found, [format!("{raised}: one; third"), "longer: other".to_owned()]);
+    }
+
+    /// The experiment limited to these values, in a folder that may have it.
+    fn with_values(folder: &Path, values: &[(&str, &str)], repeat: Option<u32>) -> Repetition {
+        let mut selection = selection(Some(Duration::from_secs(1)));
+        selection.changes.repeat = repeat;
+        selection.values = values.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect();
+        let paper = crate::definition::find("mq-bench").unwrap();
+        Repetition::new(paper, &selection, folder, &Host::with_program("pubmark")).unwrap()
+    }
+
+    #[test]
+    fn further_values_are_added_to_those_with_which_an_experiment_began() {
+        let folder = begun_with(Duration::from_secs(1));
+        let file = folder.path().join("mq-bench-payload").join(definition::DEFINITION_FILE);
+        let small = with_values(Path::new("no-folder"), &[("system", "NATS"), ("payload", "1024B")], None);
+        fs::write(file, stored(small.experiments[0].clone()).to_yaml()).unwrap();
+        let further = with_values(folder.path(), &[("system", "NATS"), ("payload", "16384B")], None);
+        assert_eq!(further.experiments[0].axes.payload, ["1024B", "16384B"]);
+        assert!(further.check().is_ok());
+        let parts = further.parts().unwrap();
+        assert_eq!(cells(&parts[0].experiment).len(), 1, "until they are added, the folder has one cell");
+        assert!(lacks_values(&parts, &further.experiments[0]));
+        let same = with_values(folder.path(), &[("system", "NATS"), ("payload", "1024B")], None);
+        assert!(same.check().is_ok() && !lacks_values(&same.parts().unwrap(), &same.experiments[0]));
+        let other = with_values(folder.path(), &[("system", "NATS"), ("payload", "16384B")], Some(9));
+        let error = other.check().unwrap_err().to_string();
+        assert!(error.contains("was begun with other repetitions, lengths or settings"), "{error}");
     }
 }

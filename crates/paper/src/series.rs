@@ -10,7 +10,7 @@ use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::store;
 use pubmark_record::tables::{SeriesRow, Tables};
 
-use crate::collect::Part;
+use crate::collect::{NOT_RUN, Part};
 use crate::definition::{Series, SeriesFigure};
 use crate::record::{MeanFigure, TableCell, TableResult};
 use crate::table::failed;
@@ -93,7 +93,7 @@ fn best_run(cell: &Cell, part: &Part, base: &Path) -> Result<(Tables, VerdictSta
     let with = |verdict: VerdictStatus| cell.runs.iter().find(move |run| run.verdict == verdict);
     let best = with(VerdictStatus::Valid).or_else(|| with(VerdictStatus::Suspect)).or(cell.runs.first());
     let (Some(run), Some(folder)) = (best, &part.folder) else {
-        return Err(cell.failures.first().map_or("not run", |failure| failure.kind.words()).to_owned());
+        return Err(cell.failures.first().map_or(NOT_RUN, |failure| failure.kind.words()).to_owned());
     };
     let record: Record = store::load(&base.join(folder).join(&run.folder)).map_err(|error| error.to_string())?;
     Ok((record.tables, run.verdict))

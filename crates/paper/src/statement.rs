@@ -85,7 +85,7 @@ fn machine(side: &Side, (part, record): (&Part, &ExperimentRecord), base: &Path)
 }
 
 /// Whether a cell is of a side.
-fn is_meant(side: &Side, cell: &PlannedCell) -> bool {
+pub(crate) fn is_meant(side: &Side, cell: &PlannedCell) -> bool {
     side.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value))
 }
 

@@ -3,7 +3,7 @@
 use pubmark_model::experiment::{Experiment, PaperFigures, PlannedCell, cells};
 use pubmark_record::experiment::{Cell, CellFigure, system_failures};
 
-use crate::collect::Part;
+use crate::collect::{NOT_RUN, Part};
 use crate::definition::Table;
 use crate::record::{MeanFigure, TableCell, TableResult};
 use pubmark_runner::without_output;
@@ -96,7 +96,7 @@ pub(crate) fn failed(cell: &Cell) -> Option<(String, String)> {
 fn missing(cell: &Cell) -> (String, Option<String>) {
     match cell.failures.first() {
         Some(failure) if cell.runs.is_empty() => (failure.kind.words().to_owned(), Some(own_words(&failure.text))),
-        _ if cell.runs.is_empty() => ("not run".to_owned(), None),
+        _ if cell.runs.is_empty() => (NOT_RUN.to_owned(), None),
         _ => ("not measured".to_owned(), None),
     }
 }

@@ -45,6 +45,34 @@ pub struct LinkFigures {
     /// Packets without a receiver: of no group, or not of IP.
     #[serde(alias = "strays")]
     pub unroutable_packets: Option<u64>,
+    /// The trunk between the links of several processes; `null` for clients that meet a broker, or in one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trunk: Option<TrunkFigures>,
+}
+
+/// The trunk between the links of several processes, in a run without a broker on several nodes: a packet that has passed its
+/// sender's link goes to its receiver's link in one UDP datagram, over the network of the nodes. Packets are those of IP, without
+/// the trunk's own headers. Latencies include the trunk.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrunkFigures {
+    /// Packets sent in the measured window.
+    pub sent_packets: u64,
+    /// Bytes of these packets.
+    pub sent_bytes: u64,
+    /// Packets received in the measured window.
+    pub received_packets: u64,
+    /// Bytes of these packets.
+    pub received_bytes: u64,
+    /// Packets that were sent and did not arrive, from the start of the run to its end. Those that were lost after the last one
+    /// from the same sender to the same receiver are not known.
+    pub missing: u64,
+    /// Packets that the kernel of the sender did not accept, from the start of the run to its end.
+    pub unsent: u64,
+    /// Datagrams from the start of the run to its end that were of nobody in the run, or that came twice.
+    pub refused: u64,
+    /// Time from the hand-over to the trunk until the receiver's emulator read the packet, µs, by the run's clock: each is
+    /// wrong by up to the clock bounds of both nodes. A negative time counts as 0.
+    pub transit: Option<Summary>,
 }
 
 /// The relay between links and a system that was already running: a process that accepts clients' connections in the
@@ -203,7 +231,8 @@ impl LinkFigures {
     /// Packets that were lost although no loss was requested for their link.
     pub fn unexpected_drops(&self) -> u64 {
         let by_relay = self.relay.iter().flat_map(|relay| [relay.up.dropped, relay.down.dropped]);
-        self.overflowed.into_iter().chain(by_relay).fold(self.queue_drops, u64::saturating_add)
+        let by_trunk = self.trunk.iter().flat_map(|trunk| [trunk.missing, trunk.unsent]);
+        self.overflowed.into_iter().chain(by_relay).chain(by_trunk).fold(self.queue_drops, u64::saturating_add)
     }
 
     /// Later steps of all series, whose conditions are not probed.

@@ -71,6 +71,23 @@ pub fn places(
     found.ok_or_else(|| brokerless::not_so_many(on.len()))
 }
 
+/// Addresses of the ends of a trunk between links, of which each of the nodes has this number: those of the first node first.
+///
+/// # Errors
+/// As [`places`].
+pub fn trunk_ends(
+    joined: &JoinedNodes,
+    nodes: u16,
+    of_node: u16,
+    stop: &AtomicBool,
+) -> Result<Vec<SocketAddr>, RunError> {
+    let infos = joined.nodes(nodes);
+    let at = addresses(&infos)?;
+    let ask = |node: u16, address: IpAddr, ports: &[u16]| joined.free_ports(node, address, ports, stop);
+    let on: Vec<u16> = (0..nodes).flat_map(|node| std::iter::repeat_n(node, usize::from(of_node))).collect();
+    listening(&ask, &infos, &at, &on)
+}
+
 /// Address of each node for the clients of other nodes.
 fn addresses(nodes: &[NodeInfo]) -> Result<Vec<IpAddr>, RunError> {
     for node in nodes {

@@ -75,11 +75,10 @@ pub fn meeting_endpoints(
             networks.all.iter().map(|address| (*address, port).into()).collect()
         }
     };
-    let mut settings = settings(definition, protocol, &spec.target.profile, &[])?;
-    if let Some(ways) = definition.back_ends.brokerless.as_ref().filter(|_| networks.is_some()) {
-        let more = ways.across_links.settings.trim();
-        add(&mut settings, more);
-    }
+    let settings = match &networks {
+        Some(_) => settings_behind_links(definition, protocol, &spec.target.profile)?,
+        None => settings(definition, protocol, &spec.target.profile, &[])?,
+    };
     let at = |address: SocketAddr| endpoint(definition, protocol, address, &settings);
     let endpoints_wanted = addresses.len();
     let endpoints = addresses.into_iter().map(at).collect();
@@ -119,6 +118,19 @@ pub(crate) fn settings(
     let mut settings = profile.text.trim().to_owned();
     if let Some(finds) = protocol.features.settings.and_then(|has| has.finds).filter(|_| !machines.is_empty()) {
         add(&mut settings, &finds(machines));
+    }
+    Ok(settings)
+}
+
+/// The settings of a profile for clients in separate networks, behind links.
+pub(crate) fn settings_behind_links(
+    definition: &Definition,
+    protocol: &Capabilities,
+    profile: &str,
+) -> Result<String, RunError> {
+    let mut settings = settings(definition, protocol, profile, &[])?;
+    if let Some(ways) = &definition.back_ends.brokerless {
+        add(&mut settings, ways.across_links.settings.trim());
     }
     Ok(settings)
 }
@@ -165,7 +177,7 @@ fn subscribers_of_several_nodes(title: &str) -> RunError {
     .hint("links for devices alone: `--link GROUP=NAME`; leave `--local-nodes` out; or a system with a broker")
 }
 
-fn no_common_endpoint(title: &str) -> RunError {
+pub(crate) fn no_common_endpoint(title: &str) -> RunError {
     RunError::unsupported(format!(
         "over {title} devices meet subscribers at one address, and these are behind several links"
     ))
@@ -188,7 +200,8 @@ pub(crate) fn check_listeners(protocol: &Capabilities, subscribers: usize) -> Re
     if can { Ok(()) } else { Err(not_so_many(subscribers)) }
 }
 
-fn listening_ports(subscribers: usize) -> Result<Vec<u16>, RunError> {
+/// Ports of this number of subscribers, free on this machine.
+pub(crate) fn listening_ports(subscribers: usize) -> Result<Vec<u16>, RunError> {
     ports::free(subscribers).map_err(|error| {
         RunError::from_error(ErrorKind::TooLarge, &error)
             .during(format!("failed to find a port for each of {subscribers} subscribers"))
@@ -196,7 +209,8 @@ fn listening_ports(subscribers: usize) -> Result<Vec<u16>, RunError> {
     })
 }
 
-fn meeting_port(definition: &Definition) -> Result<u16, RunError> {
+/// A port at which clients meet, free on this machine.
+pub(crate) fn meeting_port(definition: &Definition) -> Result<u16, RunError> {
     let found = match definition.back_ends.brokerless.as_ref().and_then(|brokerless| brokerless.ports.as_ref()) {
         Some(wanted) => ports::free_discovery_port(wanted),
         None => ports::free(1).map(|ports| ports.first().copied().unwrap_or_default()),

@@ -72,6 +72,7 @@ pub mod suggestion;
 mod suitability;
 mod system_node;
 pub mod target;
+mod trunked;
 pub mod unbuilt;
 mod watch;
 pub mod workers;

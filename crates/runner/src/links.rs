@@ -5,6 +5,7 @@ use pubmark_model::workload::Workload;
 use crate::error::RunError;
 use crate::spec::{Netem, RunSpec};
 use crate::target::CheckedTarget;
+use crate::workers;
 use pubmark_protocols::ProtocolPair;
 
 /// Refuses runs that emulated links cannot carry, before anything starts.
@@ -29,13 +30,11 @@ pub fn validate(
                 "`--system NAME` in place of `--endpoint`, a protocol with a broker, or `--link none`",
             );
         }
-        CheckedTarget::Brokerless { .. } if spec.nodes.nodes.is_some() => {
+        CheckedTarget::Brokerless { .. } if spec.nodes.nodes.is_some() && !workers::are_needed(protocol_pair) => {
             return refused(
-                "behind links of their node, clients that meet without a broker do not reach those of other nodes",
-                match protocol_pair.subscribe.capabilities.features.subscribers_listen {
-                    true => "one machine without `--nodes`, a system with a broker, or `--link none`",
-                    false => "`--local-nodes` in place of `--nodes`, a system with a broker, or `--link none`",
-                },
+                "behind links of their node, clients that meet without a broker reach those of other nodes from networks of their \
+                 own only, and these clients share one",
+                "one machine without `--nodes`, a system with a broker, or `--link none`",
             );
         }
         CheckedTarget::Started { .. } | CheckedTarget::Brokerless { .. } | CheckedTarget::External { .. } => {}
@@ -63,27 +62,29 @@ mod tests {
     use super::*;
     use crate::Host;
 
-    /// The hint for a system without a broker whose clients are behind links on several nodes.
-    fn hint(system: &str, change: impl FnOnce(&mut RunSpec)) -> String {
+    /// Checks a run of a system without a broker whose clients are behind links.
+    fn check(system: &str, change: impl FnOnce(&mut RunSpec)) -> Result<(), RunError> {
         let mut spec = RunSpec::new("hello");
         spec.target.system = Some(system.to_owned());
         (spec.load.links, spec.load.qos) = (vec![LinkChoice::parse("lte").unwrap()], Some(0));
         change(&mut spec);
-        spec.check(&Host::this()).map(drop).unwrap_err().hint.unwrap()
+        spec.check(&Host::this()).map(drop)
+    }
+
+    #[test]
+    fn clients_without_a_broker_are_behind_links_of_several_machines() {
+        for system in ["zeromq-peers", "zenoh-peers", "dds"] {
+            let found = check(system, |spec| spec.nodes.nodes = Some(2));
+            assert!(found.is_ok(), "{system}: {found:?}");
+        }
+        let by_kernel = check("zenoh-peers", |spec| (spec.nodes.nodes, spec.load.netem) = (Some(2), Netem::Kernel));
+        assert!(by_kernel.unwrap_err().to_string().contains("need links to each other"));
     }
 
     #[test]
     fn a_hint_does_not_lead_to_another_refusal() {
-        let machines = hint("zeromq-peers", |spec| spec.nodes.nodes = Some(2));
-        assert!(!machines.contains("--local-nodes"), "{machines}");
-        let processes = hint("zeromq-peers", |spec| spec.nodes.local_nodes = Some(2));
-        assert!(!processes.contains("`--nodes`"), "{processes}");
-        let mut spec = RunSpec::new("hello");
-        spec.target.system = Some("zeromq-peers".to_owned());
-        (spec.load.links, spec.load.qos) = (vec![LinkChoice::parse("lte").unwrap()], Some(0));
-        assert!(spec.check(&Host::this()).is_ok(), "one process on one machine is what both hints name");
-        // Clients that meet at an address of their network do so in several processes, too.
-        let discovered = hint("zenoh-peers", |spec| spec.nodes.nodes = Some(2));
-        assert!(discovered.contains("`--local-nodes` in place of `--nodes`"), "{discovered}");
+        let processes = check("zeromq-peers", |spec| spec.nodes.local_nodes = Some(2)).unwrap_err();
+        assert!(!processes.hint.unwrap().contains("`--nodes`"));
+        assert!(check("zeromq-peers", |_| ()).is_ok(), "one process on one machine is what the hint names");
     }
 }

@@ -2,7 +2,6 @@
 //! started.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pubmark_model::experiment;
 use pubmark_model::fault::Occurrence;
@@ -22,7 +21,6 @@ use crate::host::Host;
 use crate::machine_limits::ClientNeeds;
 use crate::prepared::PreparedRun;
 use crate::relay::RelayProcess;
-use crate::spec::text::Text as _;
 use crate::spec::{Netem, RunSpec, WorkloadSource};
 use crate::target::CheckedTarget;
 use crate::{
@@ -221,7 +219,7 @@ impl CheckedRun {
     pub fn notes(&self) -> Vec<String> {
         let unmatched = unmatched(&self.workload);
         let mut notes = protocol_pair::notes(&self.spec, &self.workload, self.protocol_pair);
-        notes.extend(self.too_cold());
+        notes.extend(self.wanted.too_cold(self.spec.window.warmup));
         notes.extend(unmatched.subscribers.iter().map(|group| no_topic(&self.workload, group)));
         notes.extend(unmatched.devices.iter().map(|(group, devices)| {
             let plural = if *devices == 1 { "" } else { "s" };
@@ -230,21 +228,6 @@ impl CheckedRun {
             )
         }));
         notes
-    }
-
-    /// The note for a warm-up that is shorter than the system's.
-    fn too_cold(&self) -> Option<String> {
-        let (title, needed) = self.wanted.warm_up()?;
-        let warmup = self.spec.window.warmup;
-        let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
-        (warmup < needed).then(|| {
-            format!(
-                "`{title}` needs {} of load until it is warm, and the warm-up has {}: the run measures it cold (`--warmup {}`)",
-                seconds(needed),
-                seconds(warmup),
-                needed.write()
-            )
-        })
     }
 
     /// Checks whether the back end that starts the system is on this machine.
@@ -387,6 +370,8 @@ fn not_loaded(error: LoadError, name: &str) -> RunError {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::target;
 

@@ -51,6 +51,7 @@ use crate::relayed::{self, Relayed};
 use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{CheckedTarget, Target};
+use crate::trunked::{self, Trunk};
 use crate::watch::Watch;
 use crate::{contention, labels, machine_limits, pins, prepare, workers};
 use pubmark_protocols::ProtocolPair;
@@ -256,7 +257,7 @@ impl PreparedRun {
         let (load, extent) = (&self.spec.load, Extent::All { nodes: self.spec.node_count() });
         let linked = match self.driven() {
             Some(_) => None,
-            None => Linked::start(&self.workload, load.seed, load.netem.into(), extent)?,
+            None => Linked::start(&self.workload, load.seed, load.netem.into(), extent, None)?,
         };
         let Some(mut linked) = linked else {
             return self.measure(number, name, observer, None).map(|(measured, _)| measured);
@@ -330,14 +331,22 @@ impl PreparedRun {
         latency_breakdown::sampling(&self.workload, &self.fleet, self.spec.window.duration.as_secs_f64())
     }
 
-    /// Endpoints at which clients without a broker find each other on the nodes that joined; `None` for other systems.
-    fn endpoints_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
+    /// Endpoints at which clients without a broker find each other on the nodes that joined, and the trunk between their links;
+    /// `None` for other systems.
+    fn endpoints_on_nodes(&self) -> Result<Option<(Endpoints, Option<Trunk>)>, RunError> {
         let Some(joined) = self.driven() else { return Ok(None) };
         let CheckedTarget::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
         let can = &self.protocol_pair.subscribe.capabilities;
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
         let run = (&*self.workload, &*self.fleet);
-        joined.places(definition, can, profile, run, (nodes, &*self.host.stop)).map(Some)
+        if !linked::any(&self.workload) {
+            let found = joined.places(definition, can, profile, run, (nodes, &*self.host.stop))?;
+            return Ok(Some((found, None)));
+        }
+        let numbers = trunked::Numbers::of(&self.workload, nodes.nodes)?;
+        let found = trunked::endpoints(definition, can, profile, run, nodes, &numbers)?;
+        let ends = joined.trunk_ends(nodes.nodes, numbers.of_node(), &self.host.stop)?;
+        Ok(Some((found, Some(Trunk::new(numbers, ends)?))))
     }
 
     /// Measures the repetition in the network where the system runs; also returns the observations of the links.
@@ -350,9 +359,12 @@ impl PreparedRun {
     ) -> Result<(RunOutcome, LinkObservations), RunError> {
         let spec = self.spec.to_yaml(&self.workload.secret_parameters)?;
         let mut hosted = self.start_on_node()?;
-        let mut target = match &hosted {
-            Some(hosted) => hosted.target(),
-            None => self.wanted.reach(self.protocol_pair, self.endpoints_on_nodes()?)?,
+        let (mut target, trunk) = match &hosted {
+            Some(hosted) => (hosted.target(), None),
+            None => {
+                let (endpoints, trunk) = self.endpoints_on_nodes()?.unzip();
+                (self.wanted.reach(self.protocol_pair, endpoints)?, trunk.flatten())
+            }
         };
         let relay = linked.and_then(Linked::relayed);
         if let Some(relayed) = relay {
@@ -361,15 +373,16 @@ impl PreparedRun {
         }
         let node_exporter = relay.map_or(&self.spec.target.node_exporter, |relayed| &relayed.node_exporter);
         let plan = self.plan(&target, linked);
-        let on_nodes = self.driven().and_then(|_| LinksOnNodes::of(&plan, self.protocol_pair, self.spec.load.netem));
-        if on_nodes.is_some() {
-            target.deviations.push(relayed::deviation(target.publish_at.shown(), "their node"));
+        let netem = self.spec.load.netem;
+        let on_nodes = self.driven().and_then(|_| LinksOnNodes::of(&plan, self.protocol_pair, netem, trunk));
+        if let Some(links) = &on_nodes {
+            target.deviations.push(links.deviation(target.publish_at.shown()));
         }
         let started = match &plan.connections.program {
             Some(_) => Workers::with_programs(pubmark_protocol::client_program::MARK),
             None => Workers::default(),
         };
-        let launcher = self.launcher(&plan, linked, on_nodes, &started);
+        let launcher = self.launcher(&plan, linked, on_nodes.clone(), &started);
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
             linked.follow(latency_breakdown::watch_spec(&plan, sampling));
         }

@@ -20,6 +20,8 @@ use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 use crate::brokerless::Apart;
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
+use crate::progress_text::seconds;
+use crate::spec::text::Text as _;
 use crate::spec::{PlacedSystem, RunSpec, Transport};
 use crate::{brokerless, linked, log_in, offers, pins, sources, suggestion, suitability, unbuilt};
 
@@ -251,13 +253,13 @@ fn started(
         let can = &protocol_pair.subscribe.capabilities;
         brokerless::refuse_options_of_brokers(&definition, spec)?;
         let (apart, machines) = match (spec.nodes.nodes, linked::any(workload)) {
-            (Some(_), _) => (Apart::Nodes, &[IpAddr::V4(Ipv4Addr::LOCALHOST)][..]),
-            (None, true) => (Apart::Links, &[][..]),
+            (_, true) => (Apart::Links, &[][..]),
+            (Some(_), false) => (Apart::Nodes, &[IpAddr::V4(Ipv4Addr::LOCALHOST)][..]),
             (None, false) => (Apart::No, &[][..]),
         };
         let settings = brokerless::settings(&definition, can, &spec.target.profile, machines)?;
         brokerless::check_settings(&settings, protocol_pair, &spec.target.profile)?;
-        let is_here = apart != Apart::Nodes;
+        let is_here = spec.nodes.nodes.is_none();
         return Ok(CheckedTarget::Brokerless {
             endpoints: is_here.then(|| brokerless::meeting_endpoints(&definition, can, spec, workload)).transpose()?,
             apart,
@@ -517,6 +519,17 @@ impl CheckedTarget {
             CheckedTarget::Brokerless { definition, .. } | CheckedTarget::Started { definition, .. } => definition,
         };
         Some((definition.title.as_str(), definition.warm_up()))
+    }
+
+    /// The note for the user about a warm-up that is shorter than the system's.
+    pub fn too_cold(&self, warmup: Duration) -> Option<String> {
+        let (title, needed) = self.warm_up().filter(|(_, needed)| warmup < *needed)?;
+        Some(format!(
+            "`{title}` needs {} of load until it is warm, and the warm-up has {}: the run measures it cold (`--warmup {}`)",
+            seconds(needed),
+            seconds(warmup),
+            needed.write()
+        ))
     }
 
     /// Largest packet that the system accepts, if it is known before anything starts.

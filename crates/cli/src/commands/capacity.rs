@@ -146,6 +146,9 @@ impl Capacity {
         if self.dry_run {
             return self.plan(&bounds, &trials, printer);
         }
+        // Why a trial is not possible is said by the search itself.
+        let notes = planning::first_trial(&trials, &bounds).map(|first| first.notes()).unwrap_or_default();
+        notes.iter().for_each(|note| printer.note(note));
         watchers.start(&host.stop, printer)?;
         let workload = trials.spec.load()?.name;
         let name = format!("capacity-{workload}");

@@ -204,6 +204,7 @@ impl Choose {
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };
         let candidates = candidate::all(&requirements, &host)?;
+        candidate::too_cold(&candidates).iter().for_each(|note| printer.note(note));
         if let Some(label) = &self.require {
             candidate::check_required(&candidates, label)?;
         }

@@ -21,7 +21,8 @@ use crate::{host, signals};
 
 /// Repeat a publication: all its experiments, and its tables with the results of this machine.
 ///
-/// Runs the experiments one after the other in one folder. The same call again continues where the last one stopped.
+/// Runs the experiments one after the other in one folder. The same call again continues where the last one stopped;
+/// one with further values of `--only` adds these.
 /// Systems and features that this machine lacks are named in their cells and left out.
 #[derive(Clone, Debug, Args)]
 pub struct Paper {
@@ -71,6 +72,7 @@ impl Paper {
         let folder = self.folder();
         let host = Host { stop: signals::watch()?, scratch: folder.clone(), ..host::this() };
         let repetition = Repetition::new(paper, &self.selection()?, &folder, &host)?;
+        repetition.notes().iter().for_each(|note| printer.note(note));
         if self.dry_run {
             repetition.check()?;
             printer.result(&dry_run::paper::text(&repetition, &host)?)?;

@@ -405,7 +405,7 @@ fn what_a_run_on_nodes_cannot_have_is_refused_before_any_host_is_touched() {
         assert!(words(&called).contains(said), "{words_of_call:?}: {called:?}");
     }
     // Word for word what a run on nodes is refused with.
-    let peers_behind_links = ["--link", "lte", "--system", "zenoh-peers", "--qos", "0"];
+    let peers_behind_links = ["--link", "lte", "--netem", "kernel", "--system", "zenoh-peers", "--qos", "0"];
     for options in [&peers_behind_links[..], &["--isolate", "nosuch"], &["--system", "nosuch"]] {
         let by_ssh = place.call(&[&["deploy", "ssh", "hosts.txt", "smart-home", "--"][..], options].concat());
         let by_hand = place.call(&[&["run", "smart-home", "--nodes", "2"][..], options].concat());

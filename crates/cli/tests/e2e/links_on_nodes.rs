@@ -249,13 +249,45 @@ fn an_endpoint_at_which_each_machine_reaches_itself_is_refused_for_nodes_elsewhe
     spread.end();
 }
 
+/// Sensors behind 20 ms each way, devices without a link, readers behind 5 ms each way.
+const PEERS: &str = "\
+name: far-peers
+links:
+  far: {delay: 20ms}
+  near: {delay: 5ms}
+devices:
+  - {name: sensor, count: 4, every: 100ms, payload: 100B, topic: 'far/sensor/{index}', qos: 0, link: far}
+  - {name: bench, count: 2, every: 100ms, payload: 100B, topic: 'far/bench/{index}', qos: 0}
+subscribers:
+  - {name: reader, count: 2, filters: ['far/#'], qos: 0, link: near}
+";
+
 #[test]
-fn clients_that_meet_without_a_broker_are_refused_behind_links_of_nodes() {
-    let place = crate::support::place::Place::new();
-    place.write("spread-links.yaml", WORKLOAD);
-    let run = ["run", "spread-links.yaml", "--nodes", "2", "--system", "zenoh-peers", "--qos", "0", "--dry-run"];
-    let called = place.call(&run);
-    assert_eq!(called.code(), 2, "{called:?}");
-    assert!(words(&called).contains("do not reach those of other nodes"), "{called:?}");
-    assert!(words(&called).contains("`--local-nodes`"), "{called:?}");
+fn clients_without_a_broker_meet_across_the_links_of_two_nodes() {
+    let Some(spread) = Spread::new() else { return };
+    spread.bed.cluster.place.write("far-peers.yaml", PEERS);
+    for system in ["zenoh-peers", "zeromq-peers", "dds"] {
+        let run = ["far-peers.yaml", "--nodes", "2", "--listen", &spread.bed.listen, "--system", system];
+        let called = spread.bed.run(&[&run[..], &TIMES].concat()).wait();
+        assert!(matches!(called.code(), 0 | 5), "{system}: {called:?}");
+        let record = called.json();
+        assert_closed(&record);
+        assert_delivered_once(&record);
+        assert_count_eq!((count(&record, "delivered"), count(&record, "lost")), (360, 0), "{system}");
+        // The fastest message crossed the reader's link alone, half of all a sensor's and the reader's.
+        assert!(figure(&record, "upper", "min_us") >= 5_000.0, "{system}: {}", record["latency"]["total"]);
+        assert!(figure(&record, "upper", "p50_us") >= 25_000.0, "{system}: {}", record["latency"]["total"]);
+        assert!(names_deviation(&record, "trunked"), "{}", record["settings"]);
+        assert!(!names_deviation(&record, "relayed"), "{}", record["settings"]);
+        let mut groups = groups(&record);
+        groups.sort_unstable();
+        assert_eq!(groups, ["reader at edge-2", "reader at edge-3", "sensor at edge-2", "sensor at edge-3"]);
+        let trunk = &record["conditions"]["links"]["trunk"];
+        assert_count!(trunk["sent_packets"].as_u64() >= Some(180), "{trunk}");
+        assert_count_eq!([&trunk["missing"], &trunk["unsent"], &trunk["refused"]], [0, 0, 0], "{trunk}");
+        assert!(trunk["transit"]["count"].as_u64() > Some(0), "{trunk}");
+        assert!(record["conditions"]["links"]["relay"].is_null(), "{}", record["conditions"]["links"]);
+        assert!(check(&record, "V18") != "invalid", "{}", record["verdict"]);
+    }
+    spread.end();
 }

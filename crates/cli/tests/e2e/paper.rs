@@ -88,7 +88,7 @@ fn the_printed_value_stands_beside_ours_and_nothing_is_made_twice() {
     let other = call(&place, &["--repeat", "3"]);
     assert_eq!(other.code(), 2, "{other:?}");
     let why = words(&other.errors);
-    assert!(why.contains("was begun with other values") && why.contains("--out"), "{why}");
+    assert!(why.contains("was begun with other repetitions") && why.contains("--out"), "{why}");
 
     // The page is made only from the record.
     let made = place.call(&["report", "runs/paper-combench-quick/paper.json", "--out", "again"]);

@@ -3,8 +3,8 @@
 use std::collections::hash_map::RandomState;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,8 +54,8 @@ impl HostedNodes {
     /// a failure: the caller must [end](Hosts::end) them. `note` receives progress messages.
     ///
     /// # Errors
-    /// Hosts cannot be used, the system cannot listen at an address that they reach, a node did not join, or the run was
-    /// stopped.
+    /// The port of the coordinator is busy, hosts cannot be used, the system cannot listen at an address that they reach, a node did
+    /// not join, or the run was stopped.
     pub fn gather(
         &self,
         reached: &mut Option<Hosts>,
@@ -64,6 +64,9 @@ impl HostedNodes {
         observer: &mut dyn RunObserver,
         note: &dyn Fn(&str),
     ) -> Result<(), RunError> {
+        // Known before anything is done on a host.
+        let listen = prepared.spec.nodes.listen.unwrap_or((Ipv4Addr::UNSPECIFIED, PORT).into());
+        refuse_busy_port(listen)?;
         let hosts = reached.insert(self.reach(prepared, machine, note)?);
         note(&format!("copying {:.0} MB to each", self.program.bytes as f64 / 1e6));
         hosts.copy(&self.program, &machine.stop)?;
@@ -103,6 +106,17 @@ impl HostedNodes {
         }
         Ok(hosts)
     }
+}
+
+/// Refuses a port that another program has. What else prevents that the coordinator listens depends on the hosts' addresses, too.
+fn refuse_busy_port(address: SocketAddr) -> Result<(), RunError> {
+    let Some(error) = TcpListener::bind(address).err().filter(|error| error.kind() == io::ErrorKind::AddrInUse) else {
+        return Ok(());
+    };
+    let other = if address.port() == PORT { PORT + 1 } else { PORT };
+    Err(RunError::from_error(ErrorKind::Input, &error)
+        .during(format!("failed to listen on {address} for nodes"))
+        .hint(format!("`-- --listen {}` takes another port", SocketAddr::new(address.ip(), other))))
 }
 
 /// The IPv4 address of this machine that hosts see, as the system's listening address; an error if hosts see several.
@@ -308,6 +322,17 @@ mod tests {
             assert_eq!(watch.join().unwrap(), !is_stopped);
             assert!(stop.load(Ordering::Relaxed));
         }
+    }
+
+    #[test]
+    fn a_port_that_is_busy_is_known_before_hosts_are_reached() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = taken.local_addr().unwrap();
+        let error = refuse_busy_port(address).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("failed to listen on {address} for nodes: ")), "{error}");
+        assert_eq!(error.hint.as_deref(), Some("`-- --listen 127.0.0.1:7700` takes another port"));
+        drop(taken);
+        assert!(refuse_busy_port(address).is_ok());
     }
 
     #[test]

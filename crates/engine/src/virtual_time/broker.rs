@@ -29,6 +29,8 @@ pub enum ClientEvent {
     Answer(Token, Rc<[u8]>),
     /// It learns only now that a message was written; when that was.
     Written(Token, u64),
+    /// It may not do this; its connection stays.
+    NotPermitted(&'static str),
     /// Its connection is cut.
     Cut(Cause),
 }
@@ -305,6 +307,16 @@ impl Broker {
         for (client, index) in revoked {
             let reason = Reason::words("revoked by the script");
             self.send(self.now_ns, client, ClientEvent::Subscribed(index, Err(reason)));
+        }
+    }
+
+    /// Does not permit this to the connected clients whose identifiers end with `part`; their connections stay.
+    pub fn forbid(&mut self, part: &str, what: &'static str) {
+        let named =
+            |(_, known): &(&Client, &ClientState)| known.connection.is_some() && known.config.client_id.ends_with(part);
+        let clients: Vec<Client> = self.clients.iter().filter(named).map(|(client, _)| *client).collect();
+        for client in clients {
+            self.send(self.now_ns, client, ClientEvent::NotPermitted(what));
         }
     }
 

@@ -226,6 +226,7 @@ impl Clients for ScriptedClients {
                 ClientEvent::Accepted { session_present } => self.accepted(id, session_present, sink),
                 ClientEvent::Refused(cause) => sink.event(id, Event::Closed(cause)),
                 ClientEvent::Cut(cause) => self.end(id, cause, sink),
+                ClientEvent::NotPermitted(what) => sink.event(id, Event::NotPermitted(what)),
                 ClientEvent::Subscribed(index, granted) => {
                     let qos = self.sessions[id.0 as usize].config.subscriptions[index].qos;
                     sink.event(id, Event::Subscribed { index, granted: granted.map(|()| qos) });

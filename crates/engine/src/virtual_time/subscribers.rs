@@ -118,6 +118,19 @@ fn nothing_is_expected_of_a_subscription_from_its_revocation_on() {
 }
 
 #[test]
+fn what_the_system_does_not_permit_is_a_cause_and_changes_nothing_else() {
+    let simulation = Simulation::new(&workload("clean", 0), Duration::from_secs(3));
+    for at_ms in [1_001, 1_022] {
+        simulation.at(at_ms * MS + 12_345, |broker| broker.forbid("s0", "reports of deleted consumers"));
+    }
+    let ended = simulation.run();
+    let (counters, delivery) = (&ended.outcome.counters, &ended.outcome.books.delivery);
+    assert_eq!(counters.causes.get("not permitted: reports of deleted consumers"), Some(&2), "{:?}", counters.causes);
+    assert_count_eq!((counters.dropped, counters.subscriptions_refused, counters.subscriptions_revoked), (0, 0, 0));
+    assert_count_eq!((delivery.lost, delivery.absent, delivery.delivered), (0, 0, delivery.expected));
+}
+
+#[test]
 fn a_refusal_after_a_revocation_is_a_further_cause_of_the_revocation() {
     let simulation = revoked("clean", 0);
     simulation.at(1_500 * MS, |broker| {

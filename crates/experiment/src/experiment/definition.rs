@@ -285,7 +285,14 @@ const NOT_OF_RUNS: [&str; 4] = ["title", "description", "quick", "papers"];
 /// # Errors
 /// One of the files cannot be read.
 pub fn hashes(folder: &Path) -> Result<BTreeMap<String, String>, RunError> {
-    let experiment = in_experiment(folder)?;
+    hashes_of(&in_experiment(folder)?, folder)
+}
+
+/// The same for a definition that is not written to the folder yet.
+///
+/// # Errors
+/// One of the files that it names cannot be read.
+pub fn hashes_of(experiment: &Experiment, folder: &Path) -> Result<BTreeMap<String, String>, RunError> {
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     let mut key = "";
     let written = experiment.to_yaml();

@@ -28,6 +28,8 @@ const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 pub enum Event {
     /// The experiment was planned. The first line.
     Planned(Planned),
+    /// Further values of its axes were added.
+    Extended(Extended),
     /// pubmark was started on it, the first time or again.
     #[serde(rename = "sitting")]
     Started {
@@ -118,6 +120,55 @@ impl Planned {
     }
 }
 
+/// Values that were added to the axes of an experiment. The names of its cells depend on how many values an axis has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Extended {
+    /// When, RFC 3339, UTC.
+    pub at: String,
+    /// Ids of the earlier cells, with those that they have from here on.
+    pub cells: BTreeMap<String, String>,
+    /// Number of cells that were added.
+    pub added: usize,
+    /// Hash of the schedule by cell, as in the plan.
+    pub schedules: BTreeMap<String, String>,
+    /// Hashes of the definition, as in the plan.
+    pub definition: BTreeMap<String, String>,
+    /// The definition itself. It is written to its own file after this line, and again if the process ended before.
+    pub text: String,
+}
+
+impl Extended {
+    /// Gives the cells in earlier events their present ids, and the plan its present hashes.
+    fn apply(&self, events: &mut [Event]) {
+        for event in events {
+            match event {
+                Event::Planned(planned) => {
+                    planned.schedules.clone_from(&self.schedules);
+                    planned.definition.clone_from(&self.definition);
+                }
+                Event::Began(place)
+                | Event::Skipped(place)
+                | Event::Counted { place, .. }
+                | Event::Failed { place, .. }
+                | Event::Stopped { place, .. } => {
+                    if let Some(id) = self.cells.get(&place.cell) {
+                        place.cell.clone_from(id);
+                    }
+                }
+                Event::Extended(_) | Event::Started { .. } => {}
+            }
+        }
+    }
+}
+
+/// Appends an event. The events before it are those of the present cells, whatever their names were.
+fn append(events: &mut Vec<Event>, event: Event) {
+    if let Event::Extended(extended) = &event {
+        extended.apply(events);
+    }
+    events.push(event);
+}
+
 /// One run of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunPosition {
@@ -127,6 +178,13 @@ pub struct RunPosition {
     pub cell: String,
     /// Repetition, from 1.
     pub repetition: u32,
+}
+
+impl RunPosition {
+    /// The run, whatever its position in the order: it changes when cells are added.
+    pub fn run(&self) -> (String, u32) {
+        (self.cell.clone(), self.repetition)
+    }
 }
 
 /// Wait and duration of a run.
@@ -256,9 +314,19 @@ impl Journal {
         }
     }
 
-    /// All events so far, in order.
+    /// All events so far, in order, with the present ids of the cells.
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The largest position in the order before cells were last added; 0 if none were.
+    pub fn last_order_before_extension(&self) -> u32 {
+        let extended = self.events.iter().rposition(|event| matches!(event, Event::Extended(_))).unwrap_or(0);
+        let order = |event: &Event| match event {
+            Event::Began(place) | Event::Skipped(place) => Some(place.order),
+            _ => None,
+        };
+        self.events[..extended].iter().filter_map(order).max().unwrap_or(0)
     }
 
     /// The plan.
@@ -275,23 +343,18 @@ impl Journal {
         let mut line = serde_json::to_string(&event).map_err(|error| failed(io::Error::other(error)))?;
         line.push('\n');
         self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()).map_err(failed)?;
-        self.events.push(event);
+        append(&mut self.events, event);
         Ok(())
     }
 }
 
 fn parse(text: &str, path: &Path) -> Result<Vec<Event>, JournalError> {
-    let events: Vec<Event> = text
-        .lines()
-        .zip(1..)
-        .map(|(line, number)| {
-            serde_json::from_str(line).map_err(|source| JournalError::Line {
-                path: path.to_owned(),
-                line: number,
-                source,
-            })
-        })
-        .collect::<Result<_, _>>()?;
+    let mut events: Vec<Event> = vec![];
+    for (line, number) in text.lines().zip(1..) {
+        let event = serde_json::from_str(line);
+        let event = event.map_err(|source| JournalError::Line { path: path.to_owned(), line: number, source })?;
+        append(&mut events, event);
+    }
     match events.first() {
         Some(Event::Planned(planned)) if planned.version == VERSION => Ok(events),
         _ => Err(JournalError::OtherVersion { path: path.to_owned() }),
@@ -339,6 +402,34 @@ mod tests {
         let read = Journal::open(folder.path()).unwrap();
         assert_eq!(read.events(), written);
         assert_eq!(read.planned(), &planned());
+    }
+
+    #[test]
+    fn cells_that_an_extension_renames_keep_their_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), planned()).unwrap();
+        events().into_iter().for_each(|event| journal.add(event).unwrap());
+        let schedules: BTreeMap<String, String> = [("a_1".to_owned(), "00".to_owned())].into();
+        let extended = Extended {
+            at: "2026-01-02T00:00:00Z".to_owned(),
+            cells: [("a".to_owned(), "a_1".to_owned())].into(),
+            added: 1,
+            schedules: schedules.clone(),
+            definition: BTreeMap::new(),
+            text: "name: t\n".to_owned(),
+        };
+        journal.add(Event::Extended(extended)).unwrap();
+        let written = journal.events().to_vec();
+        drop(journal);
+        let read = Journal::open(folder.path()).unwrap();
+        assert_eq!(read.events(), written);
+        let ids = read.events().iter().filter_map(|event| match event {
+            Event::Counted { place, folder, .. } => Some((place.cell.as_str(), folder.as_str())),
+            _ => None,
+        });
+        assert_eq!(ids.collect::<Vec<_>>(), [("a_1", "runs/a-1")], "a folder is not renamed");
+        assert_eq!(read.planned().schedules, schedules);
+        assert_eq!(read.last_order_before_extension(), 3, "the largest that began or was skipped");
     }
 
     #[test]

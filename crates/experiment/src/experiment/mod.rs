@@ -11,6 +11,7 @@ mod cell_spec;
 pub mod comparison;
 pub mod definition;
 mod endpoint;
+mod extension;
 mod fetching;
 mod folder;
 pub mod journal;

@@ -12,10 +12,12 @@ use pubmark_record::time::UtcTime;
 use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, command_line, now, save};
 
 use super::definition;
+use super::extension;
 use super::fetching;
 use super::folder::ExperimentFolder;
 use super::journal::{self, Journal, JournalError, Planned};
 use super::planning::{self, Cell, Plan, Refusal};
+use super::result;
 use super::runner::{Finished, Runner};
 use crate::machines::{Machines, NodeEvents};
 use crate::observer::{Event, Observer};
@@ -96,13 +98,57 @@ impl PreparedExperiment {
         machines: &Machines,
         observer: &mut dyn Observer,
     ) -> Result<PreparedExperiment, RunError> {
-        let experiment = definition::in_experiment(folder)?;
-        let journal = Journal::open(folder).map_err(unusable)?;
+        PreparedExperiment::go_on(folder, None, host, machines, observer)
+    }
+
+    /// Resumes the experiment in a folder with further values of its axes: those of `wanted`, which has all that the
+    /// experiment has, and names no files that are not in the folder. Runs that were made remain. All else of `wanted` but the
+    /// axes, and the publications' figures, is ignored.
+    ///
+    /// # Errors
+    /// Those of [`PreparedExperiment::resume`]; a cell would be run in another way than before.
+    pub fn extend(
+        folder: &Path,
+        wanted: &Experiment,
+        host: &Host,
+        machines: &Machines,
+        observer: &mut dyn Observer,
+    ) -> Result<PreparedExperiment, RunError> {
+        PreparedExperiment::go_on(folder, Some(wanted), host, machines, observer)
+    }
+
+    fn go_on(
+        folder: &Path,
+        wanted: Option<&Experiment>,
+        host: &Host,
+        machines: &Machines,
+        observer: &mut dyn Observer,
+    ) -> Result<PreparedExperiment, RunError> {
+        let mut experiment = definition::in_experiment(folder)?;
+        let mut journal = Journal::open(folder).map_err(unusable)?;
+        let mut is_extended = extension::finish(&journal, folder)?;
+        if is_extended {
+            experiment = definition::in_experiment(folder)?;
+        }
         refuse_other_version(journal.events(), folder)?;
         refuse_other_machines(journal.planned(), machines, folder)?;
         refuse_if_edited(journal.planned(), folder)?;
         let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, host, machines)?;
         refuse_if_changed(&plan, journal.planned(), folder)?;
+        if let Some(Experiment { axes, papers, .. }) = wanted {
+            let extended = Experiment { axes: axes.clone(), papers: papers.clone(), ..plan.experiment.clone() };
+            if extended != plan.experiment {
+                plan = extension::extend(&mut journal, &plan, extended, folder, host, machines)?;
+                is_extended = true;
+            }
+        }
+        if is_extended {
+            // The record has the ids of before.
+            let folder = ExperimentFolder::at(folder);
+            result::write(&result::record(&plan, &journal, &folder, false)?, &folder)?;
+        }
+        let earlier = journal.last_order_before_extension();
+        plan.turns.iter_mut().for_each(|turn| turn.order += earlier);
         let joined = join(&plan, machines, host, observer)?;
         share(&mut plan, joined.as_ref())?;
         Ok(PreparedExperiment { plan, folder: ExperimentFolder::at(folder), journal, host: host.clone(), joined })
@@ -241,8 +287,7 @@ fn secrets<Run>(cells: &[Cell<Run>], workload: impl Fn(&Run) -> &Workload) -> Ve
     runs.flat_map(|run| workload(run).secret_parameters.iter().cloned()).collect()
 }
 
-/// Refuses an edited definition: a cell with the same name would mean something else, and in another order of the cells a
-/// repetition would be run and counted a second time.
+/// Refuses an edited definition: a cell with the same name would mean something else.
 fn refuse_if_edited(planned: &Planned, folder: &Path) -> Result<(), RunError> {
     let was = &planned.definition;
     if was.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_record::experiment::FailureKind;
 
-use super::journal::{Event, RunPosition};
+use super::journal::Event;
 use super::result;
 
 /// Failures of one kind after which the remaining repetitions of a cell are left out: a system that never starts would
@@ -55,10 +55,10 @@ pub fn stalled(events: &[Event]) -> Option<Stalled> {
     found
 }
 
-/// Runs that need no repetition.
-pub fn done(events: &[Event]) -> BTreeSet<RunPosition> {
+/// Runs that need no repetition: cells, each with a repetition.
+pub fn done(events: &[Event]) -> BTreeSet<(String, u32)> {
     let is_done = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. } | Event::Skipped(_));
-    result::ends(events).into_iter().filter(|(_, event)| is_done(event)).map(|(place, _)| place.clone()).collect()
+    result::ends(events).into_iter().filter(|(_, event)| is_done(event)).map(|(place, _)| place.run()).collect()
 }
 
 /// Is this a failure of the generator or of the machine, which a repetition may avoid?
@@ -89,8 +89,8 @@ pub fn tallies(events: &[Event]) -> BTreeMap<&str, Tally> {
                     false => *tally.failed.entry(*kind).or_default() += 1,
                 }
             }
-            Event::Planned(_) | Event::Started { .. } | Event::Began(_) => {}
-            Event::Skipped(_) | Event::Stopped { .. } => {}
+            Event::Planned(_) | Event::Extended(_) | Event::Started { .. } => {}
+            Event::Began(_) | Event::Skipped(_) | Event::Stopped { .. } => {}
         }
     }
     tallies
@@ -118,7 +118,7 @@ mod tests {
     use pubmark_record::record::VerdictStatus;
 
     use super::*;
-    use crate::experiment::journal::Effort;
+    use crate::experiment::journal::{Effort, RunPosition};
 
     fn place(repetition: u32) -> RunPosition {
         RunPosition { order: repetition, cell: "a".to_owned(), repetition }
@@ -201,6 +201,7 @@ mod tests {
         }
         assert!(!is_given_up(&busy));
         assert!(is_short(&busy, "a", 3), "a quieter moment may come");
-        assert_eq!(done(&[Event::Began(place(1)), counts(2), Event::Skipped(place(3))]), [place(2), place(3)].into());
+        let expected = [("a".to_owned(), 2), ("a".to_owned(), 3)];
+        assert_eq!(done(&[Event::Began(place(1)), counts(2), Event::Skipped(place(3))]), expected.into());
     }
 }

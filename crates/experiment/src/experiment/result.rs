@@ -11,12 +11,13 @@ use pubmark_record::experiment::{
 use pubmark_record::record::{Environment, Record, Status, VerdictStatus};
 use pubmark_record::store;
 use pubmark_record::verdict::usable::{Usable, usable};
+use pubmark_report::numbers::counted as number_of;
 use pubmark_runner::{ErrorKind, RunError};
 use pubmark_systems::environment;
 
 use super::definition;
 use super::folder::ExperimentFolder;
-use super::journal::{Effort, Event, Journal, RunPosition};
+use super::journal::{Effort, Event, Extended, Journal, RunPosition};
 use super::planning::{Cell, Plan};
 use super::progress::LEFT_OUT_AFTER;
 
@@ -67,7 +68,8 @@ pub fn record(
         axes: plan.axes.clone(),
         cells,
         contests: judged.contests,
-        cautions: [judged.cautions, plan.cautions.clone(), left_out(plan, journal.events())].concat(),
+        cautions: [judged.cautions, plan.cautions.clone(), left_out(plan, journal.events()), added(journal.events())]
+            .concat(),
         papers: papers(experiment, plan),
         environment,
         definition: experiment.to_yaml(),
@@ -152,7 +154,7 @@ fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<Ce
                     _ => None,
                 },
             }),
-            Event::Planned(_) | Event::Started { .. } | Event::Skipped(_) => {}
+            Event::Planned(_) | Event::Extended(_) | Event::Started { .. } | Event::Skipped(_) => {}
         }
     }
     runs.sort_by_key(|run| run.run.repetition);
@@ -198,8 +200,8 @@ fn but_for_times<'a>(
     Ok((usable(&record) == Usable::AllButTimes).then_some((run, record)))
 }
 
-/// The last event of each run, by its position.
-pub fn ends(events: &[Event]) -> BTreeMap<&RunPosition, &Event> {
+/// The last event of each run, with its position, in the order of the cells' ids and repetitions.
+pub fn ends(events: &[Event]) -> Vec<(&RunPosition, &Event)> {
     let mut ends = BTreeMap::new();
     for event in events {
         match event {
@@ -208,12 +210,12 @@ pub fn ends(events: &[Event]) -> BTreeMap<&RunPosition, &Event> {
             | Event::Counted { place, .. }
             | Event::Failed { place, .. }
             | Event::Stopped { place, .. } => {
-                ends.insert(place, event);
+                ends.insert((&place.cell, place.repetition), (place, event));
             }
-            Event::Planned(_) | Event::Started { .. } => {}
+            Event::Planned(_) | Event::Extended(_) | Event::Started { .. } => {}
         }
     }
-    ends
+    ends.into_values().collect()
 }
 
 /// Total time of all runs and waits, seconds, over all calls.
@@ -250,6 +252,23 @@ fn left_out(plan: &Plan, events: &[Event]) -> Vec<String> {
             })
         })
         .collect()
+}
+
+/// A note about cells that were added when others had runs: the blocks of these runs do not have them.
+fn added(events: &[Event]) -> Vec<String> {
+    let is_run = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. });
+    let note = |(position, event): (usize, &Event)| {
+        let Event::Extended(Extended { at, added, .. }) = event else { return None };
+        let date = at.split('T').next().unwrap_or(at);
+        let cells = number_of(*added as u64, "cell", "cells");
+        events[..position].iter().any(is_run).then(|| {
+            format!(
+                "added on {date}, after runs of the others: {cells}. A change of the machine since then looks like a \
+                 difference between these and the others."
+            )
+        })
+    };
+    events.iter().enumerate().filter_map(note).collect()
 }
 
 #[cfg(test)]

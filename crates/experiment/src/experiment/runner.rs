@@ -106,7 +106,7 @@ impl Runner<'_> {
             let plan = self.plan;
             let cell = &plan.cells[turn.cell];
             let place = self.place(turn);
-            if done.contains(&place) {
+            if done.contains(&place.run()) {
                 continue;
             }
             let Ok(run) = &cell.run else { continue };
@@ -174,7 +174,7 @@ impl Runner<'_> {
         };
         let short: Vec<bool> = self.plan.cells.iter().map(is_short).collect();
         let further = self.plan.turns.iter().filter(|turn| turn.repetition > planned && short[turn.cell]);
-        let left: Vec<Turn> = further.filter(|turn| !done.contains(&self.place(turn))).copied().collect();
+        let left: Vec<Turn> = further.filter(|turn| !done.contains(&self.place(turn).run())).copied().collect();
         let block = left.iter().map(|turn| turn.repetition).min();
         left.into_iter().filter(|turn| Some(turn.repetition) == block).collect()
     }
@@ -199,7 +199,7 @@ impl Runner<'_> {
     /// Writes the results, complete or not.
     fn finish(&self) -> Result<Finished, RunError> {
         let done = progress::done(self.journal.events());
-        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn))) && self.missing().is_empty();
+        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn).run())) && self.missing().is_empty();
         let mut record = result::record(self.plan, &self.journal, self.folder, complete)?;
         let no_progress = self.no_progress()?;
         record.cautions.splice(0..0, no_progress.as_ref().map(NoProgress::caution));

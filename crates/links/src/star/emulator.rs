@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use pubmark_protocol::clock;
@@ -14,6 +15,7 @@ use super::{Command, LinkCounters, Strays};
 use crate::Direction;
 use crate::addresses::AddressOwner;
 use crate::direction::{InputResult, OneWayLink};
+use crate::trunk::{Received, TrunkPort};
 
 /// Reads of one interface before the others have their turn, and what is due.
 const READS_AT_ONCE: usize = 64;
@@ -64,7 +66,10 @@ impl Observer for Unobserved {
 /// Where a packet goes in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
+    /// Somebody of this star; a group by its place in it.
     One(AddressOwner),
+    /// A group of another star, by its number.
+    Far(usize),
     Everyone,
 }
 
@@ -119,6 +124,7 @@ pub struct Emulator<O> {
     most_held_bytes: u64,
     shared: std::sync::Arc<Shared>,
     observer: O,
+    trunk: Option<TrunkPort>,
 }
 
 fn index(group: usize, direction: Direction) -> usize {
@@ -151,7 +157,8 @@ impl<O: Observer> Emulator<O> {
             })
             .collect();
         Emulator {
-            read_wait: ReadWait::new(ports.len(), clock::machine_ns()),
+            // The last one is the trunk's.
+            read_wait: ReadWait::new(ports.len() + 1, clock::machine_ns()),
             ports,
             agenda: Agenda::new(directions.len()),
             changed: vec![false; directions.len()],
@@ -161,7 +168,18 @@ impl<O: Observer> Emulator<O> {
             most_held_bytes,
             shared,
             observer,
+            trunk: None,
         }
+    }
+
+    /// The same, with a trunk to the groups of other stars.
+    pub fn with_trunk(self, trunk: Option<TrunkPort>) -> Emulator<O> {
+        Emulator { trunk, ..self }
+    }
+
+    /// The trunk's socket, to be polled.
+    pub fn trunk(&self) -> Option<RawFd> {
+        self.trunk.as_ref().map(TrunkPort::descriptor)
     }
 
     /// The interfaces, the core's first.
@@ -226,6 +244,31 @@ impl<O: Observer> Emulator<O> {
         Ok(())
     }
 
+    /// Reads what groups of other stars have sent, up to a bound.
+    pub fn receive(&mut self, buffer: &mut [u8; PACKET_BYTES]) -> std::io::Result<()> {
+        let port = self.ports.len();
+        let since_ns = self.read_wait.since_ns(port);
+        for _ in 0..READS_AT_ONCE {
+            let Some(trunk) = &mut self.trunk else { return Ok(()) };
+            let now_ns = clock::machine_ns();
+            match trunk.receive(buffer) {
+                Ok(Received::Packet(place)) => {
+                    self.shared.read_wait.record(now_ns.saturating_sub(since_ns));
+                    self.carry_from_far(&buffer[place]);
+                }
+                Ok(Received::Refused) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.read_wait.emptied(port, now_ns);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.read_wait.left(port, since_ns);
+        Ok(())
+    }
+
     /// Delivers what is due.
     pub fn deliver(&mut self) {
         while let Some(index) = self.agenda.take_due(clock::monotonic_ns()) {
@@ -245,29 +288,61 @@ impl<O: Observer> Emulator<O> {
             }
         }
         self.shared.publish_strays(&self.strays);
+        if let Some(trunk) = &mut self.trunk {
+            trunk.publish();
+        }
     }
 
     /// A packet that was read from `port`.
     fn carry(&mut self, port: usize, packet: &[u8]) {
         let target = match destination(packet) {
-            Destination::One(place) => Target::One(place),
+            Destination::One(AddressOwner::Core) => Target::One(AddressOwner::Core),
+            Destination::One(AddressOwner::Group(number)) => match self.find(number) {
+                Some(target) => target,
+                None => return self.strays.unroutable += 1,
+            },
             Destination::Everyone => Target::Everyone,
             Destination::Noise => return self.strays.noise += 1,
             Destination::Nowhere => return self.strays.unroutable += 1,
             Destination::Malformed => return self.strays.malformed += 1,
         };
         let from = if port == 0 { AddressOwner::Core } else { AddressOwner::Group(port - 1) };
-        let reachable = match target {
-            Target::One(AddressOwner::Group(group)) => 2 * group < self.directions.len(),
-            _ => true,
-        };
-        if target == Target::One(from) || !reachable {
+        // All stars have one core's address: no answer would come back.
+        let is_from_core_to_far = from == AddressOwner::Core && matches!(target, Target::Far(_));
+        if target == Target::One(from) || is_from_core_to_far {
             return self.strays.unroutable += 1;
         }
         let times = Times { in_ns: clock::monotonic_ns(), due_ns: None };
         match from {
             AddressOwner::Core => self.spread(None, Bytes::Read(packet), target, times),
             AddressOwner::Group(group) => self.enter(index(group, Direction::Up), Bytes::Read(packet), target, times),
+        }
+    }
+
+    /// The group with this number.
+    fn find(&self, number: usize) -> Option<Target> {
+        let (first, groups) = self.trunk.as_ref().map_or((0, 0), |trunk| (trunk.own(), trunk.groups()));
+        let here = number.checked_sub(first).filter(|group| 2 * group < self.directions.len());
+        let far = (number < groups).then_some(Target::Far(number));
+        here.map(|group| Target::One(AddressOwner::Group(group))).or(far)
+    }
+
+    /// A packet that the trunk brought: it has passed its sender's link.
+    fn carry_from_far(&mut self, packet: &[u8]) {
+        let times = Times { in_ns: clock::monotonic_ns(), due_ns: None };
+        let target = match destination(packet) {
+            Destination::One(AddressOwner::Group(number)) => self.find(number),
+            Destination::Everyone => Some(Target::Everyone),
+            _ => None,
+        };
+        match target {
+            Some(target @ (Target::One(_) | Target::Everyone)) => self.spread(None, Bytes::Read(packet), target, times),
+            _ => {
+                // Only a broken sender sends here what is for others.
+                if let Some(trunk) = &mut self.trunk {
+                    trunk.refuse();
+                }
+            }
         }
     }
 
@@ -299,7 +374,7 @@ impl<O: Observer> Emulator<O> {
             (false, ..) => 0,
             // A packet that is forwarded to another link leaves this one now: there is no delay between the two. Multicast
             // packets to the core leave a little later there than recorded here.
-            (true, Direction::Up, Target::One(AddressOwner::Group(_)) | Target::Everyone) => due_ns,
+            (true, Direction::Up, Target::One(AddressOwner::Group(_)) | Target::Far(_) | Target::Everyone) => due_ns,
             (true, ..) => clock::monotonic_ns(),
         };
         let to_core = matches!(target, Target::One(AddressOwner::Core) | Target::Everyone);
@@ -317,16 +392,35 @@ impl<O: Observer> Emulator<O> {
         }
     }
 
-    /// Gives a packet to the down-links of those whom it is for, other than `from`.
+    /// Gives a packet to the down-links of those whom it is for, other than `from`, and to the trunk what a group of this star
+    /// sends to others.
     fn spread(&mut self, from: Option<usize>, bytes: Bytes<'_>, target: Target, times: Times) {
         match target {
             Target::One(AddressOwner::Group(group)) => self.enter(index(group, Direction::Down), bytes, target, times),
             Target::One(AddressOwner::Core) => {}
+            Target::Far(number) => self.hand_over(number, bytes.get(), times),
             Target::Everyone => {
                 for group in (0..self.directions.len() / 2).filter(|group| Some(*group) != from) {
                     self.enter(index(group, Direction::Down), bytes, target, times);
                 }
+                // What came from the trunk, or from the core, has no `from`.
+                let (own, groups) = match (&self.trunk, from) {
+                    (Some(trunk), Some(_)) => (trunk.own(), trunk.groups()),
+                    _ => (0, 0),
+                };
+                for number in (0..groups).filter(|number| *number != own) {
+                    self.hand_over(number, bytes.get(), times);
+                }
             }
+        }
+    }
+
+    /// Sends a packet to a group of another star.
+    fn hand_over(&mut self, number: usize, packet: &[u8], times: Times) {
+        let Some(trunk) = &mut self.trunk else { return };
+        trunk.send(number, packet);
+        if let Some(due_ns) = times.due_ns {
+            self.shared.lateness.record(clock::monotonic_ns().saturating_sub(due_ns));
         }
     }
 

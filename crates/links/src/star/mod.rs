@@ -2,11 +2,12 @@
 //! packet over the links that lie on its way.
 //!
 //! group → core is the group's up-link, core → group its down-link, group → group the first one's up-link and then the
-//! second one's down-link. What is sent to a multicast group goes to the core and to every other group.
+//! second one's down-link. What is sent to a multicast group goes to the core and to every other group. With a
+//! [trunk](crate::trunk), groups of other stars are reached as well.
 
 mod agenda;
 mod emulator;
-mod packet;
+pub(crate) mod packet;
 mod read_wait;
 mod thread;
 
@@ -18,6 +19,7 @@ pub(crate) use thread::{Star, ThreadSettings};
 
 use crate::Direction;
 use crate::direction::Counters;
+use crate::trunk::TrunkSnapshot;
 
 /// A change of links while they run.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +76,8 @@ pub struct Snapshot {
     /// How long packets waited in the queue of their interface until the thread read them, at most: from when the queue was last known to
     /// be empty. If the thread slept, it counts from its wake-up: how long it took to wake up is not known. Empty with the kernel's netem.
     pub read_wait: Lateness,
+    /// The trunk to the groups of other stars; `None` without one.
+    pub trunk: Option<TrunkSnapshot>,
     /// CPU time of the emulator's thread, ns. It includes what the receivers' kernels do with a packet on arrival (IP
     /// and TCP input), so it belongs neither to the system nor to the clients.
     pub cpu_ns: u64,

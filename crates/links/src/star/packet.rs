@@ -52,6 +52,15 @@ fn v6(packet: &[u8]) -> Destination {
     if next == Some(ICMP_V6) { Destination::Noise } else { Destination::Everyone }
 }
 
+/// Who is at the address that a packet comes from; `None` outside of the plan, and if it is no IP packet.
+pub fn source(packet: &[u8]) -> Option<AddressOwner> {
+    match packet.first()? >> 4 {
+        4 => place(Ipv4Addr::from(*packet.get(12..16)?.first_chunk::<4>()?).into()),
+        6 => place(Ipv6Addr::from(*packet.get(8..24)?.first_chunk::<16>()?).into()),
+        _ => None,
+    }
+}
+
 fn unicast(address: IpAddr) -> Destination {
     place(address).map_or(Destination::Nowhere, Destination::One)
 }
@@ -105,6 +114,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_source_of_a_packet_is_found() {
+        let (mut four, mut six) = (v4_packet(CORE_V4, 17), v6_packet(CORE_V6, 17, 0));
+        assert_eq!([source(&four), source(&six)], [None, None]);
+        four[12..16].copy_from_slice(&group_v4(3, 7).octets());
+        six[8..24].copy_from_slice(&group_v6(300, 0).octets());
+        assert_eq!(source(&four), Some(AddressOwner::Group(3)));
+        assert_eq!(source(&six), Some(AddressOwner::Group(300)));
+        assert_eq!([source(&four[..15]), source(&six[..23]), source(&[])], [None; 3]);
+    }
+
     proptest! {
         #[test]
         fn no_bytes_are_too_odd(
@@ -115,6 +135,7 @@ mod tests {
             let mut bytes = bytes;
             bytes.insert(0, first);
             destination(&bytes);
+            source(&bytes);
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::direction::SharedCounters;
 use crate::error::LinkError;
 use crate::lateness::SharedLateness;
 use crate::namespace::spawn;
+use crate::trunk::{SharedTrunk, TrunkEnd, TrunkPort};
 
 /// Above the engine's shards (10): a sender that waits for its packets to be forwarded must not take the CPU from it.
 const PRIORITY: libc::c_int = 20;
@@ -31,6 +32,8 @@ const EVENTS: usize = 64;
 
 /// Of the waker among the descriptors: no port has this number.
 const WAKER: u64 = u64::MAX;
+/// Of the trunk, likewise.
+const TRUNK: u64 = u64::MAX - 1;
 
 /// What the thread shows while it runs.
 #[derive(Debug)]
@@ -101,12 +104,15 @@ pub(crate) struct ThreadSettings {
     pub most_held_bytes: u64,
     /// Use SCHED_FIFO.
     pub realtime: bool,
+    /// To the groups of other stars.
+    pub trunk: Option<Arc<TrunkEnd>>,
 }
 
 /// The running thread; ended in order when dropped.
 #[derive(Debug)]
 pub(crate) struct Star {
     shared: Arc<Shared>,
+    trunk: Option<Arc<SharedTrunk>>,
     commands: Sender<Command>,
     waker: Arc<OwnedFd>,
     thread: Option<JoinHandle<io::Result<Vec<File>>>>,
@@ -126,17 +132,21 @@ impl Star {
         let (commands, receiver) = mpsc::channel();
         let (own_shared, own_waker) = (Arc::clone(&shared), Arc::clone(&waker));
         let (ready, started) = mpsc::channel();
+        let trunk = setting.trunk.clone().map(|end| (end, Arc::new(SharedTrunk::new())));
+        let port = trunk.clone().map(|(end, shared)| TrunkPort::new(end, shared));
         let thread = spawn(NAME, move || {
             prepare(&own_shared, setting.realtime);
             let ThreadSettings { links, seed, most_held_bytes, .. } = setting;
             let emulator = Emulator::new(ports, &links, seed, most_held_bytes, Arc::clone(&own_shared), observer);
+            let emulator = emulator.with_trunk(port);
             // The receiver is gone if the start was given up.
             let _ = ready.send(());
             let result = run(emulator, &own_shared, &own_waker, &receiver);
             own_shared.final_cpu_ns.store(clock::thread_cpu_ns().max(1), Ordering::Release);
             result
         })?;
-        let mut star = Star { shared, commands, waker, thread: Some(thread) };
+        let trunk = trunk.map(|(_, shared)| shared);
+        let mut star = Star { shared, trunk, commands, waker, thread: Some(thread) };
         if started.recv().is_err() {
             return Err(star.end().err().unwrap_or(LinkError::Stopped { reason: "it never started".to_owned() }));
         }
@@ -162,6 +172,7 @@ impl Star {
             strays: self.shared.strays(),
             lateness: self.shared.lateness.read(),
             read_wait: self.shared.read_wait.read(),
+            trunk: self.trunk.as_ref().map(|trunk| trunk.read()),
             cpu_ns: self.shared.cpu_ns(),
             realtime: self.shared.realtime.load(Ordering::Relaxed),
         }
@@ -219,6 +230,9 @@ fn run<O: Observer>(
     for (port, file) in emulator.ports().iter().enumerate() {
         epoll.add(file.as_raw_fd(), port as u64, Interest::Read)?;
     }
+    if let Some(trunk) = emulator.trunk() {
+        epoll.add(trunk, TRUNK, Interest::Read)?;
+    }
     let mut buffer = Box::new([0; 65_535]);
     let mut events = Events::with_room(EVENTS);
     while !shared.stop.load(Ordering::Acquire) {
@@ -233,6 +247,10 @@ fn run<O: Observer>(
         emulator.deliver();
         for event in events.iter() {
             match usize::try_from(event.key) {
+                _ if event.key == TRUNK => {
+                    emulator.receive(&mut buffer)?;
+                    emulator.deliver();
+                }
                 Ok(port) if event.key != WAKER => {
                     emulator.read(port, &mut buffer)?;
                     emulator.deliver();

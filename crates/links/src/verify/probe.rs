@@ -9,7 +9,7 @@ use pubmark_protocol::receive::{WallOffset, enable_stamps, read_stamped};
 use pubmark_protocol::{clock, datagram};
 
 use crate::Direction;
-use crate::addresses::{CORE_V4, group_v4};
+use crate::addresses::CORE_V4;
 use crate::error::LinkError;
 use crate::network::Network;
 
@@ -95,7 +95,7 @@ impl<'a> Path<'a> {
             least: 1,
             most: network.groups(),
         })?;
-        let own = (group_place, IpAddr::from(group_v4(group, 0)));
+        let own = (group_place, network.address(group));
         let core = (network.core(), IpAddr::from(CORE_V4));
         let (from, to) = if direction == Direction::Up { (own, core) } else { (core, own) };
         let sender = from.0.enter(|| UdpSocket::bind((from.1, 0)))?.map_err(refused)?;

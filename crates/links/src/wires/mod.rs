@@ -90,6 +90,7 @@ impl Wires {
             strays: Strays::default(),
             lateness: Lateness::none(),
             read_wait: Lateness::none(),
+            trunk: None,
             cpu_ns: 0,
             realtime: false,
         }

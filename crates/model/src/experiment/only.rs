@@ -1,7 +1,7 @@
 //! A part of an experiment: some values of an axis instead of all, for instance only one system or one size.
 
 use super::axes::{AXES, retain};
-use super::cells::axes;
+use super::cells::{AxisValues, axes};
 use super::definition::Experiment;
 
 /// Reason why the values cannot be selected.
@@ -50,21 +50,38 @@ impl Experiment {
             return Err(OnlyError::NoValue { axis, wrong: (*wrong).to_owned(), values });
         }
         let is_requested = |value: &str| requested.iter().any(|requested| value.eq_ignore_ascii_case(requested));
-        let positions: Vec<bool> = found.values.iter().map(|value| is_requested(value)).collect();
-        match AXES.iter().find(|row| row.name == found.name) {
+        self.keep(found, is_requested);
+        Ok(self)
+    }
+
+    /// The experiment with those values of its axes that one of several selections from it has, and with the publications'
+    /// figures that belong to them.
+    #[must_use]
+    pub fn with_values_of(mut self, selections: &[&Experiment]) -> Experiment {
+        let selected: Vec<AxisValues> = selections.iter().flat_map(|selection| axes(selection)).collect();
+        for axis in axes(&self) {
+            let own = || selected.iter().filter(|other| other.name == axis.name);
+            self.keep(&axis, |value| own().any(|other| other.values.iter().any(|known| known == value)));
+        }
+        self
+    }
+
+    /// Keeps some values of an axis.
+    fn keep(&mut self, axis: &AxisValues, is_kept: impl Fn(&str) -> bool) {
+        let positions: Vec<bool> = axis.values.iter().map(|value| is_kept(value)).collect();
+        match AXES.iter().find(|row| row.name == axis.name) {
             Some(row) => (row.retain)(&mut self.axes, &positions),
             None => {
-                let setting = self.axes.set.iter_mut().filter(|(key, _)| found.name == format!("set.{key}"));
+                let setting = self.axes.set.iter_mut().filter(|(key, _)| axis.name == format!("set.{key}"));
                 setting.for_each(|(_, values)| retain(values, &positions));
             }
         }
         for paper in &mut self.papers {
-            if let Some(column) = paper.columns.iter().position(|column| *column == found.name) {
-                paper.rows.retain(|row| is_requested(&row.at[column]));
+            if let Some(column) = paper.columns.iter().position(|column| *column == axis.name) {
+                paper.rows.retain(|row| is_kept(&row.at[column]));
             }
         }
         self.papers.retain(|paper| !paper.rows.is_empty());
-        Ok(self)
     }
 }
 
@@ -90,6 +107,16 @@ mod tests {
         assert_eq!(parse("t.yaml", &found.to_yaml(), &|_, _| Ok(())).unwrap(), found, "its file says the same");
         assert!(only("payload", "1MB").unwrap().papers.is_empty());
         assert_eq!(cells(&only("system", "a, B").unwrap()).len(), 16);
+    }
+
+    #[test]
+    fn several_selections_together_have_the_values_of_each() {
+        let whole = parse("t.yaml", TEXT, &|_, _| Ok(())).unwrap();
+        let (large, small) = (only("payload", "1MB").unwrap(), only("payload", "1KB").unwrap());
+        assert_eq!(whole.clone().with_values_of(&[&large, &small]), whole, "in the order of the whole");
+        assert_eq!(whole.clone().with_values_of(&[&large]), large);
+        let limited = only("limit", "cpu=0.5,memory=256MB").unwrap().only("every", "2s").unwrap();
+        assert_eq!(whole.with_values_of(&[&limited]), limited, "with a comma, and of a setting");
     }
 
     #[test]

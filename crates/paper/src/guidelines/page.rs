@@ -81,11 +81,13 @@ fn introduction(text: &mut String, collection: &Collection) {
     ));
 }
 
-/// The answer to a requirement that the overview shows: one among systems that deliver, if there is one, and of the most systems.
-/// The first of several.
+/// The answer to a requirement that the overview shows: of the most systems, the first of several. One among systems that
+/// deliver comes before others if it has at least half as many systems as the largest.
 fn leading_answer<'a, 'b>(answers: &'a [Evidence<'b>], need: Need) -> Option<&'a Evidence<'b>> {
-    let own = answers.iter().rev().filter(|answer| answer.guideline.need == need);
-    own.max_by_key(|answer| (!answer.lacks_delivered, answer.ranking.ranked.len()))
+    let own = || answers.iter().rev().filter(|answer| answer.guideline.need == need);
+    let systems = |answer: &Evidence<'_>| answer.ranking.ranked.len();
+    let most = own().map(systems).max()?;
+    own().max_by_key(|answer| (!answer.lacks_delivered && systems(answer) * 2 >= most, systems(answer)))
 }
 
 /// The table of systems by requirements, with one answer to each.
@@ -232,12 +234,18 @@ mod tests {
         for answer in &mut answers {
             answer.lacks_delivered = false;
         }
-        answers[0].ranking.ranked.truncate(1);
-        assert!(leading_answer(&answers, Need::LatencyBound).unwrap().ranking.ranked.len() > 1);
-        for answer in &mut answers[1..] {
-            answer.lacks_delivered = true;
+        let systems =
+            |answers: &[Evidence<'_>]| leading_answer(answers, Need::LatencyBound).unwrap().ranking.ranked.len();
+        answers.truncate(2);
+        let some = answers[1].ranking.ranked[0].clone();
+        answers[1].ranking.ranked.resize(8, some.clone());
+        for (few, expected) in [(4, 4), (3, 8)] {
+            answers[0].ranking.ranked.resize(few, some.clone());
+            answers[1].lacks_delivered = false;
+            assert_eq!(systems(&answers), 8);
+            answers[1].lacks_delivered = true;
+            assert_eq!(systems(&answers), expected, "{few} of 8 systems that deliver");
         }
-        assert_eq!(leading_answer(&answers, Need::LatencyBound).unwrap().ranking.ranked.len(), 1);
         assert!(leading_answer(&answers, Need::AfterACrash).is_none());
     }
 

@@ -19,6 +19,7 @@ pub(crate) struct Ranking {
 }
 
 /// A system and its figure.
+#[derive(Clone)]
 pub(crate) struct Ranked {
     /// The system.
     pub name: String,

@@ -1,6 +1,7 @@
 //! Checks of what isolates a system from pubmark and from the rest of the machine: cores, control groups, namespaces, netem.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
@@ -96,14 +97,53 @@ pub fn links() -> Finding {
         };
         return Finding::limited(format!("`--link` is refused: {missing}"), fix);
     }
-    if found.privilege == Privilege::UserNamespace {
-        return Finding::limited(
-            "`--link` is refused: making namespaces needs root, and this user is root only in a user namespace",
-            "run as root, or by `unshare --user --map-root-user --net pubmark …`",
-        );
-    }
-    let punctual = if found.realtime { "" } else { "; without SCHED_FIFO they are late while the machine is busy" };
-    Finding::good(format!("`--link` can be used{punctual}"))
+    let claimed = match found.privilege {
+        Privilege::UserNamespace => Some(claim_user_namespace()),
+        Privilege::Administrator | Privilege::None => None,
+    };
+    usable_links(claimed, found.realtime)
+}
+
+/// `claimed`: whether a process of this user becomes root of a user namespace; `None` if it is root already.
+fn usable_links(claimed: Option<io::Result<()>>, realtime: bool) -> Finding {
+    let place = match claimed {
+        None => "",
+        Some(Ok(())) => ", in a user namespace: pubmark then leaves this machine's network",
+        Some(Err(error)) => {
+            return Finding::limited(
+                format!("`--link` is refused: a user namespace can be made, and this user is not root in it: {error}"),
+                "run as root, or by `unshare --user --map-root-user --net pubmark …`",
+            );
+        }
+    };
+    let punctual = if realtime { "" } else { "; without SCHED_FIFO they are late while the machine is busy" };
+    Finding::good(format!("`--link` can be used{place}{punctual}"))
+}
+
+/// Does in a child process what a run with links does first ([`privilege::claim`]). The child ends at once.
+fn claim_user_namespace() -> io::Result<()> {
+    // SAFETY: plain system calls that return numbers.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let files = [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("0 {user} 1")),
+        ("/proc/self/gid_map", format!("0 {group} 1")),
+    ];
+    let steps = move || {
+        // SAFETY: no pointers are passed; the result is checked.
+        if unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let write =
+            |(file, text): &(&str, String)| fs::OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
+        files.iter().try_for_each(write)
+    };
+    let mut child = Command::new("true");
+    child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: between fork and exec only system calls are made and nothing is allocated: opening with a path of fewer than 384
+    // bytes keeps it on the stack.
+    unsafe { child.pre_exec(steps) };
+    child.status().map(drop)
 }
 
 /// Is the kernel's link emulation (netem) available? Tested in a separate network namespace.
@@ -112,4 +152,28 @@ pub fn netem() -> Finding {
         Ok(()) => "links can be emulated by the kernel: `--netem kernel`".to_owned(),
         Err(why) => format!("no `--netem kernel`: {why}; links are emulated in user space, and nothing needs it"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Fitness;
+    use super::*;
+
+    #[test]
+    fn a_user_who_becomes_root_of_a_user_namespace_can_use_links() {
+        let can = usable_links(Some(Ok(())), true);
+        assert!(can.fitness == Fitness::Good && can.text.contains("in a user namespace"), "{can:?}");
+        assert_eq!(usable_links(None, true).text, "`--link` can be used");
+        let refused = usable_links(Some(Err(io::Error::from_raw_os_error(libc::EPERM))), true);
+        assert!(refused.fitness == Fitness::Limited && refused.text.starts_with("`--link` is refused"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_namespace_is_claimed_in_a_child_process() {
+        let namespace = || fs::read_link("/proc/self/ns/net").unwrap();
+        let before = namespace();
+        // Whether it is permitted depends on the machine.
+        drop(claim_user_namespace());
+        assert_eq!(namespace(), before);
+    }
 }

@@ -98,15 +98,23 @@ fn linked_runs(plan: &Plan) -> u32 {
     plan.runs().map(|turn| turn.cell).filter(linked).count() as u32
 }
 
-/// Whether this machine can generate each load; cells with the same load are checked once.
-fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
+/// The first run of each load, with its cell's label. Connections, ports and memory depend on the protocol, too.
+fn loads(plan: &Plan) -> Vec<(&str, &PreparedRun)> {
     let mut seen = BTreeSet::new();
-    let runs: Vec<(&str, &PreparedRun)> = plan
-        .cells
+    plan.cells
         .iter()
         .filter_map(|cell| Some((cell.planned.label.as_str(), &**cell.run.as_ref().ok()?)))
-        .filter(|(_, run)| seen.insert((run.schedule.hash.clone(), run.fleet.devices().len())))
-        .collect();
+        .filter(|(_, run)| {
+            let pair = run.protocol_pair;
+            let protocols = [pair.publish, pair.subscribe].map(|protocol| protocol.capabilities.name);
+            seen.insert((run.schedule.hash.clone(), run.fleet.devices().len(), protocols, run.wanted.is_encrypted()))
+        })
+        .collect()
+}
+
+/// Whether this machine can generate each load; cells with the same load are checked once.
+fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
+    let runs = loads(plan);
     if runs.is_empty() {
         return Ok("\n  nothing of it can be run here\n".to_owned());
     }
@@ -135,4 +143,28 @@ fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
         });
     }
     Ok(text)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use pubmark_experiment::experiment::definition;
+    use pubmark_runner::Host;
+
+    use super::*;
+
+    #[test]
+    fn a_load_is_checked_once_over_each_protocol() {
+        let planned = |axes: &str| {
+            let text = format!("{{name: t, workload: hello, duration: 1s, axes: {{system: builtin, {axes}}}}}");
+            let experiment = definition::parse(&text, Path::new("")).unwrap();
+            Plan::new(experiment, Path::new(""), &Host::with_program("pubmark"), &Machines::default()).unwrap()
+        };
+        let labels = |plan: &Plan| loads(plan).iter().map(|(label, _)| (*label).to_owned()).collect::<Vec<_>>();
+        assert_eq!(labels(&planned("qos: [0, 1]")), ["builtin, QoS 0"]);
+        let of_each = ["builtin, mqtt311, QoS 0", "builtin, mqtt5, QoS 0"];
+        assert_eq!(labels(&planned("protocol: [mqtt311, mqtt5], qos: [0, 1]")), of_each);
+    }
 }

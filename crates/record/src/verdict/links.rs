@@ -67,6 +67,13 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
         let measure = Measure::none_allowed(exhausted, CheckUnit::Connections);
         return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
     }
+    let by_trunk = links.trunk.as_ref().map_or(0, |trunk| trunk.missing.saturating_add(trunk.unsent));
+    if by_trunk > 0 {
+        let finding = format!("the trunk between the links of the nodes lost {} packets", count(by_trunk));
+        let hint = "fewer messages, or a network between the nodes that loses no datagrams";
+        let measure = Measure::none_allowed(by_trunk, CheckUnit::Packets);
+        return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
+    }
     let unexpected = links.unexpected_drops();
     if unexpected > 0 {
         let finding = format!("{unexpected} packets were dropped that no link was configured to lose");
@@ -110,7 +117,7 @@ fn read_wait(links: &LinkFigures) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::links::{LinkCheck, LinkDirection, LinkFigures, LinkGroup, RelayFigures};
+    use crate::links::{LinkCheck, LinkDirection, LinkFigures, LinkGroup, RelayFigures, TrunkFigures};
     use crate::record::VerdictStatus;
     use crate::sample::{self, Shape};
     use crate::verdict::{VerdictInput, judge};
@@ -185,6 +192,20 @@ mod tests {
         });
         assert_eq!(found, VerdictStatus::Valid);
         assert_eq!(words, format!("the links delayed none of the 2,000 packets that entered; {expected}"));
+    }
+
+    #[test]
+    fn packets_that_the_trunk_lost_make_a_run_invalid_and_those_of_strangers_do_not() {
+        let trunk = |change: &dyn Fn(&mut TrunkFigures)| {
+            let mut trunk = TrunkFigures::default();
+            change(&mut trunk);
+            status("V18", |links| links.trunk = Some(trunk))
+        };
+        assert_eq!(trunk(&|_| {}).0, VerdictStatus::Valid);
+        assert_eq!(trunk(&|trunk| trunk.refused = 9).0, VerdictStatus::Valid);
+        let (found, words) = trunk(&|trunk| (trunk.missing, trunk.unsent) = (2_000, 1));
+        assert_eq!(found, VerdictStatus::Invalid);
+        assert_eq!(words, "the trunk between the links of the nodes lost 2,001 packets");
     }
 
     #[test]

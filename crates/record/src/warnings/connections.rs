@@ -51,6 +51,6 @@ pub(super) fn subscriptions_refused(record: &Record) -> Option<TextAndHint> {
             .map(|(number, what)| format!("{} {what}", counted(*number, "subscription", "subscriptions")))
             .collect();
         let text = format!("{} by the system", kinds.join(", "));
-        (text, "check the system's access rules".to_string())
+        (text, "check the system's access rules, and who deletes its queues, streams or consumers".to_string())
     })
 }

@@ -100,7 +100,7 @@ pub const WARNINGS: [WarningKind; 23] = [
         title: "subscriptions refused",
         meaning: "The system refused subscriptions, or revoked them during the run. No message is expected for a \
                   subscription that does not exist, so the delivery figures look better than what the fleet would experience.",
-        remedy: "Check the system's access rules.",
+        remedy: "Check the system's access rules, and who deletes its queues, streams or consumers.",
         find: connections::subscriptions_refused,
     },
     WarningKind {

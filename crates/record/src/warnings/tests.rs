@@ -161,6 +161,8 @@ fn one_subscription_is_written_as_one() {
         record.connections.subscriptions_revoked = 1;
     });
     assert_eq!(both, "2 subscriptions refused, 1 subscription revoked by the system");
+    let hint = warnings_of(|record| record.connections.subscriptions_revoked = 1).remove(0).hint;
+    assert!(hint.ends_with("who deletes its queues, streams or consumers"), "{hint}");
     let lower = text(|record| record.connections.granted_qos_lower = 1);
     assert_eq!(lower, "1 subscription granted a lower level than requested");
 }

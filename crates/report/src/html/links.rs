@@ -13,6 +13,7 @@ pub(super) fn section(record: &Record) -> Markup {
     html! {
         p { (sentence(&words::emulator(links))) }
         @if let Some(relay) = &links.relay { p { (sentence(&words::relay(relay))) } }
+        @if let Some(trunk) = &links.trunk { p { (sentence(&words::trunk(trunk))) } }
         div.scroll { table {
             caption { "Conditions of each link, and what probes found before the run" }
             thead { tr { th { "group" } th { "link" } th { "direction" } th { "requested" } th { "measured" } } }

@@ -326,6 +326,9 @@ fn links(page: &mut Page, record: &Record, most: usize) {
     if let Some(relay) = &links.relay {
         page.field("", &words::relay(relay), 2);
     }
+    if let Some(trunk) = &links.trunk {
+        page.field("", &words::trunk(trunk), 2);
+    }
 }
 
 /// Most faults shown; the report has all.

@@ -1,6 +1,8 @@
 //! Emulated links in words.
 
-use pubmark_record::links::{LinkDirection, LinkFigures, LinkGroup, LinkTraffic, RelayFigures, RelayTraffic};
+use pubmark_record::links::{
+    LinkDirection, LinkFigures, LinkGroup, LinkTraffic, RelayFigures, RelayTraffic, TrunkFigures,
+};
 
 use crate::numbers::{count, counted, share, time};
 
@@ -90,6 +92,22 @@ pub fn relay(relay: &RelayFigures) -> String {
     )
 }
 
+/// The trunk between the links of several nodes, in one line.
+pub fn trunk(trunk: &TrunkFigures) -> String {
+    let transit = trunk.transit.as_ref();
+    let refused = match trunk.refused {
+        0 => String::new(),
+        many => format!("; {} of others refused", counted(many, "datagram", "datagrams")),
+    };
+    format!(
+        "trunk between the links of the nodes: {} received, in transit p50 {}, p99 {} with the error of the clocks; {} lost{refused}",
+        counted(trunk.received_packets, "packet", "packets"),
+        time(transit.and_then(|transit| transit.p50)),
+        time(transit.and_then(|transit| transit.p99)),
+        count(trunk.missing.saturating_add(trunk.unsent)),
+    )
+}
+
 /// The emulator of the links, in one line.
 pub fn emulator(links: &LinkFigures) -> String {
     let unexpected = counted(links.unexpected_drops(), "packet", "packets");
@@ -113,6 +131,14 @@ pub fn emulator(links: &LinkFigures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_trunk_lost_and_refused_is_said() {
+        let found = trunk(&TrunkFigures { received_packets: 2_000, missing: 2, unsent: 1, ..TrunkFigures::default() });
+        assert!(found.contains(": 2,000 packets received") && found.ends_with("; 3 lost"), "{found}");
+        let found = trunk(&TrunkFigures { refused: 1, ..TrunkFigures::default() });
+        assert!(found.ends_with("; 0 lost; 1 datagram of others refused"), "{found}");
+    }
 
     #[test]
     fn what_the_relay_lacked_is_not_said_of_the_system() {

@@ -268,6 +268,11 @@ impl JoinedNodes {
         across_nodes::places(definition, protocol, profile, run, (self, nodes, stop))
     }
 
+    /// Addresses of the ends of a trunk between the links of the first nodes ([`across_nodes::trunk_ends`]).
+    pub(crate) fn trunk_ends(&self, nodes: u16, of_node: u16, stop: &AtomicBool) -> Result<Vec<SocketAddr>, RunError> {
+        across_nodes::trunk_ends(self, nodes, of_node, stop)
+    }
+
     /// The run enters this phase. Counters are sent only in phases that wait for them.
     pub(crate) fn phase(&self, phase: Phase) {
         match phase {

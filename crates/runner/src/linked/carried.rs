@@ -108,6 +108,7 @@ mod tests {
             strays: Strays::default(),
             lateness: Lateness::none(),
             read_wait: Lateness::none(),
+            trunk: None,
             cpu_ns: 0,
             realtime: false,
         };

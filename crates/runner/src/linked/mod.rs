@@ -13,11 +13,12 @@ use pubmark_links::namespace::Namespace;
 use pubmark_links::netem;
 use pubmark_links::network::{BackEnd, Network, Settings};
 use pubmark_links::star::Snapshot;
+use pubmark_links::trunk::{self, TrunkEnd};
 use pubmark_links::verify::{self, Verification};
 use pubmark_links::watch::{Watch, WatchResult, WatchSpec};
 use pubmark_links::{Direction, privilege, sockets};
 use pubmark_model::fault::{Fault, Scope};
-use pubmark_model::link::Link;
+use pubmark_model::link::{Conditions, Link};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::{clock, network};
 use pubmark_protocols::ProtocolPair;
@@ -49,6 +50,8 @@ pub enum Extent {
     },
     /// Only the network with this number.
     One(u16),
+    /// A network for clients that are behind no link, from which they reach those that are.
+    Unlinked,
 }
 
 /// The active links of a run.
@@ -139,7 +142,7 @@ pub fn networks_elsewhere(workload: &Workload) -> Networks {
 
 impl Linked {
     /// Creates networks of a workload and probes its links, which takes about two seconds; `None` if no group is behind
-    /// a link.
+    /// a link. With a trunk there is one network.
     ///
     /// # Errors
     /// What this machine lacks.
@@ -148,24 +151,36 @@ impl Linked {
         seed: u64,
         back_end: BackEnd,
         extent: Extent,
+        trunk: Option<Arc<TrunkEnd>>,
     ) -> Result<Option<Linked>, RunError> {
         let behind = Behind::of(workload);
         let (nodes, only) = match extent {
             Extent::All { nodes } => (nodes, None),
             Extent::One(number) => (1, Some(usize::from(number))),
+            // No group has this number.
+            Extent::Unlinked => (1, Some(usize::MAX)),
         };
         let all = behind.members.iter().enumerate().filter(|(number, _)| only.is_none_or(|only| only == *number));
-        let (members, links): (Vec<_>, Vec<_>) =
+        let (members, mut links): (Vec<_>, Vec<_>) =
             all.map(|(number, member)| ((number, member.name.to_owned()), member.link.clone())).unzip();
-        if members.is_empty() {
+        if extent == Extent::Unlinked {
+            links.push(Link::symmetric("none", Conditions::default()));
+        }
+        if links.is_empty() {
             return Ok(None);
         }
         let links = (0..nodes).flat_map(|_| links.clone()).collect();
         let settings = Settings { back_end, ..Settings::new(links, seed) };
+        let settings = match trunk {
+            Some(trunk) => Settings { mtu: trunk::MTU, trunk: Some(trunk), ..settings },
+            None => settings,
+        };
         let watch = Watch::new();
         let network = Network::start_observed(settings, watch.watcher()).map_err(|error| not_made(&error, back_end))?;
         let congestion_control = sockets::default_congestion_control(network.core()).map_err(|error| failed(&error))?;
-        let found = verify::verify(&network).map_err(|error| failed(&error))?;
+        // Without a link there is nothing to measure.
+        let found = if members.is_empty() { Ok(vec![]) } else { verify::verify(&network) };
+        let found = found.map_err(|error| failed(&error))?;
         let all = (0..network.groups()).filter_map(|group| {
             network.group(group).map(|namespace| Arc::new(namespace.clone()) as Arc<dyn network::Network>)
         });
@@ -267,7 +282,9 @@ impl Linked {
     /// The emulator had ended before.
     pub fn finish(self, carried: Carried, held_ns: u64) -> Result<(LinkReport, Option<WatchResult>), RunError> {
         let links = self.network.links().to_vec();
-        let names: Vec<String> = (0..links.len()).map(|number| self.name(number)).collect();
+        // Clients without a link have none in the record.
+        let reported = if self.members.is_empty() { 0 } else { links.len() };
+        let names: Vec<String> = (0..reported).map(|number| self.name(number)).collect();
         let emulated = self.network.back_end() == BackEnd::UserSpace;
         let relay = self.relay_report(&carried, held_ns);
         let relay_bytes = carried.drained.as_ref().and_then(|drained| drained.relay_bytes);
@@ -295,7 +312,7 @@ impl Linked {
             back_end: if emulated { LinkBackEnd::UserSpace } else { LinkBackEnd::KernelNetem },
             realtime: end.snapshot.realtime,
             congestion_control: self.congestion_control.clone(),
-            groups: (0..links.len()).map(group).collect(),
+            groups: (0..reported).map(group).collect(),
             differences: if emulated { vec![] } else { report::differences(&links, self.is_cut) },
             relay,
             relay_held_ns: held_ns,
@@ -307,6 +324,7 @@ impl Linked {
             queue_drops: end.unexpected_drops() - overflowed,
             overflowed: emulated.then_some(overflowed),
             unroutable_packets: emulated.then_some(strays.unroutable + strays.malformed),
+            trunk: report::trunk([before, after, &end.snapshot]),
             packets,
         };
         Ok((report, emulated.then(|| self.watch.take())))

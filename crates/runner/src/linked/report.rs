@@ -13,6 +13,7 @@ use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::latency::Summary;
 use pubmark_record::links::{
     LinkBackEnd, LinkCheck, LinkDirection, LinkFigures, LinkGroup, LinkTraffic, RelayFigures, RelayTraffic,
+    TrunkFigures,
 };
 use serde::{Deserialize, Serialize};
 
@@ -52,9 +53,40 @@ pub struct LinkReport {
     pub overflowed: Option<u64>,
     /// [`LinkFigures::unroutable_packets`].
     pub unroutable_packets: Option<u64>,
+    /// [`LinkFigures::trunk`].
+    #[serde(default)]
+    pub trunk: Option<TrunkReport>,
     /// For each group: packets in the measured window, and packets before it; empty if the process did not reach the
     /// end of the window.
     pub packets: Vec<(String, PacketCounts, PacketCounts)>,
+}
+
+/// What one end of a trunk carried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrunkReport {
+    /// [`TrunkFigures`], without a summary of times.
+    pub figures: TrunkFigures,
+    /// [`TrunkFigures::transit`].
+    pub transit: Times,
+}
+
+/// What the trunk of a process carried between two snapshots, and what was lost until the last one.
+pub(super) fn trunk(snapshots: [&Snapshot; 3]) -> Option<TrunkReport> {
+    let [before, after, end] = snapshots.map(|snapshot| snapshot.trunk.as_ref());
+    let (before, after, end) = (before?, after?, end?.counters);
+    let sent = after.counters.sent.since(before.counters.sent);
+    let received = after.counters.received.since(before.counters.received);
+    let figures = TrunkFigures {
+        sent_packets: sent.packets,
+        sent_bytes: sent.bytes,
+        received_packets: received.packets,
+        received_bytes: received.bytes,
+        missing: end.missing,
+        unsent: end.unsent,
+        refused: end.refused,
+        transit: None,
+    };
+    Some(TrunkReport { figures, transit: after.transit.since(&before.transit).buckets().collect() })
 }
 
 /// The record's figures about the links of all processes. The sums of the relays are unknown if one relay's figures are
@@ -82,6 +114,7 @@ pub fn figures(reports: &[LinkReport]) -> LinkFigures {
         queue_drops: total(reports.iter().map(|report| Some(report.queue_drops))).unwrap_or(0),
         overflowed: sum(|report| report.overflowed),
         unroutable_packets: sum(|report| report.unroutable_packets),
+        trunk: trunk_figures(reports),
     }
 }
 
@@ -93,6 +126,24 @@ pub fn left_bytes(reports: &[LinkReport]) -> [Option<u64>; 2] {
 /// The sum, if all figures are known; it saturates, because a node may report any value.
 fn total(mut figures: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     figures.try_fold(0_u64, |sum, figure| Some(sum.saturating_add(figure?)))
+}
+
+/// All ends of the trunk together; `None` without a trunk, or if a process did not report its end.
+fn trunk_figures(reports: &[LinkReport]) -> Option<TrunkFigures> {
+    let ends: Vec<&TrunkReport> = reports.iter().map(|report| report.trunk.as_ref()).collect::<Option<_>>()?;
+    let sum = |of: fn(&TrunkFigures) -> u64| {
+        ends.iter().map(|end| of(&end.figures)).fold(0_u64, |sum, figure| sum.saturating_add(figure))
+    };
+    (!ends.is_empty()).then(|| TrunkFigures {
+        sent_packets: sum(|end| end.sent_packets),
+        sent_bytes: sum(|end| end.sent_bytes),
+        received_packets: sum(|end| end.received_packets),
+        received_bytes: sum(|end| end.received_bytes),
+        missing: sum(|end| end.missing),
+        unsent: sum(|end| end.unsent),
+        refused: sum(|end| end.refused),
+        transit: summary(ends.iter().map(|end| &end.transit)),
+    })
 }
 
 fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
@@ -233,6 +284,18 @@ mod tests {
         let is_of_both = found.as_ref().is_some_and(|waits| waits.count == 10 && (9.0..9.1).contains(&waits.max));
         assert!(is_of_both, "{found:?}");
         assert_eq!(figures(&[LinkReport::default()]).read_wait, None);
+    }
+
+    #[test]
+    fn all_ends_of_the_trunk_are_one_figure_that_is_known_only_if_each_is() {
+        let end = |missing, ns| {
+            let figures = TrunkFigures { sent_packets: 7, missing, ..TrunkFigures::default() };
+            LinkReport { trunk: Some(TrunkReport { figures, transit: vec![(ns, 3)] }), ..LinkReport::default() }
+        };
+        let found = figures(&[end(2, 1_000), end(u64::MAX, 2_000)]).trunk.unwrap_or_default();
+        assert_eq!((found.sent_packets, found.missing), (14, u64::MAX));
+        assert_eq!(found.transit.map(|transit| transit.count), Some(6));
+        assert_eq!(figures(&[end(0, 1), LinkReport::default()]).trunk, None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Links of clients on a node. The worker process on the node creates them for its clients, connects them to the system
-//! through a separate relay, disconnects them during faults, and reports what they carried. The coordinator sends
-//! nothing to it in the measured window.
+//! through a separate relay, or to the links of other processes through the trunk, disconnects them during faults, and
+//! reports what they carried. The coordinator sends nothing to it in the measured window.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::remote::{AccessNetwork, LARGEST_REPORT};
+use pubmark_links::trunk::TrunkEnd;
 use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::random::mix;
 use pubmark_model::workload::Workload;
@@ -24,11 +25,19 @@ use crate::relayed::Relayed;
 /// The links of a worker process on a node.
 pub struct NodeLinks {
     order: NodeOrder,
-    relay: Arc<RelayProcess>,
+    outside: Outside,
     made: Option<ActiveLinks>,
     watch: Option<Watch>,
     /// What the links carried and held at the end of the drain.
     drained: Option<Drained>,
+}
+
+/// What leads out of the links. It is opened in the machine's network, which the process then leaves.
+enum Outside {
+    /// To a system with a broker.
+    Relay(Arc<RelayProcess>),
+    /// To the clients of other processes.
+    Trunk(Arc<TrunkEnd>),
 }
 
 /// Active links.
@@ -79,32 +88,46 @@ impl NodeLinks {
     /// # Errors
     /// The order cannot be read, or this machine lacks a requirement.
     pub fn new(order: &[u8]) -> Result<NodeLinks, String> {
-        let order = serde_json::from_slice(order).map_err(|error| format!("no order for links: {error}"))?;
-        let relay = RelayProcess::start(None).map_err(|error| words(&error))?;
+        let order: NodeOrder = serde_json::from_slice(order).map_err(|error| format!("no order for links: {error}"))?;
+        let outside = match &order.trunk {
+            Some(trunk) => trunk.clone().open().map(Outside::Trunk).map_err(|error| linked::failed(&error)),
+            None => RelayProcess::start(None).map(|relay| Outside::Relay(Arc::new(relay))),
+        };
+        let outside = outside.map_err(|error| words(&error))?;
         linked::claim().map_err(|error| words(&error))?;
-        Ok(NodeLinks { order, relay: Arc::new(relay), made: None, watch: None, drained: None })
+        Ok(NodeLinks { order, outside, made: None, watch: None, drained: None })
     }
 
     fn make(&mut self, plan: RunPlan) -> Result<RunPlan, RunError> {
         let workload = Arc::clone(&plan.workload);
         // Each process of the run makes separate random draws, which are the same in each run with one seed.
         let seed = mix(plan.seed ^ mix(self.order.stream));
-        let linked = Linked::start(&workload, seed, self.order.netem.into(), self.order.extent)?;
+        let trunk = match &self.outside {
+            Outside::Trunk(trunk) => Some(Arc::clone(trunk)),
+            Outside::Relay(_) => None,
+        };
+        let linked = Linked::start(&workload, seed, self.order.netem.into(), self.order.extent, trunk)?;
         let Some(mut linked) = linked else { return Ok(plan) };
         let endpoints = [&plan.publish_at, &plan.subscribe_at];
-        let relayed = Relayed::of(endpoints, self.order.connects, None, linked.core(), Arc::clone(&self.relay))?;
-        let [publish_at, subscribe_at] = relayed.endpoints();
-        linked.lead_to(relayed);
+        let [publish_at, subscribe_at] = match &self.outside {
+            Outside::Trunk(_) => endpoints.map(Clone::clone),
+            Outside::Relay(relay) => {
+                let relayed = Relayed::of(endpoints, self.order.connects, None, linked.core(), Arc::clone(relay))?;
+                let endpoints = relayed.endpoints();
+                linked.lead_to(relayed);
+                endpoints
+            }
+        };
         let inside = match self.order.extent {
             // Sockets are created in the network of their group. Other sockets reach the relay from the core network.
             Extent::All { .. } => linked.core().clone(),
             // A client library opens sockets in the network of its threads.
-            Extent::One(_) => linked.namespaces().swap_remove(0),
+            Extent::One(_) | Extent::Unlinked => linked.namespaces().swap_remove(0),
         };
         inside.stay().map_err(|error| linked::failed(&error))?;
         let networks = match self.order.extent {
             Extent::All { .. } => linked.networks(),
-            Extent::One(_) => plan.networks.clone(),
+            Extent::One(_) | Extent::Unlinked => plan.networks.clone(),
         };
         let faults = faults::occurrences(&workload, plan.seed, Duration::from_nanos(plan.timeline.duration_ns))?;
         let duration_ns = plan.timeline.duration_ns;

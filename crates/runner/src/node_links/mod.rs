@@ -10,16 +10,19 @@ use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::workload::Workload;
 use pubmark_protocols::ProtocolPair;
+use pubmark_record::record::Deviation;
 use serde::{Deserialize, Serialize};
 
 use crate::faults::FaultTimes;
 use crate::linked::{self, Extent, LinkReport};
+use crate::relayed;
 use crate::spec::Netem;
+use crate::trunked::{self, Trunk, TrunkOrder};
 
 pub use maker::NodeLinks;
 
 /// Orders a worker process to create links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeOrder {
     /// Which of the workload's networks it creates.
     pub extent: Extent,
@@ -29,6 +32,8 @@ pub struct NodeOrder {
     pub connects: [bool; 2],
     /// Number of the process in the run, for its random draws.
     pub stream: u64,
+    /// The trunk to the links of other processes, in a run without a broker; `None`: a relay leads to the system.
+    pub trunk: Option<TrunkOrder>,
 }
 
 /// What a process's links carried, and the times of the run's faults.
@@ -42,32 +47,44 @@ pub struct NodeReport {
 
 /// Links that nodes create for their clients.
 #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "no node joins a build without the control plane"))]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LinksOnNodes {
     netem: Netem,
     connects: [bool; 2],
     /// One process for each network, inside that network.
     by_network: bool,
+    /// Between all links, in a run without a broker.
+    trunk: Option<Trunk>,
 }
 
 impl LinksOnNodes {
     /// The links of a plan whose clients use these protocols; `None` if no group is behind a link.
-    pub fn of(plan: &RunPlan, protocol_pair: ProtocolPair, netem: Netem) -> Option<LinksOnNodes> {
+    pub fn of(plan: &RunPlan, protocol_pair: ProtocolPair, netem: Netem, trunk: Option<Trunk>) -> Option<LinksOnNodes> {
         let connects = linked::connect(protocol_pair);
-        linked::any(&plan.workload).then_some(LinksOnNodes { netem, connects, by_network: plan.by_network })
+        linked::any(&plan.workload).then_some(LinksOnNodes { netem, connects, by_network: plan.by_network, trunk })
     }
 
-    /// The order for a process at this location; `None` if none of its clients is behind a link.
+    /// How a run with these links differs from one without; `at` is where its clients meet the system.
+    pub fn deviation(&self, at: &str) -> Deviation {
+        match &self.trunk {
+            Some(_) => trunked::deviation(),
+            None => relayed::deviation(at, "their node"),
+        }
+    }
+
+    /// The order for a process at this location; `None` if none of its clients is behind a link, and none meets clients that are.
     #[cfg(feature = "cluster")]
     pub fn order(&self, place: WorkerLocation) -> Option<Vec<u8>> {
         let extent = match (self.by_network, place.network) {
+            (true, None) if self.trunk.is_some() => Extent::Unlinked,
             (true, None) => return None,
             (true, Some(network)) => Extent::One(network),
             (false, _) => Extent::All { nodes: 1 },
         };
         let network = place.network.map_or(0, |network| u64::from(network) + 1);
         let stream = u64::from(place.node) << 16 | network;
-        serde_json::to_vec(&NodeOrder { extent, netem: self.netem, connects: self.connects, stream }).ok()
+        let trunk = self.trunk.as_ref().map(|trunk| trunk.order(place));
+        serde_json::to_vec(&NodeOrder { extent, netem: self.netem, connects: self.connects, stream, trunk }).ok()
     }
 }
 
