@@ -119,6 +119,11 @@ def _frame(kind, fields, rest=b""):
     return _HEAD.pack(1 + len(fields) + len(rest), kind) + fields + rest
 
 
+def _reason(text):
+    # Cut between letters: what is no UTF-8 ends the program.
+    return text.encode()[:256].decode(errors="ignore").encode()
+
+
 def hello(fields):
     return _frame(0x81, b"", fields if isinstance(fields, bytes) else json.dumps(fields).encode())
 
@@ -136,11 +141,11 @@ def connected(client, connection, receive_maximum=0, maximum_packet_bytes=0):
 
 
 def closed(client, connection, end, code=0, reason=""):
-    return _frame(0x85, struct.pack("<IIBB", client, connection, end, code), reason.encode()[:256])
+    return _frame(0x85, struct.pack("<IIBB", client, connection, end, code), _reason(reason))
 
 
 def granted(client, connection, subscription, qos, reason=""):
-    return _frame(0x86, struct.pack("<IIHB", client, connection, subscription, qos), reason.encode()[:256])
+    return _frame(0x86, struct.pack("<IIHB", client, connection, subscription, qos), _reason(reason))
 
 
 def written(client, connection, publication, sequence, stamp_ns):
@@ -152,12 +157,17 @@ def abandoned(client, connection, publication, sequence):
 
 
 def acknowledged(client, connection, publication, sequence, code=0, reason=""):
-    return _frame(0x89, struct.pack("<IIHIB", client, connection, publication, sequence, code), reason.encode()[:256])
+    return _frame(0x89, struct.pack("<IIHIB", client, connection, publication, sequence, code), _reason(reason))
 
 
 def delivered(client, connection, retained, stamp_ns, payload, payload_bytes=None):
     whole = len(payload) if payload_bytes is None else payload_bytes
     return _frame(0x8A, struct.pack("<IIBQI", client, connection, retained, stamp_ns, whole), payload)
+
+
+def revoked(client, connection, subscription, code=0, reason=""):
+    """The system ended a subscription that it had granted; the connection remains. `code` is 0, or 128 and above."""
+    return _frame(0x8B, struct.pack("<IIHB", client, connection, subscription, code), _reason(reason))
 
 
 def send(frame):

@@ -48,6 +48,14 @@ class Frames(unittest.TestCase):
             count += 1
         self.assertGreater(count, 10)
 
+    def test_a_long_reason_is_cut_between_letters(self):
+        for frame in [
+            pubmark_client.closed(1, 1, pubmark_client.SERVER, 0, "a" + "ü" * 200),
+            pubmark_client.granted(1, 1, 0, 135, "a" + "ü" * 200),
+            pubmark_client.revoked(1, 1, 0, 135, "a" + "ü" * 200),
+        ]:
+            self.assertTrue(frame.endswith(b"a" + "ü".encode() * 127))
+
     def test_the_page_shows_the_client_as_it_is(self):
         client = (CLIENTS / "sixty-lines/client.py").read_text()
         page = (CLIENTS.parent / "docs/how-to/write-a-client.md").read_text()

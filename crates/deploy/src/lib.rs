@@ -164,7 +164,7 @@ impl Deployment {
         if let Some(system) = &system {
             let host = if kind == Kind::Kubernetes { format!("{instance}-system") } else { "system".to_owned() };
             let SystemContainer { rendered, profile, limits, observed } = system;
-            spec.target.endpoint = Some(format!("{}://{host}:{}", rendered.scheme, rendered.port));
+            spec.target.endpoint = Some(format!("{}://{host}:{}{}", rendered.scheme, rendered.port, rendered.settings));
             let limits = limits.as_ref().map(|limits| LimitInfo {
                 requested: limits.requested.clone(),
                 cpu: limits.cpu,

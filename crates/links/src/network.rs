@@ -214,6 +214,11 @@ impl Network {
         self.settings.back_end
     }
 
+    /// Largest IP packet, bytes.
+    pub fn mtu(&self) -> u32 {
+        self.settings.mtu
+    }
+
     /// First address of a group, IPv4.
     pub fn address(&self, group: usize) -> IpAddr {
         addresses::group_v4(self.settings.number(group), 0).into()

@@ -5,23 +5,27 @@ mod common;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{delayed, network_of, prepared, settings, skip, stop};
 use pubmark_links::addresses::group_v4;
 use pubmark_links::network::{BackEnd, Network, Settings};
 use pubmark_links::trunk::{self, TrunkCounters, TrunkEnd};
+use pubmark_links::verify::{self, Outcome, Property};
+use pubmark_model::link::{Conditions, Rate};
 use pubmark_testing::assert_count_eq;
 
 const DELAY: Duration = Duration::from_millis(5);
-const KEY: trunk::Key = [3; 16];
+const KEY: trunk::Key = trunk::Key::new([3; 16]);
 
-/// Ends of a trunk with this many groups. Another process may take a port before it is opened; then all are sought anew.
+/// Ends of a trunk with this many groups. If another process takes a port before it is opened, others are tried.
 fn ends(groups: u16) -> Vec<Arc<TrunkEnd>> {
+    // Ports below those that the kernel gives to outgoing connections.
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let port = || 20_000 + (std::process::id() as u16).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
     loop {
-        let bound: Vec<_> = (0..groups).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
-        let places: Vec<SocketAddr> = bound.iter().map(|socket| socket.local_addr().unwrap()).collect();
-        drop(bound);
+        let places: Vec<SocketAddr> = (0..groups).map(|_| (Ipv4Addr::LOCALHOST, port()).into()).collect();
         let opened: Result<Vec<_>, _> = (0..groups).map(|own| TrunkEnd::open(KEY, own, places.clone())).collect();
         if let Ok(opened) = opened {
             return opened;
@@ -103,6 +107,18 @@ fn what_is_sent_to_a_multicast_group_comes_to_every_other_network_once() {
     let counters: Vec<TrunkCounters> = networks.into_iter().map(counted).collect();
     assert_count_eq!(counters.iter().map(|counters| counters.sent.packets).collect::<Vec<_>>(), [2, 0, 0]);
     assert_count_eq!(counters.iter().map(|counters| counters.received.packets).collect::<Vec<_>>(), [0, 1, 1]);
+}
+
+#[test]
+fn a_rate_is_probed_with_packets_that_the_network_carries_in_one_piece() {
+    let rate = Some(Rate { bits_per_second: 20_000_000, queue_bytes: 1 << 20 });
+    let limited = Settings { mtu: trunk::MTU, ..settings(&[Conditions { rate, ..Conditions::default() }]) };
+    let Some(network) = network_of(Settings { trunk: Some(ends(1).swap_remove(0)), ..limited }) else { return };
+    for found in verify::verify(&network).unwrap() {
+        // A probe in two fragments would be one more packet on the link than were sent.
+        let unexpected = found.checks.iter().find(|check| check.property == Property::Unexpected).unwrap();
+        assert_eq!(unexpected.outcome, Outcome::Met, "{found:?}");
+    }
 }
 
 #[test]

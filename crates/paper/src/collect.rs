@@ -1,7 +1,9 @@
 //! Builds a publication's tables from the records of its experiments.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use pubmark_experiment::experiment::definition::{DEFINITION_FILE, hashes_of};
 use pubmark_model::experiment::{Experiment, PlannedCell, cells};
 use pubmark_record::experiment::{Cell, ExperimentRecord};
 use pubmark_record::record::Status;
@@ -64,6 +66,7 @@ pub fn record(paper: &Paper, parts: &[Part], base: &Path, command: &[String], qu
         title: paper.title.clone(),
         citation: paper.citation.clone(),
         command: command.to_vec(),
+        earlier_commands: vec![],
         quick,
         status: if parts.iter().all(is_done) { Status::Complete } else { Status::Interrupted },
         experiments: parts.iter().map(experiment_part).collect(),
@@ -108,6 +111,8 @@ fn runs(experiment: &Experiment, record: &ExperimentRecord) -> RunsSummary {
         duration_s: record.duration_s,
         warmup_s: record.warmup_s,
         systems,
+        pubmark_version: Some(record.pubmark_version.clone()),
+        conditions: conditions(experiment, record),
         compared: compared(experiment, record),
         cautions: record.cautions.clone(),
         environment: record.environment.clone(),
@@ -115,7 +120,36 @@ fn runs(experiment: &Experiment, record: &ExperimentRecord) -> RunsSummary {
 }
 
 /// Name of the axis of systems.
-const SYSTEM: &str = "system";
+pub(crate) const SYSTEM: &str = "system";
+/// Beginning of the name of a system's condition.
+pub(crate) const OF_SYSTEM: &str = "system ";
+/// Keys of a definition that are not conditions of its runs: values of axes belong to cells, lengths are compared with their units,
+/// and the order and the wait before a run are no settings of it.
+const NO_CONDITIONS: [&str; 7] =
+    ["axes", "duration", "warmup", "exact_warmup", "repeat", "order_seed", "quiet_machine"];
+
+/// What the runs of an experiment have in common, as [`RunsSummary::conditions`].
+fn conditions(experiment: &Experiment, record: &ExperimentRecord) -> BTreeMap<String, String> {
+    // Only a file that a definition names could be unreadable, and those of publications name none.
+    let keys = hashes_of(experiment, Path::new("")).unwrap_or_default();
+    let own_key = |name: &str| name.strip_prefix(DEFINITION_FILE)?.strip_prefix(": ").map(str::to_owned);
+    let keys = keys.into_iter().filter_map(|(name, hash)| Some((own_key(&name)?, hash)));
+    let mut found: BTreeMap<String, String> = keys.filter(|(key, _)| !NO_CONDITIONS.contains(&key.as_str())).collect();
+    let mut systems: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for cell in &record.cells {
+        let (Some(label), Some(system)) = (cell.settings.get(SYSTEM), &cell.system) else { continue };
+        let protocol = cell.settings.get("protocol").filter(|_| experiment.axes.protocol.is_empty());
+        let profile = system.profile.as_ref().filter(|_| experiment.axes.profile.is_empty());
+        let parts = [Some(system.back_end.as_str()), system.image.as_deref(), profile.map(String::as_str)];
+        let parts = parts.into_iter().chain([protocol.map(String::as_str)]).flatten();
+        systems.entry(label).or_default().insert(parts.collect::<Vec<_>>().join(", "));
+    }
+    let of_systems = systems
+        .into_iter()
+        .map(|(label, ways)| (format!("{OF_SYSTEM}{label}"), ways.into_iter().collect::<Vec<_>>().join("; ")));
+    found.extend(of_systems);
+    found
+}
 
 /// The systems behind the values of the axis `system`, in the order of the experiment.
 fn compared(experiment: &Experiment, record: &ExperimentRecord) -> Vec<ComparedSystem> {
@@ -151,6 +185,29 @@ mod tests {
     use pubmark_record::sample_experiment;
 
     use super::*;
+
+    #[test]
+    fn the_conditions_of_runs_are_their_settings_and_those_of_their_systems_but_not_the_values_of_axes() {
+        let of = |change: &str, axes: &str| {
+            let text = format!("{{name: t, workload: hello, {change}axes: {{{axes}}}}}");
+            let experiment = parse("t.yaml", &text, &|_, _| Ok(())).expect("an experiment");
+            let mut record = sample_experiment::experiment();
+            record.cells.truncate(1);
+            record.cells[0].settings =
+                [(SYSTEM.to_owned(), "alphamq".to_owned()), ("protocol".to_owned(), "mqtt5".to_owned())].into();
+            conditions(&experiment, &record)
+        };
+        let one = of("", "system: [alphamq]");
+        let system = &one["system alphamq"];
+        assert!(system.ends_with(", mqtt5"), "{system}");
+        assert_eq!(of("", "system: [alphamq, betamq], qos: [1, 2]"), one);
+        assert_eq!(of("repeat: 9, duration: 7s, warmup: 3s, quiet_machine: {within: 1s}, ", "system: [alphamq]"), one);
+        for change in ["seed: 7, ", "generator: {awake: true}, ", "set: {every: 2s}, ", "drain: 3s, "] {
+            assert_ne!(of(change, "system: [alphamq]"), one, "{change}");
+        }
+        let varied = of("", "system: [alphamq], protocol: [mqtt5]");
+        assert!(!varied["system alphamq"].contains("mqtt5"), "it is a value of an axis");
+    }
 
     #[test]
     fn a_label_is_recorded_with_its_system_and_whether_that_is_ranked() {

@@ -6,7 +6,7 @@ use pubmark_record::by_reason::named;
 use pubmark_record::record::Status;
 use pubmark_report::html::{page, with_code};
 use pubmark_report::numbers::{MISSING, duration};
-use pubmark_report::words::{capitalised, command_line, sentence};
+use pubmark_report::words::{capitalised, sentence};
 
 use crate::record::{Outcome, PaperRecord, StatementResult, TableCell, TableResult};
 use crate::words::{self, TableLayout};
@@ -51,9 +51,11 @@ pub fn html(record: &PaperRecord) -> String {
         }
         section #reproduce {
             h2 { "Repeat it" }
-            pre { code { (command_line(&record.command)) } }
+            pre { code { (words::commands(record).collect::<Vec<_>>().join("\n")) } }
             p { "Files beside this page: " a href="paper.json" { "paper.json" } ", " a href="paper.md" { "paper.md" }
-                ", and a folder for each experiment. The same command makes what is missing. pubmark " (record.pubmark_version) "." }
+                ", and a folder for each experiment. "
+                @if record.earlier_commands.is_empty() { "The same command makes" } @else { "The same commands, one after the other, make" }
+                " what is missing. pubmark " (record.pubmark_version) "." }
         }
     };
     page(&record.title, &body)
@@ -154,7 +156,7 @@ fn experiments(record: &PaperRecord) -> Markup {
                     None => (part.name),
                 }
             }
-            p { (with_code(&sentence(&words::part(part)))) }
+            p { (with_code(&sentence(&words::part(part, record)))) }
             @if let Some(made) = &part.runs {
                 p.aside { (words::machine(made)) "; took " (duration(made.took_s)) "." }
                 @if !made.cautions.is_empty() {

@@ -8,6 +8,7 @@ pub mod collect;
 pub mod definition;
 pub mod guidelines;
 mod html;
+mod lock;
 mod markdown;
 mod merging;
 pub mod record;

@@ -4,7 +4,7 @@ use pubmark_record::by_reason::named;
 use pubmark_record::record::Status;
 use pubmark_report::markdown::{escaped, table};
 use pubmark_report::numbers::MISSING;
-use pubmark_report::words::{capitalised, command_line, sentence};
+use pubmark_report::words::{capitalised, sentence};
 
 use crate::record::{PaperRecord, StatementResult, TableCell, TableResult};
 use crate::words::{self, TableLayout};
@@ -28,7 +28,12 @@ pub fn markdown(record: &PaperRecord) -> String {
             text.push_str(&format!("- **{}**: {}\n", escaped(&one.what), sentence(&escaped(&one.why))));
         }
     }
-    text.push_str(&format!("\nCommand: `{}`\n", command_line(&record.command).replace('`', "'")));
+    let commands: Vec<String> =
+        words::commands(record).map(|command| format!("`{}`", command.replace('`', "'"))).collect();
+    match commands.as_slice() {
+        [only] => text.push_str(&format!("\nCommand: {only}\n")),
+        several => text.push_str(&format!("\nCommands, one after the other:\n\n- {}\n", several.join("\n- "))),
+    }
     text
 }
 
@@ -124,7 +129,7 @@ fn notes(text: &mut String, layout: &TableLayout<'_>, missing: Vec<(String, Vec<
 fn experiments(text: &mut String, record: &PaperRecord) {
     text.push_str("\n## How it was measured\n\n");
     for part in &record.experiments {
-        text.push_str(&format!("- `{}`: {}\n", part.name, sentence(&escaped(&words::part(part)))));
+        text.push_str(&format!("- `{}`: {}\n", part.name, sentence(&escaped(&words::part(part, record)))));
         if let Some(made) = &part.runs {
             text.push_str(&format!("  - {}\n", sentence(&escaped(&words::machine(made)))));
             for caution in &made.cautions {

@@ -1,6 +1,8 @@
 //! The record of a publication's repetition: its tables with the printed and the measured values. Self-contained: the page
 //! is generated from it alone.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,9 @@ pub struct PaperRecord {
     pub citation: String,
     /// Command line of the last call.
     pub command: Vec<String>,
+    /// Command lines of earlier calls that added to the record, the first one first; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_commands: Vec<Vec<String>>,
     /// Whether runs were short and repetitions few, because of `--quick`.
     pub quick: bool,
     /// Whether all planned runs were made.
@@ -76,6 +81,13 @@ pub struct RunsSummary {
     pub warmup_s: f64,
     /// Systems that ran, with their versions.
     pub systems: Vec<String>,
+    /// Version of pubmark that made them; absent in older records, where it is the writer's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pubmark_version: Option<String>,
+    /// What all runs had in common besides their lengths: hashes of the definition's keys, and of each system (`system LABEL`) its
+    /// back end, image, profile and protocol, unless these are axes. Absent in older records.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub conditions: BTreeMap<String, String>,
     /// The values of the axis `system` with the systems behind them; absent in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compared: Vec<ComparedSystem>,

@@ -17,12 +17,14 @@ use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::in_use::JOURNAL_FILE;
 use pubmark_record::record::Status;
 use pubmark_record::store;
+use pubmark_report::numbers::counted;
 use pubmark_runner::spec::text::Text as _;
 use pubmark_runner::{ErrorKind, Host, RunError, command_line, save};
 
 pub use crate::collect::Part;
 use crate::collect::{NOT_RUN, record};
 use crate::definition::Paper;
+use crate::lock::lock;
 use crate::merging::{Merged, with_earlier};
 use crate::record::{PAPER_FILE, PaperRecord};
 use crate::{Selection, files};
@@ -109,9 +111,17 @@ impl Repetition {
         let begun = if folder.is_dir() { begun(folder)? } else { vec![] };
         let (mut experiments, mut raised) = (vec![], vec![]);
         for selected in selection.of(&paper)? {
-            let earlier = begun.iter().map(|one| &one.experiment).find(|earlier| earlier.name == selected.name);
-            let whole = match earlier {
-                Some(earlier) => with_earlier_values(&selected, earlier, changes)?,
+            let found = begun.iter().find(|one| one.experiment.name == selected.name);
+            let earlier = found.map(|one| &one.experiment);
+            let whole = match found {
+                Some(one) => {
+                    let whole = with_earlier_values(&selected, &one.experiment, changes)?;
+                    let earlier: Option<ExperimentRecord> = store::load_as(&folder.join(&one.folder)).ok();
+                    let is_complete = earlier.is_some_and(|record| record.status == Status::Complete);
+                    let made = is_complete.then_some(&one.experiment);
+                    raised.extend(further(&whole, &selected, made).map(|note| (whole.name.clone(), note)));
+                    whole
+                }
                 None => selected,
             };
             let (whole, note) = match changes.warmup {
@@ -152,14 +162,16 @@ impl Repetition {
     /// each experiment.
     ///
     /// # Errors
-    /// The folder cannot be used, an experiment in it has another definition, or a run failed for a reason that is neither
-    /// the system's nor the experiment's. Results up to the failure are written.
+    /// The folder cannot be used, another call is at work in it, an experiment in it has another definition, or a run failed
+    /// for a reason that is neither the system's nor the experiment's. Results up to the failure are written.
     pub fn perform(&self, host: &Host, progress: &mut dyn Progress) -> Result<PaperRecord, RunError> {
         fs::create_dir_all(&self.folder).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error).during(format!("failed to make `{}`", self.folder.display()))
         })?;
+        let _lock = lock(&self.folder)?;
         let mut parts = self.parts()?;
         let earlier = self.earlier()?;
+        let mut replaced: Vec<(String, String)> = vec![];
         let selected = |part: &Part| self.experiments.iter().position(|one| one.name == part.experiment.name);
         for place in 0..parts.len() {
             let Some(number) = selected(&parts[place]) else { continue };
@@ -168,13 +180,13 @@ impl Repetition {
             }
             // A complete experiment is planned again, too: a system that was not installed before may be installed now.
             let made = self.make(&mut parts[place], number + 1, host, progress);
-            self.write(&parts, earlier.as_ref(), host)?;
+            let merged = self.write(&parts, earlier.as_ref(), host)?;
+            // Whatever ends the call afterwards, the results are gone from the record.
+            report_replaced(merged.replaced, &mut replaced, progress);
             made?;
         }
         let merged = self.write(&parts, earlier.as_ref(), host)?;
-        for (name, what) in &merged.replaced {
-            progress.step(Step::Replaces { name, what });
-        }
+        report_replaced(merged.replaced, &mut replaced, progress);
         Ok(merged.record)
     }
 
@@ -219,11 +231,17 @@ impl Repetition {
             if let (Some(found), Some(selected)) = (found, selected) {
                 self.refuse_other_definition(found, selected)?;
             }
-            // The folder's record is of the cells with which it began.
             let Some(experiment) = found.map(|found| &found.experiment).or(selected) else { continue };
             let record = found.map_or_else(|| Err(NOT_RUN.to_owned()), |found| self.read(&found.folder));
+            // The ids of a record's cells are those of its own definition. That of the folder has further values if a call ended
+            // between the two.
+            let own = found.zip(record.as_ref().ok()).and_then(|(found, record)| {
+                definition::parse(&record.definition, &self.folder.join(&found.folder)).ok()
+            });
+            let own = own.filter(|own| own.name == name);
+            let experiment = own.unwrap_or_else(|| experiment.clone());
             let folder = found.map(|found| found.folder.clone());
-            parts.push(Part { experiment: experiment.clone(), folder, record, left_out: false });
+            parts.push(Part { experiment, folder, record, left_out: false });
         }
         Ok(parts)
     }
@@ -345,6 +363,29 @@ fn with_earlier_values(selected: &Experiment, earlier: &Experiment, changes: &Ch
     Ok(whole.with_values_of(&[&stored(selected.clone()), earlier]))
 }
 
+/// Reports results that are no longer in the record, each once.
+fn report_replaced(found: Vec<(String, String)>, known: &mut Vec<(String, String)>, progress: &mut dyn Progress) {
+    for (name, what) in found {
+        if !known.iter().any(|(other, _)| *other == name) {
+            progress.step(Step::Replaces { name: &name, what: &what });
+            known.push((name, what));
+        }
+    }
+}
+
+/// A note about cells that a call does not select, and that it runs if `made`, the complete experiment of the folder, does not have them.
+fn further(whole: &Experiment, selected: &Experiment, made: Option<&Experiment>) -> Option<String> {
+    let known: Vec<_> = [Some(selected), made].into_iter().flatten().flat_map(cells).map(|cell| cell.values).collect();
+    let count = cells(whole).into_iter().filter(|cell| !known.contains(&cell.values)).count() as u64;
+    (count > 0).then(|| {
+        format!(
+            "also runs what is missing of {} that this call does not select, because an experiment has all combinations of \
+             its values",
+            counted(count, "cell", "cells")
+        )
+    })
+}
+
 /// Notes about experiments, each once with the names of its experiments.
 fn with_names(notes: &[(String, String)]) -> Vec<String> {
     let notes = by_reason(notes.iter().map(|(name, note)| (name.as_str(), note)));
@@ -373,8 +414,12 @@ fn warmed_up(
     };
     let mut added = experiment.clone();
     added.axes.system.retain(|system| !earlier.axes.system.contains(system));
-    let of_added = if added.axes.system.is_empty() { Duration::ZERO } else { raised(added)?.0.warmup };
-    Ok((Experiment { warmup: earlier.warmup.max(of_added), ..experiment }, None))
+    if added.axes.system.is_empty() {
+        return Ok((Experiment { warmup: earlier.warmup, ..experiment }, None));
+    }
+    let (added, note) = raised(added)?;
+    let note = note.filter(|_| added.warmup > earlier.warmup);
+    Ok((Experiment { warmup: earlier.warmup.max(added.warmup), ..experiment }, note))
 }
 
 /// Whether an experiment can have begun with a warm-up that the user did not give: its own, or that of one of its systems.
@@ -414,6 +459,8 @@ impl PaperRecord {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_record::experiment::EXPERIMENT_FILE;
+
     use super::*;
 
     /// A selection of one experiment, which is small.
@@ -485,6 +532,7 @@ mod tests {
         let further = with_values(folder.path(), &[("system", "NATS"), ("payload", "16384B")], None);
         assert_eq!(further.experiments[0].axes.payload, ["1024B", "16384B"]);
         assert!(further.check().is_ok());
+        assert!(further.notes[0].contains(" 1 cell that this call does not select"), "{:?}", further.notes);
         let parts = further.parts().unwrap();
         assert_eq!(cells(&parts[0].experiment).len(), 1, "until they are added, the folder has one cell");
         assert!(lacks_values(&parts, &further.experiments[0]));
@@ -493,5 +541,51 @@ mod tests {
         let other = with_values(folder.path(), &[("system", "NATS"), ("payload", "16384B")], Some(9));
         let error = other.check().unwrap_err().to_string();
         assert!(error.contains("was begun with other repetitions, lengths or settings"), "{error}");
+    }
+
+    #[test]
+    fn cells_that_a_call_does_not_select_and_runs_are_noted() {
+        let values = |values: &[(&str, &str)]| with_values(Path::new("no-folder"), values, None).experiments[0].clone();
+        let small = values(&[("system", "NATS"), ("payload", "1024B")]);
+        let large = values(&[("system", "Redis"), ("payload", "16384B")]);
+        let both = values(&[("system", "NATS,Redis"), ("payload", "1024B,16384B")]);
+        let note = further(&both, &large, None).unwrap();
+        assert!(note.starts_with("also runs what is missing of 3 cells that this call does not select"), "{note}");
+        let note = further(&both, &large, Some(&small)).unwrap();
+        assert!(note.contains(" 2 cells "), "those of the folder have all their runs: {note}");
+        assert_eq!(further(&both, &both, None), None);
+    }
+
+    #[test]
+    fn a_record_is_read_with_the_definition_that_names_its_cells() {
+        let folder = begun_with(Duration::from_secs(1));
+        let own = folder.path().join("mq-bench-payload");
+        let of_one = with_values(Path::new("no-folder"), &[("system", "NATS"), ("payload", "1024B")], None);
+        let mut record = pubmark_record::sample_experiment::experiment();
+        record.definition = stored(of_one.experiments[0].clone()).to_yaml();
+        fs::write(own.join(EXPERIMENT_FILE), store::to_json(&record).unwrap()).unwrap();
+        let repetition = repetition(folder.path(), Some(1));
+        let parts = repetition.parts().unwrap();
+        assert_eq!(cells(&parts[0].experiment).len(), 1, "the folder's definition has further values already");
+        assert!(lacks_values(&parts, &repetition.experiments[0]));
+    }
+
+    #[test]
+    fn replaced_results_are_reported_once() {
+        struct Steps(Vec<String>);
+        impl Progress for Steps {
+            fn step(&mut self, step: Step<'_>) {
+                self.0.push(step.to_string());
+            }
+            fn observer(&mut self) -> &mut dyn Observer {
+                unreachable!("nothing is run")
+            }
+        }
+        let (mut steps, mut known) = (Steps(vec![]), vec![]);
+        let found = || vec![("tuned".to_owned(), "the runs of a day".to_owned())];
+        for _ in 0..2 {
+            report_replaced(found(), &mut known, &mut steps);
+        }
+        assert_eq!(steps.0, ["tuned replaces what `paper.json` had of the runs of a day"]);
     }
 }

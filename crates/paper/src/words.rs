@@ -5,6 +5,7 @@ use pubmark_record::by_reason::by_reason;
 use pubmark_record::comparison::Unit;
 use pubmark_report::columns::{ColumnUnit, figure};
 use pubmark_report::numbers::{counted, seconds, significant};
+use pubmark_report::words::command_line;
 
 use crate::record::{
     Case, ExperimentPart, MeanFigure, Outcome, PaperRecord, RunsSummary, StatementResult, TableCell, TableResult,
@@ -169,10 +170,13 @@ pub(crate) fn newly_missing(tables: &[TableResult], position: usize) -> Vec<(Str
     missing(table).into_iter().filter(|one| !said.contains(one)).collect()
 }
 
-/// How an experiment was run, in one sentence.
-pub(crate) fn part(part: &ExperimentPart) -> String {
+/// How an experiment of a record was run, in one sentence.
+pub(crate) fn part(part: &ExperimentPart, record: &PaperRecord) -> String {
     match (&part.runs, &part.reason) {
-        (Some(made), _) => runs_words(made),
+        (Some(made), _) => match made.pubmark_version.as_ref().filter(|version| **version != record.pubmark_version) {
+            Some(version) => format!("{}; pubmark {version}", runs_words(made)),
+            None => runs_words(made),
+        },
         (None, Some(why)) => why.clone(),
         (None, None) => "not run".to_owned(),
     }
@@ -233,6 +237,11 @@ pub(crate) fn case_times(case: &Case) -> String {
     case.ratio.map_or_else(pubmark_report::numbers::missing, times)
 }
 
+/// The commands of all calls that made a record, in their order.
+pub(crate) fn commands(record: &PaperRecord) -> impl Iterator<Item = String> {
+    record.earlier_commands.iter().chain([&record.command]).map(|command| command_line(command))
+}
+
 /// Length of the runs: short, or as long as the publication's.
 pub(crate) fn length(record: &PaperRecord) -> &'static str {
     if record.quick { "Short runs and few repetitions" } else { "Length and repetitions of the publication" }
@@ -267,6 +276,8 @@ mod tests {
             duration_s: 5.0,
             warmup_s: 1.0,
             systems: vec![],
+            pubmark_version: None,
+            conditions: std::collections::BTreeMap::new(),
             compared: vec![],
             cautions: vec![],
             environment: Environment { load_before, load_after, ..environment.clone() },
@@ -276,6 +287,25 @@ mod tests {
         let older = machine(&runs(Some(0.31), None));
         assert!(older.ends_with(", load 0.3 when its record was written; 2026-11-28T14:00:00Z"), "{older}");
         assert!(!machine(&runs(None, None)).contains("load"));
+    }
+
+    #[test]
+    fn a_page_names_all_commands_and_a_version_that_is_not_its_writers() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/psmark");
+        let mut record: PaperRecord = pubmark_record::store::load_as(&folder).expect("a record");
+        let pages = |record: &PaperRecord| [crate::markdown::markdown(record), crate::html::html(record)];
+        record.command = ["pubmark", "paper", "psmark"].map(str::to_owned).to_vec();
+        assert!(pages(&record)[0].ends_with("\nCommand: `pubmark paper psmark`\n"));
+        record.earlier_commands = vec![["pubmark", "paper", "psmark", "--only", "tuned"].map(str::to_owned).to_vec()];
+        record.experiments[0].runs.as_mut().expect("runs").pubmark_version = Some("0.0.1".to_owned());
+        let [markdown, html] = pages(&record);
+        let commands =
+            "\nCommands, one after the other:\n\n- `pubmark paper psmark --only tuned`\n- `pubmark paper psmark`\n";
+        assert!(markdown.ends_with(commands), "{markdown}");
+        assert!(html.contains("pubmark paper psmark --only tuned\npubmark paper psmark</code>"), "{html}");
+        for page in [markdown, html] {
+            assert_eq!(page.matches("; pubmark 0.0.1.").count(), 1, "{page}");
+        }
     }
 
     #[test]

@@ -114,6 +114,12 @@ pub fn enlarge_receive_buffer(socket: BorrowedFd<'_>, bytes: libc::c_int) -> io:
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
+/// Requests a send buffer of N bytes, likewise (`net.core.wmem_max`).
+pub fn enlarge_send_buffer(socket: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes)
+        .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes))
+}
+
 /// Datagrams that the kernel dropped because the socket's buffer was full; `None` if it does not report them.
 pub fn overflowed(socket: BorrowedFd<'_>) -> Option<u64> {
     memory_info(socket.as_raw_fd()).map(|values| u64::from(values[MEMINFO_DROPS]))

@@ -68,6 +68,11 @@ fn fields_from_program(frame: &FromProgram<'_>) -> (&'static str, Value) {
             json!({"client": client, "connection": connection, "subscription": subscription, "qos": qos,
                    "reason": reason}),
         ),
+        FromProgram::Revoked { client, connection, subscription, code, reason } => (
+            "revoked",
+            json!({"client": client, "connection": connection, "subscription": subscription, "code": code,
+                   "reason": reason}),
+        ),
         FromProgram::Written { client, connection, publication, sequence, stamp_ns } => (
             "written",
             json!({"client": client, "connection": connection, "publication": publication, "sequence": sequence,
@@ -114,7 +119,7 @@ fn every_vector_is_read_as_its_fields_say_and_written_again_as_it_stands() {
         assert_eq!(found, (name, vector["fields"].clone()));
         assert_eq!(hex(&again), hex(&expected), "{name}");
     }
-    assert_eq!(kinds.len(), 18, "a vector for each kind of frame");
+    assert_eq!(kinds.len(), 19, "a vector for each kind of frame");
 }
 
 #[test]
@@ -156,6 +161,12 @@ fn fields_that_stand_for_nothing_are_refused() {
         read(0x86, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 255]),
         "a frame of kind 0x86 with a text that is no UTF-8"
     );
+    assert_eq!(read(0x8b, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 127]), "a frame of kind 0x8b with 127 for `code`");
+    assert_eq!(
+        read(0x8b, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 135, 255]),
+        "a frame of kind 0x8b with a text that is no UTF-8"
+    );
+    assert_eq!(read(0x8b, &[0; 10]), "a frame of kind 0x8b that ends within a field");
     let delivered = |payload_bytes: u32, payload: &[u8]| {
         let mut out = vec![];
         let (client, connection, retained, stamp_ns) = (0, 1, false, 0);
@@ -211,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_with_other_bytes_in_it_is_what_it_says_or_an_error(which in 0usize..21, changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..6), cut in any::<usize>()) {
+    fn a_frame_with_other_bytes_in_it_is_what_it_says_or_an_error(which in 0usize..23, changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..6), cut in any::<usize>()) {
         let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
         let mut frame = bytes(vectors[which % vectors.len()]["hex"].as_str().unwrap());
         for (at, byte) in changes {

@@ -8,6 +8,7 @@ mod load;
 mod settings;
 
 use crate::figures::custom_figures;
+use crate::figures::is_fewer;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
 use crate::record::{Record, VerdictStatus};
 pub(crate) use load::{Load, SAME_PAYLOAD, SAME_PAYLOAD_AS_BASELINE};
@@ -78,6 +79,9 @@ pub struct ComparedFigure<'a> {
     /// The run with the best value, if it is better than all other ranked runs even when the bounds of both are
     /// considered.
     pub best: Option<usize>,
+    /// No value is best because the best one is a latency of fewer messages than another ranked run delivered: the lost ones may be
+    /// those that would have been late.
+    pub is_of_fewer: bool,
 }
 
 impl ComparedFigure<'_> {
@@ -113,6 +117,9 @@ impl Comparison<'_> {
     pub fn caution(&self) -> &'static str {
         if self.runs.iter().filter(|run| run.not_ranked.is_none()).count() < 2 {
             "no best value is marked: fewer than two runs may be ranked"
+        } else if self.figures.iter().any(|row| row.is_of_fewer) {
+            "best values as seen in single runs: repeat them before deciding, a small difference may be chance; the lower \
+             latencies are those of fewer messages and not marked: the lost ones may be those that would have been late"
         } else {
             "best values as seen in single runs: repeat them before deciding, a small difference may be chance"
         }
@@ -149,7 +156,16 @@ fn compared<'a>(figure: Figure<'a>, records: &[Record], runs: &[ComparedRun]) ->
     let values: Vec<Option<f64>> = records.iter().map(|record| figure.value(record)).collect();
     let lower: Vec<Option<f64>> = records.iter().map(|record| figure.lower(record)).collect();
     let best = best(&figure, runs, &values, &lower);
-    ComparedFigure { figure, values, lower, best }
+    let is_of_fewer = best.is_some_and(|best| is_of_fewer(&figure, runs, best));
+    ComparedFigure { figure, values, lower, best: best.filter(|_| !is_of_fewer), is_of_fewer }
+}
+
+/// Whether a figure is a latency of a run that delivered fewer of its messages than another ranked one.
+fn is_of_fewer(figure: &Figure, runs: &[ComparedRun], run: usize) -> bool {
+    let Some(share) = figure.of_arrived() else { return false };
+    let Some(mine) = share.value(runs[run].record) else { return false };
+    let ranked = runs.iter().filter(|other| other.not_ranked.is_none());
+    ranked.filter_map(|other| share.value(other.record)).any(|other| is_fewer(mine, other))
 }
 
 fn same_load(first: &Record, other: &Record) -> Result<(), CompareError> {
@@ -273,6 +289,24 @@ mod tests {
         let comparison = compare(&records).unwrap();
         let row = figure_of(&comparison, "latency p99");
         assert_eq!((row.best, row.bounds(0)[0], row.bounds(1)), (None, Some(0.9), [Some(0.5), Some(1.0)]));
+    }
+
+    #[test]
+    fn a_latency_of_fewer_messages_is_not_the_best() {
+        let found = |lost: [u64; 2]| {
+            let mut records = pair();
+            for (record, lost) in records.iter_mut().zip(lost) {
+                let messages = &mut record.delivery.messages;
+                (messages.lost, messages.delivered) = (lost, messages.expected - lost);
+            }
+            let comparison = compare(&records).unwrap();
+            let row = figure_of(&comparison, "latency p99");
+            (row.best, row.is_of_fewer, comparison.caution().contains("fewer messages and not marked"))
+        };
+        assert_eq!(found([0, 1_000]), (None, true, true), "the late ones may be lost");
+        assert_eq!(found([1_000, 0]), (Some(1), false, false), "a lost message can only make the other worse");
+        assert_eq!(found([1_000, 1_000]), (Some(1), false, false));
+        assert_eq!(found([0, 1]), (Some(1), false, false), "a stray message");
     }
 
     #[test]

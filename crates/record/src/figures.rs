@@ -173,6 +173,16 @@ impl<'a> Figure<'a> {
         self.is_latency || is_own_time || self.is_in_time
     }
 
+    /// The share of messages, or of requests, whose times the figure is of: those that arrived. `None` for other figures.
+    pub fn of_arrived(&self) -> Option<&'static Figure<'static>> {
+        match (self.is_latency, self.shown_of) {
+            (false, _) | (true, ShownOf::Tls) => None,
+            (true, _) if self.name == BACK_PRESSURE => None,
+            (true, ShownOf::Requests) => figure("answered in time"),
+            (true, _) => figure("delivered"),
+        }
+    }
+
     /// Whether the verdict of a run permits using the figure.
     pub fn is_usable(&self, record: &Record) -> bool {
         match usable(record) {
@@ -206,6 +216,8 @@ const THREAD_CPU: f64 = 1e-3;
 const MEMORY_STEPS: f64 = 0.02;
 /// One message in ten thousand: smaller differences depend on single events.
 const STRAY_MESSAGES: f64 = 1e-4;
+/// Name of the figure of a wait. It ends when the system accepts a message, whether that arrives or not.
+pub(crate) const BACK_PRESSURE: &str = "back-pressure p99";
 
 /// All figures, in order. A new figure is a row here.
 pub static FIGURES: [Figure<'static>; 35] = [
@@ -250,7 +262,7 @@ pub static FIGURES: [Figure<'static>; 35] = [
         [|it| lower(&it.latency.service)?.p99, |it| upper(&it.latency.service)?.p99],
     ),
     latency(
-        "back-pressure p99",
+        BACK_PRESSURE,
         Judged::Never,
         [|it| it.latency.backpressure_lower.as_ref()?.p99, |it| it.latency.backpressure.as_ref()?.p99],
     ),
@@ -379,6 +391,12 @@ pub fn custom_figures<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Figu
 /// Finds a figure in [`FIGURES`] by name.
 pub fn figure(name: &str) -> Option<&'static Figure<'static>> {
     FIGURES.iter().find(|figure| figure.name == name)
+}
+
+/// Whether a share of messages that arrived is smaller than another by more than stray messages: a latency is that of the messages
+/// that arrived, and the lost ones may be those that would have been late.
+pub fn is_fewer(share: f64, other: f64) -> bool {
+    other - share > STRAY_MESSAGES
 }
 
 const fn share(name: &'static str, better: Better, get: Get) -> Figure<'static> {

@@ -30,8 +30,8 @@ pub struct LinkFigures {
     /// Time from a packet being due until the emulator forwarded it: part of the latency, and caused by pubmark. For packets
     /// that a link delayed; the time that a packet waited until the emulator read it is not included (`read_wait`).
     pub lateness: Option<Summary>,
-    /// Time that packets waited for the emulator to read them, at most: from when the queue of their interface was last known
-    /// to be empty. If the emulator slept, the time counts from its wake-up: how long it took to wake up is not known. Part of
+    /// Time that packets waited for the emulator to read them, at most: from when the queue of their interface, or of the
+    /// trunk's socket, was last known to be empty. If the emulator slept, the time counts from its wake-up: how long it took to wake up is not known. Part of
     /// the latency, and caused by pubmark.
     pub read_wait: Option<Summary>,
     /// CPU time of the emulator in the measured window, s. It includes the IP and TCP input processing of the
@@ -63,16 +63,23 @@ pub struct TrunkFigures {
     pub received_packets: u64,
     /// Bytes of these packets.
     pub received_bytes: u64,
-    /// Packets that were sent and did not arrive, from the start of the run to its end. Those that were lost after the last one
-    /// from the same sender to the same receiver are not known.
+    /// Packets that were sent and did not arrive, from the start of the run to its end: lost in the network or in the buffer of
+    /// the receiver's socket, or received after more than 63 later ones. Those that were lost after the last one from the same
+    /// sender to the same receiver are not known.
     pub missing: u64,
     /// Packets that the kernel of the sender did not accept, from the start of the run to its end.
     pub unsent: u64,
-    /// Datagrams from the start of the run to its end that were of nobody in the run, or that came twice.
+    /// Last error of the kernel for one of these, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsent_error: Option<String>,
+    /// Datagrams from the start of the run to its end that were refused: those of others, and those that came twice or too late.
     pub refused: u64,
     /// Time from the hand-over to the trunk until the receiver's emulator read the packet, µs, by the run's clock: each is
-    /// wrong by up to the clock bounds of both nodes. A negative time counts as 0.
+    /// wrong by up to the clock bounds of both nodes. A negative time counts as 0, and in `negative`.
     pub transit: Option<Summary>,
+    /// Why the trunk has no figures: a process did not report its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<String>,
 }
 
 /// The relay between links and a system that was already running: a process that accepts clients' connections in the

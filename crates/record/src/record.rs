@@ -84,12 +84,15 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether a node, a worker or the relay from the links to the system was lost.
+    /// Whether a node, a worker, the relay from the links to the system or an end of the trunk between links was lost.
     pub fn has_lost(&self) -> bool {
-        let relay = self.conditions.links.as_ref().and_then(|links| links.relay.as_ref());
+        let links = self.conditions.links.as_ref();
+        let relay = links.and_then(|links| links.relay.as_ref());
+        let trunk = links.and_then(|links| links.trunk.as_ref());
         self.tables.nodes.iter().any(|node| node.lost.is_some())
             || !self.tables.lost_workers.is_empty()
             || relay.is_some_and(|relay| relay.gone.is_some())
+            || trunk.is_some_and(|trunk| trunk.gone.is_some())
     }
 
     /// Whether the run was stopped on request. A run that lost a node, a worker or its relay also ended early, but was not
@@ -111,7 +114,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::links::{LinkFigures, RelayFigures};
+    use crate::links::{LinkFigures, RelayFigures, TrunkFigures};
     use crate::sample;
 
     #[test]
@@ -122,6 +125,9 @@ mod tests {
         assert!(record.was_stopped() && !record.has_lost());
         let gone = RelayFigures { gone: Some("it was silent for 3 s".to_owned()), ..RelayFigures::default() };
         record.conditions.links = Some(LinkFigures { relay: Some(gone), ..LinkFigures::default() });
+        assert!(!record.was_stopped() && record.has_lost());
+        let gone = TrunkFigures { gone: Some("`b` did not report it".to_owned()), ..TrunkFigures::default() };
+        record.conditions.links = Some(LinkFigures { trunk: Some(gone), ..LinkFigures::default() });
         assert!(!record.was_stopped() && record.has_lost());
     }
 

@@ -185,8 +185,9 @@ impl Written {
         let over = protocol.features.websocket.filter(|over| over.schemes.contains(&scheme.as_str()));
         // Settings and a path may hold an `@`, a log-in holds neither `?` nor `/`.
         let begin = protocol.features.settings.and_then(|settings| {
-            // A slash in a log-in that is not percent-encoded has always been read as a part of the log-in.
-            let from = if settings.begins_with == '/' { rest.rfind('@').map_or(0, |at| at + 1) } else { 0 };
+            // A sign in a log-in that is not percent-encoded has always been read as a part of the log-in.
+            let has_log_in = protocol.features.log_in || settings.begins_with == '/';
+            let from = if has_log_in { rest.rfind('@').map_or(0, |at| at + 1) } else { 0 };
             rest[from..].find(settings.begins_with).map(|at| from + at)
         });
         let (rest, settings) = match begin {
@@ -501,6 +502,20 @@ mod tests {
         }
         let error = Written::parse("amqp://h:5/a!", &hosted).expect_err("no name");
         assert!(error.to_string().contains("it ends with `!`"), "{error}");
+    }
+
+    #[test]
+    fn a_sign_in_a_log_in_begins_no_settings() {
+        let check = |settings: &str| if settings == "?a=b" { Ok(()) } else { Err("it is not `?a=b`".to_owned()) };
+        let settings = Some(EndpointSettings { begins_with: '?', check, finds: None });
+        let features = Features { settings, log_in: true, ..Features::NONE };
+        let with_log_in = Capabilities { schemes: &["nats"], tls_schemes: &[], features, ..PROTOCOL };
+        for text in ["nats://ann:p?w@h:5?a=b", "nats://h:5?a=b", "nats://h:5/?a=b"] {
+            let written = Written::parse(text, &with_log_in).expect(text);
+            assert_eq!((written.host.as_str(), written.port, written.settings.as_deref()), ("h", 5, Some("?a=b")));
+        }
+        let written = Written::parse("nats://ann:p?w@h:5", &with_log_in).expect("a log-in");
+        assert_eq!((written.settings, written.credentials.is_some()), (None, true));
     }
 
     #[test]

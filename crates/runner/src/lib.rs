@@ -51,6 +51,7 @@ mod nodes;
 pub mod objectives;
 mod observer;
 mod offers;
+mod on_nodes;
 mod pins;
 mod planning;
 mod prepare;

@@ -5,14 +5,14 @@ use pubmark_model::workload::Workload;
 use crate::error::RunError;
 use crate::spec::{Netem, RunSpec};
 use crate::target::CheckedTarget;
-use crate::workers;
+use crate::{trunked, workers};
 use pubmark_protocols::ProtocolPair;
 
 /// Refuses runs that emulated links cannot carry, before anything starts.
 ///
 /// # Errors
-/// Clients that connect to each other without a broker on other machines, or options that concern this machine's
-/// network.
+/// Clients that connect to each other without a broker and for which there are no networks or addresses, or options that
+/// concern this machine's network.
 pub fn validate(
     workload: &Workload,
     wanted: &CheckedTarget,
@@ -36,6 +36,9 @@ pub fn validate(
                  own only, and these clients share one",
                 "one machine without `--nodes`, a system with a broker, or `--link none`",
             );
+        }
+        CheckedTarget::Brokerless { definition, .. } if spec.nodes.nodes.is_some() => {
+            trunked::check(definition, &protocol_pair.subscribe.capabilities, workload, spec.node_count())?;
         }
         CheckedTarget::Started { .. } | CheckedTarget::Brokerless { .. } | CheckedTarget::External { .. } => {}
     }
@@ -77,6 +80,8 @@ mod tests {
             let found = check(system, |spec| spec.nodes.nodes = Some(2));
             assert!(found.is_ok(), "{system}: {found:?}");
         }
+        let too_many = check("zeromq-peers", |spec| spec.nodes.nodes = Some(512)).unwrap_err().to_string();
+        assert!(too_many.contains("at most 511 have addresses"), "{too_many}");
         let by_kernel = check("zenoh-peers", |spec| (spec.nodes.nodes, spec.load.netem) = (Some(2), Netem::Kernel));
         assert!(by_kernel.unwrap_err().to_string().contains("need links to each other"));
     }

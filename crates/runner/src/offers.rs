@@ -18,6 +18,14 @@ pub fn check(definition: &Definition, options: &StartOptions, workload: &Workloa
     not_offered(definition, options, workload).map_or(Ok(()), |text| Err(refused(text)))
 }
 
+/// Why the clients of a protocol cannot have the settings of a profile; `None` if they can.
+fn refused_settings(protocol: &str, settings: &str) -> Option<String> {
+    match protocols::find(protocol)?.capabilities.features.settings {
+        Some(has) => (has.check)(settings).err(),
+        None => Some(format!("endpoints over {protocol} have no settings")),
+    }
+}
+
 /// The first feature that the system does not offer, in a sentence.
 fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workload) -> Option<String> {
     let name = &definition.name;
@@ -34,8 +42,15 @@ fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workl
             Ok(_) => {}
         }
     }
-    if let Err(error) = definition.profile(&options.profile) {
-        return Some(error.to_string());
+    let used = [options.protocol.as_str(), listens_over.as_str()];
+    match definition.profile_for(&options.profile, used) {
+        Err(error) => return Some(error.to_string()),
+        Ok(profile) => {
+            let of = |protocol: &str| refused_settings(protocol, profile.settings.get(protocol)?);
+            if let Some(why) = used.into_iter().find_map(of) {
+                return Some(format!("profile `{}` cannot be had: {why}", options.profile));
+            }
+        }
     }
     if let Err(error) = launch::raised_packet(definition, options) {
         return Some(error.to_string());

@@ -395,7 +395,7 @@ pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
         tls: found.authority.clone().map(|authority| Tls { server_name, authorities: Some(authority), identity: None }),
         credentials: found.credentials.clone(),
         upgrade,
-        settings: None,
+        settings: found.settings.as_deref().map(Into::into),
     }
 }
 

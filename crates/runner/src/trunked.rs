@@ -9,7 +9,6 @@ use pubmark_engine::shares;
 #[cfg(feature = "cluster")]
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_links::addresses::{CORE_V4, MOST_GROUPS, group_v4};
-use pubmark_links::error::LinkError;
 use pubmark_links::trunk::{self, Key, TrunkEnd};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fleet::Fleet;
@@ -35,14 +34,16 @@ pub fn deviation() -> Deviation {
     Deviation { name: "trunked".to_owned(), detail }
 }
 
+/// Location of clients on their node: number of the network behind a link, and number of the separate process. Each location has
+/// one worker process, with one network.
+type Location = (Option<u16>, Option<u16>);
+
 /// Numbers of the networks of a workload's clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbers {
-    /// Networks behind links on a node, which have the first numbers. The next one is that of the clients without a link, and
-    /// then each isolated group may have one.
-    linked: u16,
-    /// Networks of a node.
-    of_node: u16,
+    /// Locations on a node, by the number of their network: first those behind links, then that of other clients, then those of
+    /// isolated groups without a link. There is none without a process: nothing would read what comes to its end of the trunk.
+    of_node: Vec<Location>,
     /// Network of each device group on the first node.
     devices: Vec<u16>,
     /// The same of each subscriber group.
@@ -57,9 +58,22 @@ impl Numbers {
     pub fn of(workload: &Workload, nodes: u16) -> Result<Numbers, RunError> {
         let networks = linked::networks_elsewhere(workload);
         let groups = ConnectionGroups::of(workload);
-        let linked = networks.devices.iter().chain(&networks.subscribers).flatten().max().map_or(0, |last| last + 1);
-        let isolated = if groups.has_isolated() { groups.names.len() } else { 0 };
-        let of_node = usize::from(linked) + 1 + isolated;
+        let devices: Vec<Location> = (0u16..)
+            .zip(&workload.devices)
+            .map(|(group, _)| (networks.of_devices(group), groups.process_of_devices(group)))
+            .collect();
+        let subscribers: Vec<Location> = (0u16..)
+            .zip(&workload.subscribers)
+            .map(|(group, _)| (networks.of_subscribers(group), groups.process_of_subscribers(group)))
+            .collect();
+        let mut locations = [&devices[..], &subscribers[..]].concat();
+        if devices.is_empty() || subscribers.is_empty() {
+            // A side without groups has a process, too.
+            locations.push((None, None));
+        }
+        locations.sort_unstable_by_key(|(network, process)| (network.is_none(), *network, *process));
+        locations.dedup();
+        let of_node = locations.len();
         let all = of_node * usize::from(nodes);
         if all > MOST_GROUPS {
             return Err(RunError::new(
@@ -71,38 +85,72 @@ impl Numbers {
             )
             .hint("fewer nodes, or fewer groups behind links"));
         }
-        let number = |network, process| number(linked, network, process);
-        let devices = (0u16..).zip(&workload.devices);
-        let subscribers = (0u16..).zip(&workload.subscribers);
-        Ok(Numbers {
-            devices: devices
-                .map(|(group, _)| number(networks.of_devices(group), groups.process_of_devices(group)))
-                .collect(),
-            subscribers: subscribers
-                .map(|(group, _)| number(networks.of_subscribers(group), groups.process_of_subscribers(group)))
-                .collect(),
-            linked,
-            of_node: u16::try_from(of_node).unwrap_or(u16::MAX),
-        })
+        // Each of them is one of the locations, of which there are few.
+        let numbers = |of: Vec<Location>| of.iter().filter_map(|own| number(&locations, *own)).collect();
+        Ok(Numbers { devices: numbers(devices), subscribers: numbers(subscribers), of_node: locations })
     }
 
     /// Networks of each node.
     pub fn of_node(&self) -> u16 {
-        self.of_node
+        self.of_node.len() as u16
     }
 
     /// Address of a network on a node.
     fn address(&self, node: u16, network: u16) -> IpAddr {
-        group_v4(usize::from(node) * usize::from(self.of_node) + usize::from(network), 0).into()
+        group_v4(usize::from(node) * self.of_node.len() + usize::from(network), 0).into()
+    }
+
+    /// Number of the network that all subscribers of a node have in common.
+    ///
+    /// # Errors
+    /// They are in several networks.
+    fn of_all_subscribers(&self, title: &str) -> Result<u16, RunError> {
+        let first = self.subscribers.first().copied().unwrap_or(0);
+        let link = |number: u16| self.of_node.get(usize::from(number)).and_then(|(network, _)| *network);
+        if self.subscribers.iter().all(|other| *other == first) {
+            Ok(first)
+        } else if self.subscribers.iter().all(|other| link(*other).is_none()) {
+            Err(RunError::unsupported(format!(
+                "over {title} devices meet subscribers at one address, and isolated groups have networks of their own beside links \
+                 of nodes"
+            ))
+            .hint("`isolate` for groups of devices alone; or `--link none`"))
+        } else {
+            Err(brokerless::no_common_endpoint(title))
+        }
     }
 }
 
-/// Number of a network on its node, for clients behind a link or in a separate process.
-fn number(linked: u16, network: Option<u16>, process: Option<u16>) -> u16 {
-    network.unwrap_or_else(|| process.map_or(linked, |process| linked + 1 + process))
+/// Number of the network at a location; `None` if no client is there.
+fn number(locations: &[Location], own: Location) -> Option<u16> {
+    locations.iter().position(|location| *location == own).and_then(|number| u16::try_from(number).ok())
 }
 
-/// Endpoints at which the clients reach each other, in their networks. Every port is free there.
+/// How clients of a system find each other across links.
+fn meeting(definition: &Definition) -> DiscoveryAddress {
+    definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default()
+}
+
+/// Refuses a workload whose clients find no address on this many nodes, before any has joined.
+///
+/// # Errors
+/// As [`Numbers::of`] and [`endpoints`].
+pub fn check(
+    definition: &Definition,
+    protocol: &Capabilities,
+    workload: &Workload,
+    nodes: u16,
+) -> Result<(), RunError> {
+    let numbers = Numbers::of(workload, nodes)?;
+    match meeting(definition) {
+        DiscoveryAddress::AtSubscribers if !protocol.features.subscribers_listen => {
+            numbers.of_all_subscribers(protocol.title).map(drop)
+        }
+        DiscoveryAddress::AtSubscribers | DiscoveryAddress::Everywhere => Ok(()),
+    }
+}
+
+/// Endpoints at which the clients reach each other, in their networks. No other program uses a port there.
 ///
 /// # Errors
 /// Devices are to meet subscribers at one address, and these are in several networks; or there are too many subscribers.
@@ -129,22 +177,22 @@ pub fn endpoints(
             .ok_or_else(|| brokerless::not_so_many(fleet.subscribers().len()));
     }
     let port = brokerless::meeting_port(definition)?;
-    let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
-    let found = match meet {
+    let found = match meeting(definition) {
         DiscoveryAddress::Everywhere => {
-            let all = (0..nodes).flat_map(|node| (0..numbers.of_node).map(move |network| (node, network)));
+            let all = (0..nodes).flat_map(|node| (0..numbers.of_node()).map(move |network| (node, network)));
             let all = all.map(|(node, network)| numbers.address(node, network));
             // The first endpoint is that of clients without a network, of which there are none.
             let all = std::iter::once(IpAddr::from(CORE_V4)).chain(all);
             let from_one = |networks: &[u16]| networks.iter().map(|network| network + 1).collect();
             let groups = [from_one(&numbers.devices), from_one(&numbers.subscribers)];
-            Endpoints::by_group(all.map(|address| endpoint((address, port).into())).collect(), groups, numbers.of_node)
+            Endpoints::by_group(
+                all.map(|address| endpoint((address, port).into())).collect(),
+                groups,
+                numbers.of_node(),
+            )
         }
         DiscoveryAddress::AtSubscribers => {
-            let network = numbers.subscribers.first().copied().unwrap_or(0);
-            if numbers.subscribers.iter().any(|other| *other != network) {
-                return Err(brokerless::no_common_endpoint(protocol.title));
-            }
+            let network = numbers.of_all_subscribers(protocol.title)?;
             let mut with: Vec<u16> = on.collect();
             with.sort_unstable();
             with.dedup();
@@ -168,24 +216,25 @@ pub struct Trunk {
 }
 
 impl Trunk {
-    /// With these ends, which other processes cannot find a way into: each run has a key of its own.
+    /// With these ends, and a random key: each run has a key of its own.
     ///
     /// # Errors
     /// The kernel has no random number.
     pub fn new(numbers: Numbers, ends: Vec<SocketAddr>) -> Result<Trunk, RunError> {
-        let mut key = Key::default();
+        let mut key = [0; 16];
         SystemRandom::new()
             .fill(&mut key)
             .map_err(|_| RunError::new(ErrorKind::Internal, "the kernel has no random number for the trunk's key"))?;
-        Ok(Trunk { key, numbers, ends: ends.into() })
+        Ok(Trunk { key: Key::new(key), numbers, ends: ends.into() })
     }
 
     /// The order for a process at this location.
     #[cfg(feature = "cluster")]
     pub fn order(&self, place: WorkerLocation) -> TrunkOrder {
-        let network = number(self.numbers.linked, place.network, place.group);
-        let number = u32::from(place.node) * u32::from(self.numbers.of_node) + u32::from(network);
-        TrunkOrder { key: self.key, own: u16::try_from(number).unwrap_or(u16::MAX), ends: self.ends.to_vec() }
+        let network = number(&self.numbers.of_node, (place.network, place.group));
+        let own = network.and_then(|network| place.node.checked_mul(self.numbers.of_node())?.checked_add(network));
+        // No end has the last number: a process without a network is refused when it opens its end.
+        TrunkOrder { key: self.key, own: own.unwrap_or(u16::MAX), ends: self.ends.to_vec() }
     }
 }
 
@@ -203,8 +252,13 @@ impl TrunkOrder {
     ///
     /// # Errors
     /// Its address is not one of this machine, or in use.
-    pub fn open(self) -> Result<Arc<TrunkEnd>, LinkError> {
-        TrunkEnd::open(self.key, self.own, self.ends)
+    pub fn open(self) -> Result<Arc<TrunkEnd>, RunError> {
+        TrunkEnd::open(self.key, self.own, self.ends).map_err(|error| {
+            RunError::from_error(ErrorKind::System, &error).during("failed to connect the links of the nodes").hint(
+                "run again if another program took the port meanwhile; `pubmark node --address IP` on that node if the address is \
+                 not one of its machine",
+            )
+        })
     }
 }
 
@@ -245,7 +299,7 @@ subscribers:
     #[test]
     fn networks_have_numbers_over_all_nodes() {
         let numbers = Numbers::of(&workload(WORKLOAD), 2).unwrap();
-        assert_eq!((numbers.linked, numbers.of_node), (1, 2));
+        assert_eq!(numbers.of_node, [(Some(0), None), (None, None)]);
         assert_eq!((&*numbers.devices, &*numbers.subscribers), (&[0, 1][..], &[1][..]));
         assert_eq!(numbers.address(1, 1), group_v4(3, 0));
         assert!(Numbers::of(&workload(WORKLOAD), 255).is_ok());
@@ -253,7 +307,42 @@ subscribers:
         assert!(error.ends_with("512, and at most 511 have addresses"), "{error}");
         let isolated = WORKLOAD.replace("count: 2,", "count: 2, isolate: process,");
         let numbers = Numbers::of(&workload(&isolated), 2).unwrap();
-        assert_eq!((numbers.of_node, &*numbers.devices, &*numbers.subscribers), (5, &[0, 3][..], &[1][..]));
+        assert_eq!((numbers.of_node(), &*numbers.devices, &*numbers.subscribers), (3, &[0, 2][..], &[1][..]));
+    }
+
+    #[test]
+    fn a_network_without_a_process_has_no_number() {
+        let linked = WORKLOAD.replace("topic: 'b/{index}'", "topic: 'b/{index}', link: far");
+        let linked = linked.replace("filters: ['#']", "filters: ['#'], link: far, isolate: process");
+        let numbers = Numbers::of(&workload(&linked), 2).unwrap();
+        assert_eq!((numbers.of_node(), &*numbers.devices, &*numbers.subscribers), (3, &[0, 1][..], &[2][..]));
+    }
+
+    #[test]
+    fn what_no_address_fits_is_refused_before_nodes_join() {
+        let checked = |system: &str, text: &str| {
+            let definition = Definition::load(system).unwrap();
+            let protocol = &find(definition.protocols.keys().next().unwrap()).unwrap().capabilities;
+            check(&definition, protocol, &workload(text), 2).map_err(|error| error.to_string())
+        };
+        let several = format!("{WORKLOAD}  - {{name: other, filters: ['#'], link: far}}\n");
+        assert!(checked("zenoh-peers", &several).unwrap_err().contains("behind several links"));
+        let isolated = format!("{WORKLOAD}  - {{name: other, filters: ['#'], isolate: process}}\n");
+        let error = checked("zenoh-peers", &isolated).unwrap_err();
+        assert!(error.contains("isolated groups") && !error.contains("several links"), "{error}");
+        for system in ["zeromq-peers", "dds"] {
+            assert_eq!((checked(system, &several), checked(system, &isolated)), (Ok(()), Ok(())), "{system}");
+        }
+        assert_eq!(checked("zenoh-peers", WORKLOAD), Ok(()));
+    }
+
+    #[test]
+    fn an_end_that_cannot_be_opened_has_a_hint_of_its_own() {
+        // A documentation address (RFC 5737), which no machine has.
+        let ends = vec!["192.0.2.1:20000".parse().unwrap()];
+        let error = TrunkOrder { key: Key::new([7; 16]), own: 0, ends }.open().unwrap_err();
+        assert!(error.chain.join(": ").contains("192.0.2.1:20000"), "{error:?}");
+        assert!(error.hint.unwrap().contains("--address"));
     }
 
     #[cfg(feature = "cluster")]

@@ -33,6 +33,16 @@ pub enum SystemError {
         /// The existing profiles.
         known: String,
     },
+    /// The profile has settings for clients of other protocols only.
+    #[error("profile `{profile}` of `{system}` is for clients over {protocols} only")]
+    ProfileOfOthers {
+        /// The system.
+        system: String,
+        /// The requested profile.
+        profile: String,
+        /// The protocols that it has settings for.
+        protocols: String,
+    },
     /// The system does not support that protocol.
     #[error("`{system}` does not speak {protocol}: it speaks {known}")]
     Protocol {
@@ -224,6 +234,7 @@ impl SystemError {
             SystemError::Unknown { .. }
             | SystemError::Definition { .. }
             | SystemError::Profile { .. }
+            | SystemError::ProfileOfOthers { .. }
             | SystemError::Protocol { .. }
             | SystemError::NoTls { .. }
             | SystemError::Certificates { .. }

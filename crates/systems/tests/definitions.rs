@@ -154,6 +154,22 @@ fn vernemq_keeps_the_plug_in_that_lets_clients_use_topics() {
 }
 
 #[test]
+fn a_profile_with_settings_for_the_clients_of_a_protocol_is_refused_for_those_of_others() {
+    let nats = Definition::load("nats").unwrap();
+    let memory = nats.profile_for("memory", ["jetstream"]).unwrap();
+    assert_eq!(memory.settings["jetstream"], "?storage=memory");
+    assert!(nats.profile_for("memory", ["mqtt311", "jetstream"]).is_ok(), "one side has them");
+    assert!(nats.profile_for("tuned", ["mqtt311"]).is_ok());
+    let refused = nats.profile_for("memory", ["nats", "mqtt311"]).unwrap_err();
+    assert_eq!(refused.to_string(), "profile `memory` of `nats` is for clients over jetstream only");
+    let text = "name: mine\ntitle: mine\ndescription: mine\nranked: false\nlisteners: {door: {scheme: x}}\n\
+                protocols: {words: {listener: door, highest_qos: 0}}\n\
+                profiles: {default: {description: as it is, settings: {other: '?a=b'}}}\n";
+    let wrong = Definition::parse(text, "mine.yaml").unwrap_err().to_string();
+    assert!(wrong.contains("profile `default` has settings for `other`, which is none of its protocols"), "{wrong}");
+}
+
+#[test]
 fn emqx_can_be_run_as_psmark_ran_it() {
     let definition = Definition::load("emqx").unwrap();
     let psmark = definition.profile("psmark").unwrap();

@@ -102,6 +102,7 @@ fn endpoint(listener: &TcpListener) -> Endpoint {
         scheme: "x".to_owned(),
         address,
         subscribers: None,
+        settings: None,
         authority: None,
         credentials: None,
         values: Default::default(),

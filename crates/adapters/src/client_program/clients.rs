@@ -18,7 +18,7 @@ use pubmark_protocol::{clock, header};
 
 use super::reading::NO_SESSION;
 use super::running::Running;
-use super::session::{Phase, Session};
+use super::session::{Answer, Phase, Session};
 use super::starting;
 use crate::payload;
 
@@ -227,7 +227,7 @@ impl ProgramClients {
         }
         let (endpoint, window, client_id) = (config.endpoint, config.in_flight_window, &*config.client_id);
         ToProgram::Connect { client, connection, endpoint, window, client_id, login }.encode(&mut program.out);
-        session.granted = vec![false; config.subscriptions.len()];
+        session.answers = vec![Answer::Awaited; config.subscriptions.len()];
         session.signed = login.filter(|_| config.token.is_some()).map(|(_, token)| token.to_owned());
         Ok(())
     }

@@ -9,7 +9,7 @@ use pubmark_protocol::{clock, header};
 
 use super::clients::ProgramClients;
 use super::running::ReadOutcome;
-use super::session::{Phase, Session, UnwrittenMessage};
+use super::session::{Answer, Phase, Session, UnwrittenMessage};
 
 /// Reads of a socket in one turn: other sessions of the shard are to have theirs.
 const READS_A_TURN: usize = 16;
@@ -118,6 +118,7 @@ impl ProgramClients {
             FromProgram::Connected { client, connection, .. }
             | FromProgram::Closed { client, connection, .. }
             | FromProgram::Granted { client, connection, .. }
+            | FromProgram::Revoked { client, connection, .. }
             | FromProgram::Written { client, connection, .. }
             | FromProgram::Abandoned { client, connection, .. }
             | FromProgram::Acknowledged { client, connection, .. }
@@ -171,6 +172,9 @@ impl ProgramClients {
             _ if self.sessions[index].phase != Phase::Open => Err(Misreport::OutOfTurn),
             FromProgram::Granted { subscription, qos, reason, .. } => {
                 self.granted(index, subscription, qos, reason, sink)
+            }
+            FromProgram::Revoked { subscription, code, reason, .. } => {
+                self.revoked(index, subscription, code, reason, sink)
             }
             FromProgram::Written { publication, sequence, stamp_ns, .. } => {
                 self.written(index, Token { publication, sequence }, stamp_ns, at, sink)
@@ -227,13 +231,37 @@ impl ProgramClients {
     ) -> Result<(), Misreport> {
         let session = &mut self.sessions[index];
         let number = usize::from(subscription);
-        let answered = session.granted.get_mut(number).ok_or(Misreport::UnknownSubscription)?;
-        if std::mem::replace(answered, true) {
+        let answer = session.answers.get_mut(number).ok_or(Misreport::UnknownSubscription)?;
+        if *answer != Answer::Awaited {
             return Err(Misreport::OutOfTurn);
         }
+        let granted = Qos::from_level(qos);
+        *answer = if granted.is_some() { Answer::Granted } else { Answer::NotHeld };
         let id = session.id;
-        let granted = Qos::from_level(qos).ok_or_else(|| reason_of(qos, &self.shown(index, reason)));
+        let granted = granted.ok_or_else(|| reason_of(qos, &self.shown(index, reason)));
         sink.event(id, Event::Subscribed { index: number, granted });
+        Ok(())
+    }
+
+    /// The system ended a subscription on an open connection. It comes back with the next connection only.
+    fn revoked(
+        &mut self,
+        index: usize,
+        subscription: u16,
+        code: u8,
+        reason: &str,
+        sink: &mut impl Sink,
+    ) -> Result<(), Misreport> {
+        let session = &mut self.sessions[index];
+        let number = usize::from(subscription);
+        let answer = session.answers.get_mut(number).ok_or(Misreport::UnknownSubscription)?;
+        if *answer != Answer::Granted {
+            return Err(Misreport::OutOfTurn);
+        }
+        *answer = Answer::NotHeld;
+        let id = session.id;
+        let reason = reason_of(code, &self.shown(index, reason));
+        sink.event(id, Event::Subscribed { index: number, granted: Err(reason) });
         Ok(())
     }
 

@@ -22,6 +22,17 @@ pub enum Phase {
     Open,
 }
 
+/// What the program reported of a subscription of the present connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing yet.
+    Awaited,
+    /// The system granted it.
+    Granted,
+    /// The system refused it, or revoked it.
+    NotHeld,
+}
+
 /// A message that the program has and did not call written.
 #[derive(Clone, Copy, Debug)]
 pub struct UnwrittenMessage {
@@ -52,8 +63,8 @@ pub struct Session {
     pub submitted_range: Vec<Option<(u32, u32)>>,
     /// The token that it logged in with last, if it signs such.
     pub signed: Option<String>,
-    /// Subscriptions that were acknowledged.
-    pub granted: Vec<bool>,
+    /// Of each subscription, what was reported.
+    pub answers: Vec<Answer>,
     /// Messages in flight that the system allows.
     pub receive_maximum: u16,
     /// Largest packet that the system accepts, bytes; 0 if it does not announce a limit.
@@ -74,7 +85,7 @@ impl Session {
             early: VecDeque::new(),
             submitted_range: vec![None; config.publications.len()],
             signed: None,
-            granted: vec![],
+            answers: vec![],
             receive_maximum: 0,
             maximum_packet_bytes: 0,
             blocked: false,
@@ -168,7 +179,7 @@ impl Session {
             sink.event(self.id, Event::Unacknowledged(token));
         }
         self.early.clear();
-        self.granted.clear();
+        self.answers.clear();
         sink.event(self.id, Event::Closed(cause));
         (messages, bytes)
     }

@@ -5,6 +5,7 @@ mod names;
 mod opening;
 mod responses;
 mod session;
+mod settings;
 
 pub use session::JetStream;
 

@@ -33,8 +33,8 @@ impl JetStream {
         link.outbox.append(&mut shared.pool, |out| {
             encode_subscribe(&format!("{}.a.>", self.own), None, INBOX, out);
             for (number, (name, kept)) in (0..).zip(&self.streams) {
-                // The server's default, and what its users have: of a stream in memory an acknowledgement would mean less.
-                let stream = Stream { name, subjects: &kept.subjects, retention: "interest", storage: "file" };
+                let storage = self.storage.name();
+                let stream = Stream { name, subjects: &kept.subjects, retention: "interest", storage };
                 encode_request(&stream.create_subject(), &self.inbox("s", number), &stream, out);
             }
         });

@@ -24,6 +24,7 @@ use pubmark_wire::nats::{
 
 use super::names;
 use super::opening::{ACK_WAIT, MAX_ACK_PENDING};
+use super::settings::{SETTINGS, Storage};
 use crate::connection::{
     Blocked, Dialect, InFlight, Link, Phase, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
 };
@@ -80,6 +81,8 @@ pub struct JetStream {
     subjects: Vec<Box<str>>,
     /// Streams that have to be there, by name.
     pub(super) streams: BTreeMap<String, StreamState>,
+    /// Where the server is to keep their messages.
+    pub(super) storage: Storage,
     pub(super) listeners: Vec<Listener>,
     pub(super) in_flight: InFlight,
     /// The server has all state of the session from its last connection, according to its responses.
@@ -102,7 +105,7 @@ impl Dialect for JetStream {
             Level { qos: Qos::BestEffort, means: "message without acknowledgement; consumer with AckPolicy none" },
             Level {
                 qos: Qos::AtLeastOnce,
-                means: "acknowledged by the stream, which is in a file; consumer acknowledges each",
+                means: "acknowledged by the stream, which is in a file, or in memory if asked for; consumer acknowledges each",
             },
             Level {
                 qos: Qos::ExactlyOnce,
@@ -121,6 +124,7 @@ impl Dialect for JetStream {
             log_in: true,
             nkeys: true,
             own_certificates: true,
+            settings: Some(SETTINGS),
             ..Features::NONE
         },
         sent_means: SentMeans::Wire,
@@ -158,6 +162,7 @@ impl Dialect for JetStream {
             own: String::new(),
             subjects,
             streams: topics.chain(filters).map(of_stream).collect(),
+            storage: Storage::default(),
             listeners,
             in_flight: InFlight::new(config.in_flight_window.max(1)),
             is_retained: false,
@@ -167,7 +172,9 @@ impl Dialect for JetStream {
     }
 
     /// The server begins.
-    fn begin(&mut self, _: &mut Link, _: &mut Shared) -> Result<(), Cause> {
+    fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        let settings = shared.config.endpoints[usize::from(link.config.endpoint)].settings.as_deref();
+        self.storage = Storage::named_in(settings).map_err(|error| Cause::Dropped(format!("ended by us: {error}")))?;
         self.step = Step::LogIn;
         self.connection = self.connection.wrapping_add(1);
         self.own = format!("_INBOX.{}.{:x}-{}", self.name, self.mark, self.connection);

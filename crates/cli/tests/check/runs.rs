@@ -174,6 +174,27 @@ fn programs_get_the_same_as_json() {
 }
 
 #[test]
+fn a_latency_of_fewer_messages_than_the_baselines_does_not_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lossy = record(840.0);
+    let messages = &mut lossy.delivery.messages;
+    (messages.lost, messages.delivered) = (1_000, messages.expected - 1_000);
+    run(folder.path(), "before", &record(840.0));
+    run(folder.path(), "after", &lossy);
+    let check = ["check", "after", "--baseline", "before", "--fail-on", "p99>+10%"];
+    // Lines may be broken anywhere.
+    let text = checked(folder.path(), &check, 8).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("? not p99>+10%") && text.contains("it is of fewer messages (delivered 90 %"), "{text}");
+    let text = call_in(folder.path(), &[&check[..], &["--json"]].concat());
+    let body: String = text.lines().skip(1).take_while(|line| !line.starts_with('[')).collect();
+    let found: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let row = found["checks"].as_array().unwrap().iter().find(|row| row["kind"] == "regression").unwrap();
+    assert_eq!(row["outcome"], "undecided");
+    assert_eq!(row["survivors"], serde_json::json!([1.0, 0.9]));
+    checked(folder.path(), &["check", "before", "--baseline", "after", "--fail-on", "p99>+10%"], 0);
+}
+
+#[test]
 fn a_real_run_is_checked_as_its_record_says() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["run", "hello", "--system", "builtin", "--duration", "2s", "--warmup", "1s", "--quiet"];

@@ -13,7 +13,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::template::BodyDraw;
 use pubmark_protocol::client_program::{ClientProgram, Misreport};
 use pubmark_protocol::clients::{
-    Clients, ConnectionSettings, OpenError, Outgoing, SendOutcome, SessionConfig, ShardConfig,
+    Clients, ConnectionSettings, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig,
 };
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Reason};
@@ -158,6 +158,56 @@ fn a_lie_is_counted_by_its_name_and_changes_nothing() {
     }
 }
 
+/// A subscriber with a password and a publisher whose message makes the program report a revoked subscription; the subscriber, and the
+/// outcomes of its subscription.
+fn revoked(mode: &str) -> (Peer<ProgramClients>, SessionId, Vec<Result<Qos, Reason>>) {
+    let mut peer = peer(mode);
+    let config = subscriber("in", "topic", Qos::AtLeastOnce);
+    let listener = peer.join(SessionConfig { credentials: credentials("ann", "sesame"), ..config });
+    let sender = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    peer.send(sender, 100);
+    peer.wait("acknowledged", |record| record.acknowledged() == 1);
+    peer.linger(300);
+    let outcomes = peer.record.all(|event| match event {
+        Event::Subscribed(of, 0, granted) if *of == listener => Some(granted.clone()),
+        _ => None,
+    });
+    (peer, listener, outcomes)
+}
+
+#[test]
+fn a_subscription_that_the_system_revokes_is_reported_with_its_reason_and_the_connection_stays() {
+    let (peer, listener, outcomes) = revoked("revokes");
+    let [Ok(Qos::AtLeastOnce), Err(reason)] = &outcomes[..] else { panic!("{outcomes:?}") };
+    assert_eq!(reason.code, Some(135));
+    assert!(reason.text.starts_with("no …") && reason.text.len() <= 256, "no password, and not all of it: {reason}");
+    assert!(!reason.text.contains(char::is_control), "{reason}");
+    assert_eq!(peer.record.causes(listener), []);
+    assert_eq!(peer.record.misreports, []);
+}
+
+#[test]
+fn a_revoked_subscription_that_cannot_be_one_is_counted_and_changes_nothing() {
+    for (mode, lie) in [
+        ("revokes-of-unknown-client", Misreport::UnknownClient),
+        ("revokes-of-unknown-connection", Misreport::UnknownConnection),
+        ("revokes-unknown-filter", Misreport::UnknownSubscription),
+        ("revokes-filter-of-another", Misreport::UnknownSubscription),
+    ] {
+        let (peer, listener, outcomes) = revoked(mode);
+        assert_eq!(peer.record.misreports, [lie], "{mode}");
+        assert_eq!((outcomes, peer.record.causes(listener)), (vec![Ok(Qos::AtLeastOnce)], vec![]), "{mode}");
+    }
+    let (peer, _, outcomes) = revoked("revokes-refused");
+    assert_eq!(peer.record.misreports, [Misreport::OutOfTurn], "what was refused cannot be revoked");
+    assert!(matches!(&outcomes[..], [Err(_)]), "{outcomes:?}");
+    for mode in ["revokes-twice", "revokes-and-grants"] {
+        let (peer, _, outcomes) = revoked(mode);
+        assert_eq!(peer.record.misreports, [Misreport::OutOfTurn], "{mode}");
+        assert!(matches!(&outcomes[..], [Ok(_), Err(_)]), "{mode}: {outcomes:?}");
+    }
+}
+
 #[test]
 fn a_message_of_a_number_that_was_never_given_is_unknown() {
     let peer = one_message("sequence-zero");
@@ -245,7 +295,9 @@ fn a_program_that_dies_closes_all_its_clients_with_a_reason() {
 #[test]
 fn a_program_that_breaks_the_protocol_is_ended() {
     let why = cause_of("breaks-off");
-    assert_eq!(why, "the client program `python3` broke the client protocol: a frame of kind 0x8b, which there is not");
+    assert_eq!(why, "the client program `python3` broke the client protocol: a frame of kind 0x8c, which there is not");
+    let why = cause_of("revokes-with-unknown-code");
+    assert_eq!(why, "the client program `python3` broke the client protocol: a frame of kind 0x8b with 3 for `code`");
     let why = cause_of("too-long");
     assert!(why.contains("broke the client protocol: a frame of 2147483647 bytes, where"), "{why}");
 }

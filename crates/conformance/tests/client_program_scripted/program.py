@@ -16,6 +16,18 @@ HELLO = {
     "stamps": True,
     "protocols": [{"name": "mqtt5", "qos": [0, 1]}],
 }
+# What "revokes-…" sends of a subscription: of the client that publishes, or of the one that subscribed.
+REVOKED = {
+    "revokes-of-unknown-client": lambda own, other: pubmark.revoked(4_000_000_000, 1, 0),
+    "revokes-of-unknown-connection": lambda own, other: pubmark.revoked(own[0], own[1] + 1, 0),
+    "revokes-unknown-filter": lambda own, other: pubmark.revoked(*other, 1),
+    "revokes-filter-of-another": lambda own, other: pubmark.revoked(*own, 0),
+    "revokes-refused": lambda own, other: pubmark.revoked(*other, 0, 135, "not authorized"),
+    "revokes-with-unknown-code": lambda own, other: pubmark.revoked(*own, 0, 3, "not authorized"),
+    "revokes": lambda own, other: pubmark.revoked(*other, 0, 135, f"no {passwords[other[0]]}\x1b {'x' * 300}"),
+    "revokes-twice": lambda own, other: pubmark.revoked(*other, 0) + pubmark.revoked(*other, 0),
+    "revokes-and-grants": lambda own, other: pubmark.revoked(*other, 0) + pubmark.granted(*other, 0, 0),
+}
 topics, filters, subscribers, passwords = {}, {}, [], {}
 
 
@@ -43,7 +55,7 @@ def publish(fields):
     if MODE == "stalls":
         time.sleep(1_000)
     if MODE == "breaks-off":
-        pubmark.send(b"\x09\x00\x00\x00\x8bgarbage!")
+        pubmark.send(b"\x09\x00\x00\x00\x8cgarbage!")
     if MODE == "too-long":
         pubmark.send(b"\xff\xff\xff\x7f\x8a")
     if MODE == "abandons":
@@ -62,6 +74,8 @@ def publish(fields):
     }
     if MODE in lies:
         pubmark.send(lies[MODE])
+    if MODE in REVOKED:
+        pubmark.send(REVOKED[MODE]((client, connection), subscribers[0][0] if subscribers else None))
     if qos:
         pubmark.send(pubmark.acknowledged(*message))
         if MODE == "acknowledged-twice":
@@ -91,7 +105,7 @@ def handle(name, fields):
         pubmark.send(pubmark.connected(*names))
         for number, topic_filter, qos in filters.pop(names, []):
             subscribers.append((names, topic_filter))
-            pubmark.send(pubmark.granted(*names, number, qos))
+            pubmark.send(pubmark.granted(*names, number, 135 if MODE == "revokes-refused" else qos))
     elif name == "subscribe":
         names = (fields["client"], fields["connection"])
         filters.setdefault(names, []).append((fields["subscription"], fields["filter"], fields["qos"]))

@@ -50,6 +50,19 @@ fn a_stream_that_is_refused_is_a_session_that_is_refused() {
 }
 
 #[test]
+fn streams_are_in_files_unless_the_endpoint_says_otherwise() {
+    for (settings, storage) in [(None, "file"), (Some("?storage=file"), "file"), (Some("?storage=memory"), "memory")] {
+        let mut harness = Harness::<JetStreamClients>::with_settings(false, settings);
+        let (_, mut script) = harness.accept(publisher("stores", "level/a", Qos::AtLeastOnce));
+        script.send_bytes(INFO);
+        script.expect(&mut harness.peer, b"PING\r\n");
+        script.send_bytes(b"PONG\r\n");
+        let request = script.expect(&mut harness.peer, b"}\r\n");
+        assert!(request.contains(&format!("\"storage\":\"{storage}\"")), "{settings:?}: {request}");
+    }
+}
+
+#[test]
 fn a_server_without_jetstream_is_reported() {
     let (mut harness, id, mut script, reason) = requested_streams(publisher("off", "level/a", Qos::AtLeastOnce));
     let reply = reason.split_whitespace().find(|word| word.contains(".s.")).unwrap();

@@ -26,11 +26,17 @@ pub struct Harness<C> {
 impl<C: Clients> Harness<C> {
     /// Clients that connect without TLS, or with it.
     pub fn new(tls: bool) -> Harness<C> {
+        Harness::with_settings(tls, None)
+    }
+
+    /// The same for an endpoint that has settings after its port.
+    pub fn with_settings(tls: bool, settings: Option<&str>) -> Harness<C> {
         let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
         let tls = tls.then(|| Tls { server_name: "localhost".to_owned(), authorities: None, identity: None });
+        let settings = settings.map(Into::into);
         let endpoint =
-            Endpoint { shown: address.to_string(), address, tls, credentials: None, upgrade: None, settings: None };
+            Endpoint { shown: address.to_string(), address, tls, credentials: None, upgrade: None, settings };
         Harness { peer: Peer::open(endpoint), listener }
     }
 

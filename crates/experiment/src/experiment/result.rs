@@ -258,7 +258,7 @@ fn left_out(plan: &Plan, events: &[Event]) -> Vec<String> {
 fn added(events: &[Event]) -> Vec<String> {
     let is_run = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. });
     let note = |(position, event): (usize, &Event)| {
-        let Event::Extended(Extended { at, added, .. }) = event else { return None };
+        let Event::Extended(Extended { at, added: added @ 1.., .. }) = event else { return None };
         let date = at.split('T').next().unwrap_or(at);
         let cells = number_of(*added as u64, "cell", "cells");
         events[..position].iter().any(is_run).then(|| {
@@ -280,5 +280,29 @@ mod tests {
         let read = environment::read();
         let found = after_runs(read.clone());
         assert_eq!((found.load_before, found.load_after), (None, read.load_before));
+    }
+
+    #[test]
+    fn cells_that_were_added_after_runs_are_noted() {
+        let place = RunPosition { order: 1, cell: "a".to_owned(), repetition: 1 };
+        let (folder, effort) = (String::new(), Effort::default());
+        let run = Event::Counted { place, folder, verdict: VerdictStatus::Valid, effort };
+        let extended = |added: usize| {
+            Event::Extended(Extended {
+                at: "2026-03-01T09:05:07Z".to_owned(),
+                cells: BTreeMap::new(),
+                added,
+                schedules: BTreeMap::new(),
+                definition: BTreeMap::new(),
+                text: String::new(),
+            })
+        };
+        let note = added(&[run.clone(), extended(2)]);
+        assert!(
+            note.len() == 1 && note[0].starts_with("added on 2026-03-01, after runs of the others: 2 cells."),
+            "{note:?}"
+        );
+        assert!(added(&[extended(2), run.clone()]).is_empty(), "all runs are of all cells");
+        assert!(added(&[run, extended(0)]).is_empty(), "only printed figures changed");
     }
 }

@@ -66,7 +66,7 @@ impl Observer for Unobserved {
 /// Where a packet goes in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
-    /// Somebody of this star; a group by its place in it.
+    /// The core or a group of this star; a group by its place in it.
     One(AddressOwner),
     /// A group of another star, by its number.
     Far(usize),
@@ -137,7 +137,7 @@ fn place(index: usize) -> (usize, Direction) {
 }
 
 impl<O: Observer> Emulator<O> {
-    /// Between `ports`, over `links` (up and down of each group).
+    /// Between `ports`, over `links` (up and down of each group), and with a trunk to the groups of other stars.
     pub fn new(
         ports: Vec<File>,
         links: &[pubmark_model::link::Link],
@@ -145,6 +145,7 @@ impl<O: Observer> Emulator<O> {
         most_held_bytes: u64,
         shared: std::sync::Arc<Shared>,
         observer: O,
+        trunk: Option<TrunkPort>,
     ) -> Emulator<O> {
         let directions: Vec<_> = links
             .iter()
@@ -168,13 +169,8 @@ impl<O: Observer> Emulator<O> {
             most_held_bytes,
             shared,
             observer,
-            trunk: None,
+            trunk,
         }
-    }
-
-    /// The same, with a trunk to the groups of other stars.
-    pub fn with_trunk(self, trunk: Option<TrunkPort>) -> Emulator<O> {
-        Emulator { trunk, ..self }
     }
 
     /// The trunk's socket, to be polled.
@@ -307,7 +303,7 @@ impl<O: Observer> Emulator<O> {
             Destination::Malformed => return self.strays.malformed += 1,
         };
         let from = if port == 0 { AddressOwner::Core } else { AddressOwner::Group(port - 1) };
-        // All stars have one core's address: no answer would come back.
+        // Each star has a core, all with one address: no response would arrive.
         let is_from_core_to_far = from == AddressOwner::Core && matches!(target, Target::Far(_));
         if target == Target::One(from) || is_from_core_to_far {
             return self.strays.unroutable += 1;
@@ -327,23 +323,15 @@ impl<O: Observer> Emulator<O> {
         here.map(|group| Target::One(AddressOwner::Group(group))).or(far)
     }
 
-    /// A packet that the trunk brought: it has passed its sender's link.
+    /// A packet from the trunk: it has passed its sender's link.
     fn carry_from_far(&mut self, packet: &[u8]) {
         let times = Times { in_ns: clock::monotonic_ns(), due_ns: None };
+        // The trunk has refused what is for others than the one group of this star.
         let target = match destination(packet) {
-            Destination::One(AddressOwner::Group(number)) => self.find(number),
-            Destination::Everyone => Some(Target::Everyone),
-            _ => None,
+            Destination::Everyone => Target::Everyone,
+            _ => Target::One(AddressOwner::Group(0)),
         };
-        match target {
-            Some(target @ (Target::One(_) | Target::Everyone)) => self.spread(None, Bytes::Read(packet), target, times),
-            _ => {
-                // Only a broken sender sends here what is for others.
-                if let Some(trunk) = &mut self.trunk {
-                    trunk.refuse();
-                }
-            }
-        }
+        self.spread(None, Bytes::Read(packet), target, times);
     }
 
     /// A packet comes to a direction. `times` are those that it has if the direction lets it through at once.

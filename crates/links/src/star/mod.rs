@@ -73,8 +73,9 @@ pub struct Snapshot {
     pub strays: Strays,
     /// How late packets were written that had to wait, after the time that their link gave them.
     pub lateness: Lateness,
-    /// How long packets waited in the queue of their interface until the thread read them, at most: from when the queue was last known to
-    /// be empty. If the thread slept, it counts from its wake-up: how long it took to wake up is not known. Empty with the kernel's netem.
+    /// How long packets waited in the queue of their interface, or of the trunk's socket, until the thread read them, at most: from
+    /// when the queue was last known to be empty. If the thread slept, it counts from its wake-up: how long it took to wake up is not
+    /// known. Empty with the kernel's netem.
     pub read_wait: Lateness,
     /// The trunk to the groups of other stars; `None` without one.
     pub trunk: Option<TrunkSnapshot>,

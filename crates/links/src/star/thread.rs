@@ -137,8 +137,7 @@ impl Star {
         let thread = spawn(NAME, move || {
             prepare(&own_shared, setting.realtime);
             let ThreadSettings { links, seed, most_held_bytes, .. } = setting;
-            let emulator = Emulator::new(ports, &links, seed, most_held_bytes, Arc::clone(&own_shared), observer);
-            let emulator = emulator.with_trunk(port);
+            let emulator = Emulator::new(ports, &links, seed, most_held_bytes, Arc::clone(&own_shared), observer, port);
             // The receiver is gone if the start was given up.
             let _ = ready.send(());
             let result = run(emulator, &own_shared, &own_waker, &receiver);

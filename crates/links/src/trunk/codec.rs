@@ -10,12 +10,12 @@
 use super::Key;
 
 /// Bytes before the packet.
-pub const HEADER: usize = 34;
+pub const HEADER_BYTES: usize = 34;
 
 /// Numbers behind the highest one that are still accepted: the network may reorder datagrams.
 const WINDOW: u64 = 64;
 
-/// What a datagram says of its packet.
+/// Description of a packet in its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Group that the packet comes from.
@@ -29,21 +29,21 @@ pub struct Header {
 /// Writes a datagram into `into`, in place of its content.
 pub fn encode(into: &mut Vec<u8>, key: &Key, header: Header, packet: &[u8]) {
     into.clear();
-    into.extend_from_slice(key);
+    into.extend_from_slice(&key.0);
     into.extend_from_slice(&header.from.to_le_bytes());
     into.extend_from_slice(&header.number.to_le_bytes());
     into.extend_from_slice(&header.left_ns.to_le_bytes());
     into.extend_from_slice(packet);
 }
 
-/// Reads a datagram of anybody; `None` if it does not have this key, or no packet.
+/// Reads a datagram, whoever sent it; `None` if it does not have this key, or has no packet.
 pub fn decode<'a>(datagram: &'a [u8], key: &Key) -> Option<(Header, &'a [u8])> {
     let (theirs, rest) = datagram.split_first_chunk::<16>()?;
     let (from, rest) = rest.split_first_chunk()?;
     let (number, rest) = rest.split_first_chunk()?;
     let (left_ns, packet) = rest.split_first_chunk()?;
-    // Each byte is compared, so that the time tells nothing of the key.
-    let differs = theirs.iter().zip(key).fold(0_u8, |differs, (one, other)| differs | (one ^ other));
+    // Each byte is compared, so that the time that this takes reveals nothing of the key.
+    let differs = theirs.iter().zip(&key.0).fold(0_u8, |differs, (one, other)| differs | (one ^ other));
     let header = Header {
         from: u16::from_le_bytes(*from),
         number: u64::from_le_bytes(*number),
@@ -52,7 +52,7 @@ pub fn decode<'a>(datagram: &'a [u8], key: &Key) -> Option<(Header, &'a [u8])> {
     (differs == 0 && !packet.is_empty()).then_some((header, packet))
 }
 
-/// Numbers of the datagrams that came from one group. Each is accepted once (as RFC 4303 §3.4.3 does it).
+/// Numbers of the datagrams that came from one group. Each is accepted once (RFC 4303 §3.4.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers {
     highest: u64,
@@ -62,7 +62,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Accepts a number, unless it has come before, or is too old to tell.
+    /// Accepts a number, unless it has come before, or is so far behind the highest one that this is not known.
     pub fn accept(&mut self, number: u64) -> bool {
         let is_new = match number.checked_sub(self.highest) {
             _ if number == 0 => false,
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    const KEY: Key = *b"0123456789abcdef";
+    const KEY: Key = Key(*b"0123456789abcdef");
 
     fn datagram(packet: &[u8]) -> Vec<u8> {
         let mut datagram = vec![9; 3];
@@ -107,12 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_again_with_the_key_of_the_run_alone() {
+    fn a_datagram_is_read_with_the_key_of_its_run_only() {
         let written = datagram(b"packet");
-        assert_eq!(written.len(), HEADER + 6);
+        assert_eq!(written.len(), HEADER_BYTES + 6);
         let (header, packet) = decode(&written, &KEY).unwrap();
         assert_eq!((header, packet), (Header { from: 258, number: 7, left_ns: 1 << 40 }, &b"packet"[..]));
-        for place in 0..KEY.len() {
+        for place in 0..KEY.0.len() {
             let mut other = written.clone();
             other[place] ^= 1;
             assert_eq!(decode(&other, &KEY), None, "byte {place} of the key");
@@ -134,9 +134,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_are_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..80), has_key in any::<bool>()) {
-            let bytes = if has_key { [&KEY[..], &bytes].concat() } else { bytes };
+            let bytes = if has_key { [&KEY.0[..], &bytes].concat() } else { bytes };
             let found = decode(&bytes, &KEY);
-            prop_assert_eq!(found.is_some(), has_key && bytes.len() > HEADER);
+            prop_assert_eq!(found.is_some(), has_key && bytes.len() > HEADER_BYTES);
         }
 
         #[test]

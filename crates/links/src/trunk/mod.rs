@@ -5,17 +5,21 @@
 //! another star passes the up-link of its sender, goes over the machine's network as one UDP datagram, and enters the
 //! down-link of its receiver. What is sent to a multicast group goes to all other stars. The socket is made in the machine's
 //! network, before the process leaves it ([`crate::privilege::claim`]).
+//!
+//! Start with [`TrunkEnd`], which is open; `port` sends and receives in the emulator's thread.
 
 mod codec;
 mod counters;
 mod port;
 
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
-use pubmark_protocol::datagram;
+use pubmark_protocol::{datagram, receive};
+use serde::{Deserialize, Serialize};
 
 use crate::error::LinkError;
 
@@ -24,15 +28,30 @@ pub use counters::{TrunkCounters, TrunkSnapshot};
 pub(crate) use port::{Received, TrunkPort};
 
 /// A number that only the processes of a run know. It keeps out datagrams of anybody who cannot read the network between
-/// them; somebody who can could also send to the clients of a run without links.
-pub type Key = [u8; 16];
+/// them; somebody who can could also send to the clients of a run without links. Its `Debug` output does not contain it.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key([u8; 16]);
+
+impl Key {
+    /// The key with these bytes, which have to be random.
+    pub const fn new(bytes: [u8; 16]) -> Key {
+        Key(bytes)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
 
 /// Largest IP packet of groups with a trunk, bytes: the least that IPv6 allows. With the headers of IPv6, UDP and the trunk it has
 /// 1,362 bytes, which Ethernet and the usual tunnels carry in one piece.
 pub const MTU: u32 = 1_280;
 
-/// Requested receive buffer: thousands of packets.
-const RECEIVE_BYTES: libc::c_int = 16 << 20;
+/// Requested size of the receive buffer and of the send buffer: thousands of packets. With the kernel's default size, a group that
+/// sends a hundred packets at once, faster than the machine's interface, would lose some.
+const BUFFER_BYTES: libc::c_int = 16 << 20;
 
 /// One end of a trunk.
 #[derive(Debug)]
@@ -57,8 +76,12 @@ impl TrunkEnd {
         let socket = UdpSocket::bind(ends[place]).map_err(refused)?;
         socket.set_nonblocking(true).map_err(refused)?;
         allow_fragments(&socket).map_err(refused)?;
-        // What finds no room all the same is missing at the end, and counted.
-        let _ = datagram::enlarge_receive_buffer(socket.as_fd(), RECEIVE_BYTES);
+        // Receive stamps mark the socket as none of a client library: the datagrams that it drops are `missing`, and not to be
+        // counted as drops of a client as well ([`datagram::overflowed_in_libraries`]).
+        receive::enable_stamps(socket.as_fd()).map_err(refused)?;
+        // What finds no room all the same is `missing` at the receiver, or `unsent` at the sender.
+        let _ = datagram::enlarge_receive_buffer(socket.as_fd(), BUFFER_BYTES);
+        let _ = datagram::enlarge_send_buffer(socket.as_fd(), BUFFER_BYTES);
         Ok(Arc::new(TrunkEnd { socket, key, own, ends }))
     }
 
@@ -91,7 +114,7 @@ mod tests {
         let here: SocketAddr = "127.0.0.1:0".parse().unwrap();
         // A documentation address (RFC 5737), which no machine has.
         let ends = vec![here, "192.0.2.1:7000".parse().unwrap(), "[::1]:0".parse().unwrap()];
-        let key = [7; 16];
+        let key = Key([7; 16]);
         assert_eq!(TrunkEnd::open(key, 0, ends.clone()).unwrap().own(), 0);
         let elsewhere = TrunkEnd::open(key, 1, ends.clone()).unwrap_err().to_string();
         assert_eq!(elsewhere, "failed to open the trunk between links at 192.0.2.1:7000");
@@ -99,5 +122,41 @@ mod tests {
         let six = TrunkEnd::open(key, 2, ends.clone());
         assert!(six.is_ok() || matches!(six, Err(LinkError::Refused { .. })), "{six:?}");
         assert!(matches!(TrunkEnd::open(key, 3, ends), Err(LinkError::OutOfRange { .. })));
+    }
+
+    fn end() -> Arc<TrunkEnd> {
+        TrunkEnd::open(Key([7; 16]), 0, vec!["127.0.0.1:0".parse().unwrap()]).unwrap()
+    }
+
+    #[test]
+    fn the_key_is_not_printed() {
+        let printed = format!("{:?}", end());
+        assert!(printed.contains("Key(…)") && !printed.contains("7, 7"), "{printed}");
+    }
+
+    #[test]
+    fn what_the_socket_drops_is_not_counted_as_a_drop_of_a_client_library() {
+        let end = end();
+        let name = std::fs::read_link(format!("/proc/self/fd/{}", end.socket.as_raw_fd())).unwrap();
+        let inode: u64 = name.to_str().unwrap().trim_start_matches("socket:[").trim_end_matches(']').parse().unwrap();
+        assert!(!datagram::overflowed_in_libraries().contains_key(&inode));
+    }
+
+    #[test]
+    fn both_buffers_are_larger_than_by_default() {
+        let bytes = |socket: &UdpSocket, option| {
+            let mut bytes: libc::c_int = 0;
+            let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+            let place = (&raw mut bytes).cast();
+            // SAFETY: the kernel writes at most `length` bytes to `place`.
+            let result =
+                unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, &raw mut length) };
+            assert_eq!(result, 0);
+            bytes
+        };
+        let (end, usual) = (end(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        for option in [libc::SO_RCVBUF, libc::SO_SNDBUF] {
+            assert!(bytes(&end.socket, option) > bytes(&usual, option), "option {option}");
+        }
     }
 }

@@ -30,6 +30,7 @@ const LOSS_SPACING_NS: u64 = 250_000;
 /// How far a rate may be off.
 const RATE_SHARE: f64 = 0.01;
 const RATE_PROBES: u64 = 2_500;
+/// Unless the network has a smaller MTU: a probe is one packet.
 const LARGEST_RATE_PROBE: u64 = 1_400;
 /// A rate that cannot send four probes in this time is too slow to be measured.
 const SLOWEST_NS: u64 = 1_500 * MS;
@@ -170,6 +171,11 @@ fn judge_duplicates(asked: f64, twice: u64, first: u64) -> Check {
     Check::judged(Property::Duplicates, asked, share(twice), (share(least), share(most)), first)
 }
 
+/// IP bytes of a probe of the rate, for a link that carries `half_second_bytes` in half a second.
+fn rate_probe_bytes(half_second_bytes: u64, mtu: u64) -> u64 {
+    (half_second_bytes / 40).clamp(SMALLEST as u64, LARGEST_RATE_PROBE.min(mtu))
+}
+
 /// Bits a second while the link is busy.
 pub fn rate(path: &mut Path<'_>, conditions: &Conditions, rate: Rate) -> Result<Check, LinkError> {
     let asked = rate.bits_per_second as f64;
@@ -178,7 +184,7 @@ pub fn rate(path: &mut Path<'_>, conditions: &Conditions, rate: Rate) -> Result<
         return unverified("too fast for one sender to fill".to_owned());
     }
     let half_second_bytes = rate.bits_per_second / 16;
-    let bytes = (half_second_bytes / 40).clamp(SMALLEST as u64, LARGEST_RATE_PROBE);
+    let bytes = rate_probe_bytes(half_second_bytes, path.mtu());
     let service = service_ns(conditions, bytes);
     let count = (half_second_bytes / bytes).clamp(5, RATE_PROBES);
     if 4 * service > SLOWEST_NS {
@@ -234,6 +240,12 @@ mod tests {
             Arrival { number, sent_ns, received_ns: sent_ns + flight_ms * MS }
         };
         of.iter().map(arrival).collect()
+    }
+
+    #[test]
+    fn a_probe_of_the_rate_is_one_packet() {
+        assert_eq!([0, 40_000, 1 << 30].map(|bytes| rate_probe_bytes(bytes, 1_500)), [SMALLEST as u64, 1_000, 1_400]);
+        assert_eq!([0, 40_000, 1 << 30].map(|bytes| rate_probe_bytes(bytes, 1_280)), [SMALLEST as u64, 1_000, 1_280]);
     }
 
     #[test]

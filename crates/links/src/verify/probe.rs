@@ -124,6 +124,11 @@ impl<'a> Path<'a> {
         Ok(Round { sent, arrivals })
     }
 
+    /// Largest probe that the network carries in one packet, IP bytes.
+    pub fn mtu(&self) -> u64 {
+        self.network.mtu().into()
+    }
+
     /// Probes sent so far.
     pub fn sent(&self) -> u64 {
         self.sent

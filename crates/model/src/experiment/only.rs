@@ -50,7 +50,7 @@ impl Experiment {
             return Err(OnlyError::NoValue { axis, wrong: (*wrong).to_owned(), values });
         }
         let is_requested = |value: &str| requested.iter().any(|requested| value.eq_ignore_ascii_case(requested));
-        self.keep(found, is_requested);
+        self.retain_values(found, is_requested);
         Ok(self)
     }
 
@@ -61,14 +61,14 @@ impl Experiment {
         let selected: Vec<AxisValues> = selections.iter().flat_map(|selection| axes(selection)).collect();
         for axis in axes(&self) {
             let own = || selected.iter().filter(|other| other.name == axis.name);
-            self.keep(&axis, |value| own().any(|other| other.values.iter().any(|known| known == value)));
+            self.retain_values(&axis, |value| own().any(|other| other.values.iter().any(|known| known == value)));
         }
         self
     }
 
-    /// Keeps some values of an axis.
-    fn keep(&mut self, axis: &AxisValues, is_kept: impl Fn(&str) -> bool) {
-        let positions: Vec<bool> = axis.values.iter().map(|value| is_kept(value)).collect();
+    /// Limits an axis to some of its values.
+    fn retain_values(&mut self, axis: &AxisValues, is_selected: impl Fn(&str) -> bool) {
+        let positions: Vec<bool> = axis.values.iter().map(|value| is_selected(value)).collect();
         match AXES.iter().find(|row| row.name == axis.name) {
             Some(row) => (row.retain)(&mut self.axes, &positions),
             None => {
@@ -78,7 +78,7 @@ impl Experiment {
         }
         for paper in &mut self.papers {
             if let Some(column) = paper.columns.iter().position(|column| *column == axis.name) {
-                paper.rows.retain(|row| is_kept(&row.at[column]));
+                paper.rows.retain(|row| is_selected(&row.at[column]));
             }
         }
         self.papers.retain(|paper| !paper.rows.is_empty());

@@ -112,7 +112,7 @@ fn usable_links(claimed: Option<io::Result<()>>, realtime: bool) -> Finding {
         Some(Err(error)) => {
             return Finding::limited(
                 format!("`--link` is refused: a user namespace can be made, and this user is not root in it: {error}"),
-                "run as root, or by `unshare --user --map-root-user --net pubmark …`",
+                "run as root, or as root permit it: on Ubuntu `sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
             );
         }
     };
@@ -120,7 +120,7 @@ fn usable_links(claimed: Option<io::Result<()>>, realtime: bool) -> Finding {
     Finding::good(format!("`--link` can be used{place}{punctual}"))
 }
 
-/// Does in a child process what a run with links does first ([`privilege::claim`]). The child ends at once.
+/// Does in a child process what a run with links does first ([`privilege::claim`]). The child ends before it runs a program.
 fn claim_user_namespace() -> io::Result<()> {
     // SAFETY: plain system calls that return numbers.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
@@ -136,14 +136,18 @@ fn claim_user_namespace() -> io::Result<()> {
         }
         let write =
             |(file, text): &(&str, String)| fs::OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
-        files.iter().try_for_each(write)
+        files.iter().try_for_each(write)?;
+        Err(io::Error::from_raw_os_error(libc::ECANCELED))
     };
-    let mut child = Command::new("true");
+    let mut child = Command::new("/proc/self/exe");
     child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // SAFETY: between fork and exec only system calls are made and nothing is allocated: opening with a path of fewer than 384
-    // bytes keeps it on the stack.
+    // bytes keeps it on the stack. The child never gets to exec: every way ends in an error.
     unsafe { child.pre_exec(steps) };
-    child.status().map(drop)
+    match child.status() {
+        Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => Ok(()),
+        ended => ended.map(drop),
+    }
 }
 
 /// Is the kernel's link emulation (netem) available? Tested in a separate network namespace.
@@ -166,6 +170,8 @@ mod tests {
         assert_eq!(usable_links(None, true).text, "`--link` can be used");
         let refused = usable_links(Some(Err(io::Error::from_raw_os_error(libc::EPERM))), true);
         assert!(refused.fitness == Fitness::Limited && refused.text.starts_with("`--link` is refused"), "{refused:?}");
+        let fix = refused.fix.unwrap();
+        assert!(!fix.contains("unshare"), "it is refused for the same reason: {fix}");
     }
 
     #[test]

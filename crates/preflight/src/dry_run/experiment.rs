@@ -98,7 +98,8 @@ fn linked_runs(plan: &Plan) -> u32 {
     plan.runs().map(|turn| turn.cell).filter(linked).count() as u32
 }
 
-/// The first run of each load, with its cell's label. Connections, ports and memory depend on the protocol, too.
+/// The first run of each load, with its cell's label. Connections, ports and memory depend on the protocol and on how many nodes share
+/// them, too, and the largest packet on the system.
 fn loads(plan: &Plan) -> Vec<(&str, &PreparedRun)> {
     let mut seen = BTreeSet::new();
     plan.cells
@@ -107,7 +108,8 @@ fn loads(plan: &Plan) -> Vec<(&str, &PreparedRun)> {
         .filter(|(_, run)| {
             let pair = run.protocol_pair;
             let protocols = [pair.publish, pair.subscribe].map(|protocol| protocol.capabilities.name);
-            seen.insert((run.schedule.hash.clone(), run.fleet.devices().len(), protocols, run.wanted.is_encrypted()))
+            let load = (run.schedule.hash.clone(), run.fleet.devices().len(), run.spec.node_count());
+            seen.insert((load, protocols, run.wanted.is_encrypted(), run.wanted.packet_limit_bytes()))
         })
         .collect()
 }
@@ -166,5 +168,6 @@ mod tests {
         assert_eq!(labels(&planned("qos: [0, 1]")), ["builtin, QoS 0"]);
         let of_each = ["builtin, mqtt311, QoS 0", "builtin, mqtt5, QoS 0"];
         assert_eq!(labels(&planned("protocol: [mqtt311, mqtt5], qos: [0, 1]")), of_each);
+        assert_eq!(labels(&planned("nodes: [1, 2]")).len(), 2, "each of two nodes has half of the clients");
     }
 }

@@ -156,7 +156,7 @@ impl<'a> Frame<'a> {
             kind::HELLO => FromProgram::Hello(fields.all()),
             kind::PONG => FromProgram::Pong { number: fields.u64()?, stamp_ns: fields.u64()? },
             kind::GOODBYE_OF_PROGRAM => FromProgram::Goodbye,
-            kind::CONNECTED..=kind::DELIVERED => fields.of_session()?,
+            kind::CONNECTED..=kind::REVOKED => fields.of_session()?,
             unknown => return Err(Malformed::Kind(unknown)),
         };
         fields.end(frame)
@@ -228,6 +228,13 @@ impl<'a> Fields<'a> {
                 reason: self.text_to_end()?,
             },
             kind::DELIVERED => self.delivered(client, connection)?,
+            kind::REVOKED => {
+                let (subscription, code) = (self.u16()?, self.u8()?);
+                if (1..128).contains(&code) {
+                    return Err(self.value("code", code));
+                }
+                FromProgram::Revoked { client, connection, subscription, code, reason: self.text_to_end()? }
+            }
             unknown => return Err(Malformed::Kind(unknown)),
         })
     }

@@ -23,6 +23,7 @@ pub(super) mod kind {
     pub const ABANDONED: u8 = 0x88;
     pub const ACKNOWLEDGED: u8 = 0x89;
     pub const DELIVERED: u8 = 0x8a;
+    pub const REVOKED: u8 = 0x8b;
 }
 
 /// Begins a frame at the end of `out`; where it begins.
@@ -163,6 +164,13 @@ impl FromProgram<'_> {
                 let at = begin_of(out, kind::GRANTED, client, connection);
                 out.extend_from_slice(&subscription.to_le_bytes());
                 out.push(qos);
+                out.extend_from_slice(cut(reason).as_bytes());
+                at
+            }
+            FromProgram::Revoked { client, connection, subscription, code, reason } => {
+                let at = begin_of(out, kind::REVOKED, client, connection);
+                out.extend_from_slice(&subscription.to_le_bytes());
+                out.push(code);
                 out.extend_from_slice(cut(reason).as_bytes());
                 at
             }

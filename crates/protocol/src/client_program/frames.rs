@@ -208,6 +208,19 @@ pub enum FromProgram<'a> {
         /// Why it was refused.
         reason: &'a str,
     },
+    /// The system revoked a subscription that it had granted; the connection remains.
+    Revoked {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// Number of the subscription.
+        subscription: u16,
+        /// The protocol's code, 128 and above; 0 for none.
+        code: u8,
+        /// Why it was revoked.
+        reason: &'a str,
+    },
     /// The library accepted a message.
     Written {
         /// The client.

@@ -17,7 +17,8 @@ pub enum Misreport {
     WrittenTwice,
     /// A message was acknowledged a second time, or one whose level has no acknowledgements.
     AcknowledgedTwice,
-    /// A connection was reported that had been made or had ended, or messages arrived over one that had not been made.
+    /// A connection was reported that had been made or had ended, or messages arrived over one that had not been made, or a
+    /// subscription was answered twice, or revoked that was not granted.
     OutOfTurn,
     /// A stamp later than the moment at which pubmark read it.
     StampInFuture,

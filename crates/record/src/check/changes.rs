@@ -1,18 +1,19 @@
 //! Judges changes from a baseline: a regression has to exceed the noise and what the measurement alone could have caused.
 //!
 //! A latency is known as two bounds ([`crate::evaluation::pair`]), so a change is a regression only where the bounds of
-//! both sides are nearest to each other. If it is one by the upper bounds alone, it is undecided.
+//! both sides are nearest to each other. If it is one by the upper bounds alone, it is undecided. So is an outcome that
+//! favours the side on which fewer messages arrived ([`Survivors`]).
 
 use crate::comparison::{NO_HASH, SAME_PAYLOAD_AS_BASELINE};
 use crate::evaluation::contests::Pair;
 use crate::evaluation::pair::Sample;
-use crate::figures::Better;
 use crate::statistics::description::mean_on;
-use crate::statistics::{FEWEST_REPETITIONS, holm};
-use crate::threshold::{Clause, MeasuredFigure, change};
+use crate::statistics::{FEWEST_REPETITIONS, Scale, holm};
+use crate::threshold::{Clause, Limited, MeasuredFigure, change};
 
 use super::judging::NotComparable;
 use super::subject::{CellFacts, Subject};
+use super::survivors::Survivors;
 use super::{Kind, Outcome, Row};
 
 /// Judges all changes from a baseline, corrected for their number.
@@ -121,17 +122,24 @@ struct Bounds {
     excluded: usize,
     /// Of how many other runs the figure is not known, and the number of these runs.
     missing: (usize, usize),
+    /// Mean share of the messages, or of the requests, whose times these are; `None` for other figures, and if a run lacks it.
+    arrived: Option<f64>,
 }
 
 impl Bounds {
-    /// Bounds of these values, measured in the runs of a cell.
-    fn of(cell: &CellFacts, better: Better, measured: Vec<Option<MeasuredFigure>>) -> Bounds {
+    /// Bounds of these values of a metric, measured in the runs of a cell.
+    fn of(cell: &CellFacts, metric: &Limited, measured: Vec<Option<MeasuredFigure>>) -> Bounds {
+        let better = metric.figure().better;
+        let arrived = metric.of_arrived().map(|share| cell.measured(&share));
+        let arrived_in = |run: usize| Some(arrived.as_ref()?.get(run).copied().flatten()?.interval[0]);
         // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
         // Nor can what the verdict of its run excludes.
-        let runs = measured.into_iter().flatten();
-        let (excluded, runs): (Vec<MeasuredFigure>, Vec<MeasuredFigure>) = runs.partition(|run| run.excluded);
+        let runs = measured.into_iter().enumerate().filter_map(|(run, measured)| Some((measured?, arrived_in(run))));
+        let (excluded, runs): (Vec<_>, Vec<_>) = runs.partition(|(run, _)| run.excluded);
         let of_usable = cell.verdicts.len().saturating_sub(excluded.len());
-        let runs: Vec<MeasuredFigure> = runs.into_iter().filter(|run| !run.few_samples && !run.partial).collect();
+        let (runs, shares): (Vec<MeasuredFigure>, Vec<Option<f64>>) =
+            runs.into_iter().filter(|(run, _)| !run.few_samples && !run.partial).unzip();
+        let shares: Option<Vec<f64>> = shares.into_iter().collect();
         // A system that was held up could have been faster by any time.
         let (lower, upper) = runs.iter().map(|run| run.reach(better)).map(|[lower, upper]| (lower, upper)).unzip();
         Bounds {
@@ -140,6 +148,7 @@ impl Bounds {
             remedy: runs.iter().find(|run| run.held_up).or(runs.first()).map(MeasuredFigure::remedy),
             excluded: excluded.len(),
             missing: (of_usable.saturating_sub(runs.len()), of_usable),
+            arrived: shares.and_then(|shares| mean_on(Scale::Plain, &shares)),
         }
     }
 
@@ -168,6 +177,8 @@ struct Change<'a> {
     after: Bounds,
     /// `None` where a side was not measured.
     pairs: Option<Pairs>,
+    /// `None` unless a larger share of the messages arrived on one side.
+    survivors: Option<Survivors>,
 }
 
 impl<'a> Change<'a> {
@@ -177,7 +188,7 @@ impl<'a> Change<'a> {
         }
         let metric = &clause.metric;
         let figure = metric.figure();
-        let of = |cell: &CellFacts, measured| Bounds::of(cell, figure.better, measured);
+        let of = |cell: &CellFacts, measured| Bounds::of(cell, metric, measured);
         let before = before.map(|before| of(before, before.measured_as_in(cell, metric))).unwrap_or_default();
         let after = of(cell, cell.measured(metric));
         let is_measured = !before.upper.is_empty() && !after.upper.is_empty();
@@ -185,7 +196,8 @@ impl<'a> Change<'a> {
             bounded: Pair::between(&figure, before.sample(), after.sample()),
             upper: Pair::of(&figure, &before.upper, &after.upper),
         });
-        Ok(Change { cell, clause, before, after, pairs })
+        let survivors = Survivors::between(metric.of_arrived(), [before.arrived, after.arrived]);
+        Ok(Change { cell, clause, before, after, pairs, survivors })
     }
 
     /// Means of two samples on the scale on which they are compared; `None` if one is empty.
@@ -206,6 +218,18 @@ impl<'a> Change<'a> {
 
     /// Judges the change, given the p values of its pairs after correction.
     fn row(&self, p_bounded: Option<f64>, p_upper: Option<f64>) -> Row {
+        let row = self.row_of_arrived(p_bounded, p_upper);
+        let (Some(survivors), Outcome::Passed | Outcome::Failed) = (&self.survivors, row.outcome) else { return row };
+        let (from, to) = survivors.extreme();
+        if self.clause.is_change(from, to) == (row.outcome == Outcome::Failed) {
+            return row;
+        }
+        let detail = format!("{}, {}", row.detail, survivors.text());
+        Row { outcome: Outcome::Undecided, survivors: Some(survivors.shares), detail, ..row }
+    }
+
+    /// The same as if each message that is missing were as late as those that arrived.
+    fn row_of_arrived(&self, p_bounded: Option<f64>, p_upper: Option<f64>) -> Row {
         let metric = &self.clause.metric;
         let plain =
             |outcome, detail| Row::plain(&self.cell.label, &self.clause.text, Kind::Regression, outcome, detail);

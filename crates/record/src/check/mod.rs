@@ -3,6 +3,7 @@
 mod changes;
 mod judging;
 mod subject;
+mod survivors;
 
 use crate::objectives::Undecided;
 
@@ -45,7 +46,7 @@ pub enum Outcome {
     /// The check passed with a remark.
     Warned,
     /// The limit holds at one bound of the figure and not at the other, or the change from the baseline is one at the
-    /// upper bounds and may be none at the others.
+    /// upper bounds and may be none at the others, or its outcome favours the side on which fewer messages arrived.
     Undecided,
     /// The check failed.
     Failed,
@@ -92,6 +93,9 @@ pub struct Row {
     pub change: Option<f64>,
     /// p value after correction of the test that decided, where repetitions allow one.
     pub p: Option<f64>,
+    /// Shares that arrived of the messages, or of the requests, whose times are compared, in the baseline and here, where they make
+    /// a change undecided.
+    pub survivors: Option<[f64; 2]>,
     /// One sentence with the figures.
     pub detail: String,
 }
@@ -109,6 +113,7 @@ impl Row {
             baseline: None,
             change: None,
             p: None,
+            survivors: None,
             detail,
         }
     }

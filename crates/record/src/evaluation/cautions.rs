@@ -39,6 +39,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(without_lower_bound(cells, contests));
     found.extend(not_measured(cells, contests));
     found.extend(cells.iter().filter_map(other_version));
+    found.extend(other_version_of_cells(cells));
     found.extend(cells.iter().filter_map(without_histogram));
     found
 }
@@ -295,6 +296,29 @@ fn other_version(cell: &CellInput) -> Option<String> {
     let versions: BTreeSet<&str> = cell.runs.iter().filter_map(|run| run.record.system.version.as_deref()).collect();
     let versions: Vec<&str> = versions.into_iter().collect();
     (versions.len() > 1).then(|| format!("{} changed its version between runs: {}", cell.label, versions.join(", ")))
+}
+
+/// Systems of which some cells were run with another version than others, for instance because they were added later.
+fn other_version_of_cells(cells: &[CellInput]) -> Vec<String> {
+    let mut by_system: BTreeMap<[Option<&str>; 3], BTreeSet<&str>> = BTreeMap::new();
+    // Cells with several versions are named on their own.
+    for cell in cells.iter().filter(|cell| other_version(cell).is_none()) {
+        // The version of a system without a broker is that of its client library.
+        let system = ["system", "client", "protocol"].map(|axis| cell.settings.get(axis).map(String::as_str));
+        let versions = cell.runs.iter().filter_map(|run| run.record.system.version.as_deref());
+        by_system.entry(system).or_default().extend(versions);
+    }
+    let several = by_system.into_iter().filter(|(_, versions)| versions.len() > 1);
+    several
+        .map(|([system, ..], versions)| {
+            let versions: Vec<&str> = versions.into_iter().collect();
+            format!(
+                "{} has another version in some cells than in others: {}",
+                system.unwrap_or("the system"),
+                versions.join(", ")
+            )
+        })
+        .collect()
 }
 
 /// Versions of pubmark that executed the runs, if there are several.

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 pub use super::pair::{CHANCE_OF_ERROR, Pair, SMALLEST_EFFECT};
 use super::pair::{Sample, ranks_agree};
 use crate::experiment::{Contest, Duel, Grade};
-use crate::figures::{Better, Figure, figure};
+use crate::figures::{Better, Figure, is_fewer};
 use crate::statistics::description::mean_on;
 use crate::statistics::{FEWEST_REPETITIONS, Scale, holm};
 
@@ -139,12 +139,10 @@ fn pairs_of(one: &Match) -> Vec<(usize, usize, Pair)> {
     pairs
 }
 
-/// Delivered shares of the cell with the lower latency and of the other one, if the first is lower than the second by more than the
-/// resolution of this figure.
+/// Delivered shares of the cell with the lower latency and of the other one, if the first is that of fewer messages.
 fn survivors(better: &Entrant, worse: &Entrant) -> Option<[f64; 2]> {
     let shares = [better.delivered?, worse.delivered?];
-    let resolution = figure("delivered")?.resolution;
-    (shares[1] - shares[0] > resolution).then_some(shares)
+    is_fewer(shares[0], shares[1]).then_some(shares)
 }
 
 fn contest(one: &Match, pairs: &[Judged]) -> Contest {
@@ -196,6 +194,7 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::figures::figure;
 
     fn one(name: &str, entrants: &[&[f64]]) -> Contest {
         let entrant = |(place, values): (usize, &&[f64])| Entrant::exact(&place.to_string(), values.to_vec());

@@ -294,6 +294,32 @@ fn cautions_are_shown() {
 }
 
 #[test]
+fn cells_of_one_system_with_several_versions_have_a_caution() {
+    let mut cells = [
+        cell("fast", &[("qos", "0")], &[100.0, 104.0, 98.0]),
+        cell("fast", &[("qos", "1")], &[300.0, 310.0, 305.0]),
+        cell("slow", &[("qos", "0")], &[200.0, 204.0, 198.0]),
+        cell("slow", &[("qos", "1")], &[400.0, 410.0, 405.0]),
+    ];
+    let axes = [systems(), vec![axis("qos", &["0", "1"])]].concat();
+    let of_versions = |cells: &[CellInput]| {
+        let found = evaluate(&axes, 1, cells).unwrap().cautions;
+        found.into_iter().filter(|caution| caution.contains("version")).collect::<Vec<_>>()
+    };
+    assert!(of_versions(&cells).is_empty());
+    for (cell, version) in cells.iter_mut().zip(["1.0", "1.1"]) {
+        cell.runs.iter_mut().for_each(|run| run.record.system.version = Some(version.to_owned()));
+    }
+    assert_eq!(of_versions(&cells), ["fast has another version in some cells than in others: 1.0, 1.1"]);
+    cells[1].settings.insert("client".to_owned(), "another".to_owned());
+    assert!(of_versions(&cells).is_empty(), "that of a client library");
+    cells[1].settings.remove("client");
+    cells[1].runs[0].record.system.version = Some("1.0".to_owned());
+    let label = cells[1].label.clone();
+    assert_eq!(of_versions(&cells), [format!("{label} changed its version between runs: 1.0, 1.1")]);
+}
+
+#[test]
 fn runs_of_several_versions_of_pubmark_or_machines_have_a_caution() {
     let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
     assert_eq!(evaluate(&systems(), 1, &cells).unwrap().cautions, Vec::<String>::new());

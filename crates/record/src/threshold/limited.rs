@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::metrics::{METRICS, Metric, is_held_up};
 use super::{Interval, MeasuredFigure, Operator};
 use crate::custom::{self, PREFIX};
-use crate::figures::{Figure, ShownOf, Unit};
+use crate::figures::{BACK_PRESSURE, Figure, ShownOf, Unit};
 use crate::quantity::{self, DIGITS};
 use crate::record::Record;
 use crate::requests::RequestFigures;
@@ -15,8 +15,6 @@ use crate::unit;
 const MOST_DIGITS: usize = 17;
 /// Why a time was not measured, if nothing that has it arrived.
 const NOTHING_ARRIVED: &str = "nothing arrived";
-/// Name of the figure of a wait.
-const BACK_PRESSURE: &str = "back-pressure p99";
 
 /// Object of a clause.
 #[derive(Clone, Debug)]
@@ -74,6 +72,11 @@ impl Limited {
         }
     }
 
+    /// The share of messages, or of requests, whose times the metric is of: those that arrived. `None` for other metrics.
+    pub fn of_arrived(&self) -> Option<Limited> {
+        Limited::of_figure(self.figure().of_arrived()?, "")
+    }
+
     /// Value in a record; `None` where it was not measured, or has an incompatible unit.
     pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
         match self {
@@ -96,7 +99,6 @@ impl Limited {
         let messages = &record.delivery.messages;
         match (figure.is_latency, figure.shown_of) {
             (false, _) => None,
-            // It ends when the system accepts a message, whether that arrives or not.
             (true, _) if figure.name == BACK_PRESSURE => None,
             (true, ShownOf::Requests) => without_a_reply(record.requests.as_ref()?),
             (true, _) => (messages.expected > 0 && messages.delivered == 0).then_some((f64::INFINITY, NOTHING_ARRIVED)),

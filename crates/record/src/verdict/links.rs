@@ -2,8 +2,8 @@
 
 use super::limits::{Limits, p99_or_max};
 use super::{Finding, Measure, VerdictInput};
-use crate::links::LinkFigures;
-use crate::quantity::{count, micros};
+use crate::links::{LinkFigures, TrunkFigures};
+use crate::quantity::{count, counted, micros};
 use crate::record::{CheckUnit, VerdictStatus};
 
 /// Most conditions that a verdict names.
@@ -67,12 +67,8 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
         let measure = Measure::none_allowed(exhausted, CheckUnit::Connections);
         return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
     }
-    let by_trunk = links.trunk.as_ref().map_or(0, |trunk| trunk.missing.saturating_add(trunk.unsent));
-    if by_trunk > 0 {
-        let finding = format!("the trunk between the links of the nodes lost {} packets", count(by_trunk));
-        let hint = "fewer messages, or a network between the nodes that loses no datagrams";
-        let measure = Measure::none_allowed(by_trunk, CheckUnit::Packets);
-        return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
+    if let Some(finding) = links.trunk.as_ref().and_then(lost_by_trunk) {
+        return Some(finding);
     }
     let unexpected = links.unexpected_drops();
     if unexpected > 0 {
@@ -102,6 +98,32 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let finding = format!("packets handed on late by {which} {}: {}{read}", micros(lateness_us), limits.words());
     let hint = "a machine with free cores, or root for real-time priority";
     Some(Finding::new(limits.judge(lateness_us), finding, hint).of(limits.measure(lateness_us)))
+}
+
+/// What the trunk between nodes lost; `None` if it lost nothing.
+fn lost_by_trunk(trunk: &TrunkFigures) -> Option<Finding> {
+    if let Some(why) = &trunk.gone {
+        let finding = format!("it is not known what the trunk between the links of the nodes lost: {why}");
+        return Some(Finding::new(
+            VerdictStatus::Invalid,
+            finding,
+            "run again; the output of that node contains the reason",
+        ));
+    }
+    let lost = trunk.missing.saturating_add(trunk.unsent);
+    if lost == 0 {
+        return None;
+    }
+    let error = trunk.unsent_error.as_ref();
+    let unsent = error.map_or(String::new(), |error| {
+        format!("; the kernel of a sender did not accept {} of them ({error})", count(trunk.unsent))
+    });
+    let finding =
+        format!("the trunk between the links of the nodes lost {}{unsent}", counted(lost, "packet", "packets"));
+    let hint = "lower the rate, raise `net.core.rmem_max` and `net.core.wmem_max` on the nodes, or use a network between them that \
+                loses no datagrams";
+    let measure = Measure::none_allowed(lost, CheckUnit::Packets);
+    Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure))
 }
 
 /// How long packets waited for the emulator to read them. An upper bound, so that it is shown and not judged.
@@ -206,6 +228,14 @@ mod tests {
         let (found, words) = trunk(&|trunk| (trunk.missing, trunk.unsent) = (2_000, 1));
         assert_eq!(found, VerdictStatus::Invalid);
         assert_eq!(words, "the trunk between the links of the nodes lost 2,001 packets");
+        let (_, words) = trunk(&|trunk| (trunk.unsent, trunk.unsent_error) = (1, Some("not permitted".to_owned())));
+        assert!(
+            words.ends_with("lost 1 packet; the kernel of a sender did not accept 1 of them (not permitted)"),
+            "{words}"
+        );
+        let (found, words) = trunk(&|trunk| trunk.gone = Some("`b` did not report it".to_owned()));
+        assert_eq!(found, VerdictStatus::Invalid);
+        assert!(words.ends_with("of the nodes lost: `b` did not report it") && !words.contains("relay"), "{words}");
     }
 
     #[test]

@@ -250,7 +250,8 @@ pub const RULES: &[Rule] = &[
         meaning: "A packet that the kernel dropped on its way to the emulator, that found a full queue of the emulator, or that \
                   the relay to a system dropped or the trunk between nodes lost, is a loss that the link does not have: one makes \
                   the run invalid, and so does a connection for which the relay had no descriptor or port. A relay that ends, \
-                  or does not respond for 3 s, ends the run, which is invalid; what was measured until then remains. A packet \
+                  or does not respond for 3 s, ends the run, which is invalid; what was measured until then remains. A process that \
+                  does not report its end of the trunk makes the run invalid, too. A packet \
                   that the emulator forwarded too late adds to the latency, as the generator's own lag does; the \
                   p99 of this delay has the limits of V01. How long packets waited for the emulator to read them is \
                   shown beside it, as an upper bound, and not judged.",

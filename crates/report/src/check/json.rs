@@ -32,6 +32,7 @@ fn row(row: &Row) -> Value {
         // A change from 0 is infinite, which JSON cannot represent.
         "change": row.change.filter(|change| change.is_finite()),
         "p": row.p,
+        "survivors": row.survivors,
         "detail": row.detail,
     })
 }

@@ -79,6 +79,7 @@ mod tests {
             baseline: None,
             change: None,
             p: None,
+            survivors: None,
             detail: hostile(),
         };
         let checked =

@@ -94,10 +94,13 @@ pub fn relay(relay: &RelayFigures) -> String {
 
 /// The trunk between the links of several nodes, in one line.
 pub fn trunk(trunk: &TrunkFigures) -> String {
+    if let Some(why) = &trunk.gone {
+        return format!("trunk between the links of the nodes: not known ({why})");
+    }
     let transit = trunk.transit.as_ref();
     let refused = match trunk.refused {
         0 => String::new(),
-        many => format!("; {} of others refused", counted(many, "datagram", "datagrams")),
+        many => format!("; {} refused", counted(many, "datagram", "datagrams")),
     };
     format!(
         "trunk between the links of the nodes: {} received, in transit p50 {}, p99 {} with the error of the clocks; {} lost{refused}",
@@ -133,11 +136,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_trunk_lost_and_refused_is_said() {
+    fn what_the_trunk_lost_and_refused_is_printed() {
         let found = trunk(&TrunkFigures { received_packets: 2_000, missing: 2, unsent: 1, ..TrunkFigures::default() });
         assert!(found.contains(": 2,000 packets received") && found.ends_with("; 3 lost"), "{found}");
         let found = trunk(&TrunkFigures { refused: 1, ..TrunkFigures::default() });
-        assert!(found.ends_with("; 0 lost; 1 datagram of others refused"), "{found}");
+        assert!(found.ends_with("; 0 lost; 1 datagram refused"), "{found}");
+        let found = trunk(&TrunkFigures { gone: Some("no report".to_owned()), ..TrunkFigures::default() });
+        assert!(found.ends_with(": not known (no report)"), "{found}");
     }
 
     #[test]

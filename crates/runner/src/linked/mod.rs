@@ -324,7 +324,7 @@ impl Linked {
             queue_drops: end.unexpected_drops() - overflowed,
             overflowed: emulated.then_some(overflowed),
             unroutable_packets: emulated.then_some(strays.unroutable + strays.malformed),
-            trunk: report::trunk([before, after, &end.snapshot]),
+            trunk: report::trunk([before, after, &end.snapshot]).map(Ok),
             packets,
         };
         Ok((report, emulated.then(|| self.watch.take())))

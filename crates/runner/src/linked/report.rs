@@ -1,5 +1,7 @@
 //! What links carried: the report of the process that created them, and the sums over all processes for the record.
 
+use std::io;
+
 use pubmark_links::Direction;
 use pubmark_links::direction::Counters;
 use pubmark_links::netem;
@@ -53,9 +55,9 @@ pub struct LinkReport {
     pub overflowed: Option<u64>,
     /// [`LinkFigures::unroutable_packets`].
     pub unroutable_packets: Option<u64>,
-    /// [`LinkFigures::trunk`].
+    /// [`LinkFigures::trunk`]; `Err` has the reason why its figures are unknown.
     #[serde(default)]
-    pub trunk: Option<TrunkReport>,
+    pub trunk: Option<Result<TrunkReport, String>>,
     /// For each group: packets in the measured window, and packets before it; empty if the process did not reach the
     /// end of the window.
     pub packets: Vec<(String, PacketCounts, PacketCounts)>,
@@ -68,6 +70,8 @@ pub struct TrunkReport {
     pub figures: TrunkFigures,
     /// [`TrunkFigures::transit`].
     pub transit: Times,
+    /// How many of these times were negative.
+    pub negative: u64,
 }
 
 /// What the trunk of a process carried between two snapshots, and what was lost until the last one.
@@ -76,6 +80,7 @@ pub(super) fn trunk(snapshots: [&Snapshot; 3]) -> Option<TrunkReport> {
     let (before, after, end) = (before?, after?, end?.counters);
     let sent = after.counters.sent.since(before.counters.sent);
     let received = after.counters.received.since(before.counters.received);
+    let errno = Some(end.unsent_errno).filter(|errno| *errno != 0);
     let figures = TrunkFigures {
         sent_packets: sent.packets,
         sent_bytes: sent.bytes,
@@ -83,10 +88,16 @@ pub(super) fn trunk(snapshots: [&Snapshot; 3]) -> Option<TrunkReport> {
         received_bytes: received.bytes,
         missing: end.missing,
         unsent: end.unsent,
+        unsent_error: errno.map(|errno| io::Error::from_raw_os_error(errno).to_string()),
         refused: end.refused,
         transit: None,
+        gone: None,
     };
-    Some(TrunkReport { figures, transit: after.transit.since(&before.transit).buckets().collect() })
+    Some(TrunkReport {
+        figures,
+        transit: after.transit.since(&before.transit).buckets().collect(),
+        negative: after.counters.negative.saturating_sub(before.counters.negative),
+    })
 }
 
 /// The record's figures about the links of all processes. The sums of the relays are unknown if one relay's figures are
@@ -128,9 +139,16 @@ fn total(mut figures: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     figures.try_fold(0_u64, |sum, figure| Some(sum.saturating_add(figure?)))
 }
 
-/// All ends of the trunk together; `None` without a trunk, or if a process did not report its end.
+/// All ends of the trunk together, which are unknown if those of one process are; `None` without a trunk.
 fn trunk_figures(reports: &[LinkReport]) -> Option<TrunkFigures> {
-    let ends: Vec<&TrunkReport> = reports.iter().map(|report| report.trunk.as_ref()).collect::<Option<_>>()?;
+    let ends: Vec<&Result<TrunkReport, String>> =
+        reports.iter().map(|report| report.trunk.as_ref()).collect::<Option<_>>()?;
+    if let Some(why) = ends.iter().find_map(|end| end.as_ref().err()) {
+        return Some(TrunkFigures { gone: Some(why.clone()), ..TrunkFigures::default() });
+    }
+    let ends: Vec<&TrunkReport> = ends.into_iter().filter_map(|end| end.as_ref().ok()).collect();
+    let negative = total(ends.iter().map(|end| Some(end.negative))).unwrap_or(0);
+    let transit = summary(ends.iter().map(|end| &end.transit)).map(|transit| Summary { negative, ..transit });
     let sum = |of: fn(&TrunkFigures) -> u64| {
         ends.iter().map(|end| of(&end.figures)).fold(0_u64, |sum, figure| sum.saturating_add(figure))
     };
@@ -141,8 +159,10 @@ fn trunk_figures(reports: &[LinkReport]) -> Option<TrunkFigures> {
         received_bytes: sum(|end| end.received_bytes),
         missing: sum(|end| end.missing),
         unsent: sum(|end| end.unsent),
+        unsent_error: ends.iter().find_map(|end| end.figures.unsent_error.clone()),
         refused: sum(|end| end.refused),
-        transit: summary(ends.iter().map(|end| &end.transit)),
+        transit,
+        gone: None,
     })
 }
 
@@ -265,6 +285,8 @@ pub(super) fn differences(links: &[Link], is_cut: bool) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_links::star::{Lateness, Strays};
+    use pubmark_links::trunk::{TrunkCounters, TrunkSnapshot};
     use pubmark_model::link::Conditions;
 
     use super::*;
@@ -290,12 +312,39 @@ mod tests {
     fn all_ends_of_the_trunk_are_one_figure_that_is_known_only_if_each_is() {
         let end = |missing, ns| {
             let figures = TrunkFigures { sent_packets: 7, missing, ..TrunkFigures::default() };
-            LinkReport { trunk: Some(TrunkReport { figures, transit: vec![(ns, 3)] }), ..LinkReport::default() }
+            let report = TrunkReport { figures, transit: vec![(ns, 3)], negative: 1 };
+            LinkReport { trunk: Some(Ok(report)), ..LinkReport::default() }
         };
         let found = figures(&[end(2, 1_000), end(u64::MAX, 2_000)]).trunk.unwrap_or_default();
         assert_eq!((found.sent_packets, found.missing), (14, u64::MAX));
-        assert_eq!(found.transit.map(|transit| transit.count), Some(6));
+        assert_eq!(found.transit.map(|transit| (transit.count, transit.negative)), Some((6, 2)));
         assert_eq!(figures(&[end(0, 1), LinkReport::default()]).trunk, None);
+        let lost = LinkReport { trunk: Some(Err("`b` did not report it".to_owned())), ..LinkReport::default() };
+        let found = figures(&[end(0, 1), lost]);
+        assert_eq!(found.trunk.and_then(|trunk| trunk.gone).as_deref(), Some("`b` did not report it"));
+        assert_eq!(found.relay, None);
+    }
+
+    #[test]
+    fn losses_of_a_trunk_are_those_of_the_run_and_its_times_those_of_the_window() {
+        let snapshot = |unsent, unsent_errno, negative| {
+            let counters = TrunkCounters { unsent, unsent_errno, negative, ..TrunkCounters::default() };
+            Snapshot {
+                links: vec![],
+                strays: Strays::default(),
+                lateness: Lateness::none(),
+                read_wait: Lateness::none(),
+                trunk: Some(TrunkSnapshot { counters, transit: Lateness::none() }),
+                cpu_ns: 0,
+                realtime: false,
+            }
+        };
+        let ends = [snapshot(1, 1, 5), snapshot(1, 1, 7), snapshot(2, 1, 9)];
+        let found = trunk(ends.each_ref()).unwrap_or_default();
+        assert_eq!((found.figures.unsent, found.negative), (2, 2));
+        assert_eq!(found.figures.unsent_error.as_deref(), Some("Operation not permitted (os error 1)"));
+        let found = trunk([&snapshot(0, 0, 0), &snapshot(0, 0, 0), &snapshot(0, 0, 0)]).unwrap_or_default();
+        assert_eq!(found.figures.unsent_error, None);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl NodeLinks {
     pub fn new(order: &[u8]) -> Result<NodeLinks, String> {
         let order: NodeOrder = serde_json::from_slice(order).map_err(|error| format!("no order for links: {error}"))?;
         let outside = match &order.trunk {
-            Some(trunk) => trunk.clone().open().map(Outside::Trunk).map_err(|error| linked::failed(&error)),
+            Some(trunk) => trunk.clone().open().map(Outside::Trunk),
             None => RelayProcess::start(None).map(|relay| Outside::Relay(Arc::new(relay))),
         };
         let outside = outside.map_err(|error| words(&error))?;
@@ -146,7 +146,9 @@ impl NodeLinks {
         };
         let last_held_ns = made.linked.carried().held_ns();
         let carried = Carried { edges: watched.carried, drained: self.drained.take(), last_held_ns };
-        let held_ns = if carried.edges[1].is_some() { carried.held_ns() } else { u64::MAX };
+        // Without a relay nothing is held, in a run that ended early as well.
+        let is_known = carried.edges[1].is_some() || matches!(self.outside, Outside::Trunk(_));
+        let held_ns = if is_known { carried.held_ns() } else { u64::MAX };
         // The thread that shared it has ended.
         let linked = Arc::into_inner(made.linked)?;
         let (mut links, _) = linked.finish(carried, held_ns).ok()?;

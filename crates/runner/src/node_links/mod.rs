@@ -72,6 +72,14 @@ impl LinksOnNodes {
         }
     }
 
+    /// The report of a process that did not send one, for this reason.
+    fn unreported(&self, why: String) -> LinkReport {
+        match &self.trunk {
+            Some(_) => LinkReport { trunk: Some(Err(why)), ..LinkReport::default() },
+            None => LinkReport { relay: Some(Err(why)), relay_held_ns: u64::MAX, ..LinkReport::default() },
+        }
+    }
+
     /// The order for a process at this location; `None` if none of its clients is behind a link, and none meets clients that are.
     #[cfg(feature = "cluster")]
     pub fn order(&self, place: WorkerLocation) -> Option<Vec<u8>> {
@@ -98,9 +106,15 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// Reads the reports of a run's worker processes. `names` are those of its nodes, and `faults` is the number of its
-    /// faults.
-    pub fn read(access: &[AccessReport], workload: &Workload, names: &[String], faults: usize) -> Reported {
+    /// Reads the reports of a run's worker processes, which had orders for these links. `names` are those of its nodes, and
+    /// `faults` is the number of its faults.
+    pub fn read(
+        ordered: &LinksOnNodes,
+        access: &[AccessReport],
+        workload: &Workload,
+        names: &[String],
+        faults: usize,
+    ) -> Reported {
         let mut links = vec![];
         let mut done: Option<Vec<FaultTimes>> = None;
         for access in access {
@@ -108,11 +122,7 @@ impl Reported {
             let name = names.get(usize::from(node)).map_or("", String::as_str);
             let report: Option<NodeReport> = serde_json::from_slice(&access.report).ok().flatten();
             let Some(mut report) = report else {
-                let why = format!("`{name}` did not say what its links carried");
-                links.push((
-                    node,
-                    LinkReport { relay: Some(Err(why)), relay_held_ns: u64::MAX, ..LinkReport::default() },
-                ));
+                links.push((node, ordered.unreported(format!("`{name}` did not report what its links carried"))));
                 continue;
             };
             for group in &mut report.links.groups {
@@ -148,6 +158,10 @@ impl Reported {
 mod tests {
     use super::*;
 
+    fn ordered(trunk: Option<Trunk>) -> LinksOnNodes {
+        LinksOnNodes { netem: Netem::default(), connects: [true; 2], by_network: true, trunk }
+    }
+
     fn workload() -> Workload {
         crate::RunSpec::new("hello").load().expect("a built-in workload")
     }
@@ -166,7 +180,7 @@ mod tests {
     #[test]
     fn reports_of_nodes_are_separate_and_the_latest_act_counts() {
         let names = ["edge-1".to_owned(), "edge-2".to_owned()];
-        let reported = Reported::read(&[report(0, 5), report(1, 7)], &workload(), &names, 2);
+        let reported = Reported::read(&ordered(None), &[report(0, 5), report(1, 7)], &workload(), &names, 2);
         let groups: Vec<&str> =
             reported.links.iter().flat_map(|(_, links)| &links.groups).map(|group| group.group.as_str()).collect();
         assert_eq!(groups, ["cameras at edge-1", "cameras at edge-2"]);
@@ -180,9 +194,17 @@ mod tests {
     #[test]
     fn what_cannot_be_read_leaves_nothing_known() {
         let broken = AccessReport { report: b"null".to_vec(), ..report(1, 7) };
-        let reported = Reported::read(&[report(0, 5), broken], &workload(), &["a".to_owned(), "b".to_owned()], 2);
+        let reports = [report(0, 5), broken];
+        let (workload, names) = (workload(), ["a".to_owned(), "b".to_owned()]);
+        let reported = Reported::read(&ordered(None), &reports, &workload, &names, 2);
         assert_eq!(reported.held_ns(), u64::MAX);
-        let why = reported.links[1].1.relay.clone();
-        assert_eq!(why, Some(Err("`b` did not say what its links carried".to_owned())));
+        let why = "`b` did not report what its links carried".to_owned();
+        assert_eq!(reported.links[1].1.relay, Some(Err(why.clone())));
+        // A run with a trunk has no relay that could be lost, or that held a byte.
+        let numbers = trunked::Numbers::of(&workload, 2).expect("few networks");
+        let trunk = Trunk::new(numbers, vec![]).expect("a random key");
+        let reported = Reported::read(&ordered(Some(trunk)), &reports, &workload, &names, 2);
+        assert_eq!((&reported.links[1].1.relay, &reported.links[1].1.trunk), (&None, &Some(Err(why))));
+        assert_eq!(reported.held_ns(), 5);
     }
 }

@@ -225,6 +225,9 @@ pub struct Profile {
     /// Arguments that follow the back end's.
     #[serde(default)]
     pub arguments: Vec<String>,
+    /// What the endpoints of a protocol have after their port, by protocol: settings of what its clients create in the system.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
     /// Deviations of this profile.
     #[serde(default)]
     pub deviations: Vec<Change>,
@@ -286,6 +289,11 @@ impl Definition {
             }
             if offer.highest_qos > 2 {
                 return Err(format!("protocol `{name}` has highest_qos {}, at most 2 is known", offer.highest_qos));
+            }
+        }
+        for (name, profile) in &self.profiles {
+            if let Some(other) = profile.settings.keys().find(|protocol| !self.protocols.contains_key(*protocol)) {
+                return Err(format!("profile `{name}` has settings for `{other}`, which is none of its protocols"));
             }
         }
         let process = self.back_ends.process.iter().map(|found| (found.ready_within_s, found.stop_within_s));
@@ -355,6 +363,27 @@ impl Definition {
             system: self.name.clone(),
             profile: name.to_owned(),
             known: self.profiles.keys().cloned().collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The profile of that name, for clients of these protocols.
+    ///
+    /// # Errors
+    /// There is none, or it has settings for clients of other protocols only.
+    pub fn profile_for<'a>(
+        &self,
+        name: &str,
+        protocols: impl IntoIterator<Item = &'a str>,
+    ) -> Result<&Profile, SystemError> {
+        let profile = self.profile(name)?;
+        let has_some = protocols.into_iter().any(|protocol| profile.settings.contains_key(protocol));
+        if has_some || profile.settings.is_empty() {
+            return Ok(profile);
+        }
+        Err(SystemError::ProfileOfOthers {
+            system: self.name.clone(),
+            profile: name.to_owned(),
+            protocols: profile.settings.keys().cloned().collect::<Vec<_>>().join(", "),
         })
     }
 

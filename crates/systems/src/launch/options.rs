@@ -122,6 +122,8 @@ pub struct Endpoint {
     pub address: SocketAddr,
     /// Where subscribers connect, if not at `address`.
     pub subscribers: Option<SocketAddr>,
+    /// Settings of the profile for its protocol, as they follow the port.
+    pub settings: Option<String>,
     /// Authority for checking the system's certificate, if the system encrypts.
     pub authority: Option<PathBuf>,
     /// Log-in that the system requires.
@@ -132,6 +134,6 @@ pub struct Endpoint {
 
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}://{}", self.scheme, self.address)
+        write!(formatter, "{}://{}{}", self.scheme, self.address, self.settings.as_deref().unwrap_or_default())
     }
 }

@@ -48,7 +48,8 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn new(definition: &'a Definition, options: &'a StartOptions) -> Result<Plan<'a>, SystemError> {
-        let profile = definition.profile(&options.profile)?;
+        let protocols = [&options.protocol].into_iter().chain(&options.second_protocol).map(String::as_str);
+        let profile = definition.profile_for(&options.profile, protocols)?;
         let offer = definition.offer(&options.protocol)?;
         check_topology(definition, options)?;
         let container = wants_container(definition, options)?;

@@ -36,6 +36,8 @@ pub struct Rendered {
     pub scheme: String,
     /// Port of that protocol.
     pub port: u16,
+    /// What clients write after that port; empty if the profile has no settings for them.
+    pub settings: String,
     /// The port is a UDP port.
     pub datagrams: bool,
     /// All ports, including `port`.
@@ -59,7 +61,7 @@ pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rende
     let missing = |reason: &str| SystemError::NoBackEnd { system: definition.name.clone(), reason: reason.to_owned() };
     let back_end = definition.back_ends.container.as_ref();
     let back_end: &ContainerBackEnd = back_end.ok_or_else(|| missing("its definition has no container"))?;
-    let profile = definition.profile(&options.profile)?;
+    let profile = definition.profile_for(&options.profile, [options.protocol.as_str()])?;
     let offer = definition.offer(&options.protocol)?;
     let raised = raised_packet(definition, options)?;
     let situation = Situation {
@@ -108,6 +110,7 @@ pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rende
         environment: environment.map(|(name, value)| (name.clone(), values.fill(value))).collect(),
         scheme: listener.scheme.clone(),
         port: port.ok_or_else(|| missing("its protocol has no port"))?,
+        settings: profile.settings.get(&options.protocol).cloned().unwrap_or_default(),
         datagrams: listener.datagrams,
         ports: ports.into_iter().map(|(_, port)| port).collect(),
         deviations: changed_settings(definition, profile, &situation, &values).collect(),

@@ -122,6 +122,7 @@ pub(super) fn endpoint(
         scheme,
         address: SocketAddr::from((plan.options.host, port)),
         subscribers: subscribers.transpose()?,
+        settings: plan.profile.settings.get(protocol).cloned(),
         authority: tls.map(|tls| tls.authority.clone()),
         credentials: plan.options.credentials.clone().or_else(|| plan::fixed_login(offer)),
         values: values.clone(),
