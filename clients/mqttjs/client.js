@@ -21,6 +21,7 @@ const mqtt = load('mqtt');
 
 const END = { unreachable: 1, refused: 2, notAuthorized: 3, tls: 4, server: 5, dropped: 6, silent: 7 };
 const CUT = 2;
+const REASON_BYTES = 256;
 const NOT_AUTHORIZED = new Set([4, 5, 134, 135]);
 const CLAIMS = { qos: [0, 1, 2], wildcards: true, retain: true, tls: true };
 const HELLO = {
@@ -44,6 +45,14 @@ function say(kind, fields, rest = Buffer.alloc(0)) {
   pubmark.write(head);
   if (fields.length) pubmark.write(fields);
   if (rest.length) pubmark.write(rest);
+}
+
+// A reason in UTF-8, cut between letters: what is no UTF-8 ends the program.
+function reason(text) {
+  const whole = Buffer.from(String(text));
+  let end = Math.min(whole.length, REASON_BYTES);
+  while (end < whole.length && (whole[end] & 0xc0) === 0x80) end -= 1;
+  return whole.subarray(0, end);
 }
 
 // Fields of fixed length: pairs of a number of bytes and a value.
@@ -145,8 +154,8 @@ class Connection {
     this.mqtt.subscribe(filter, { qos }, (error, granted) => {
       if (this.over) return;
       const level = granted && granted[0] ? granted[0].qos : 128;
-      const reason = level >= 128 ? Buffer.from(error ? error.message : 'refused') : undefined;
-      say(0x86, pack(...this.names, [2, number], [1, level]), reason);
+      const why = level >= 128 ? reason(error ? error.message : 'refused') : undefined;
+      say(0x86, pack(...this.names, [2, number], [1, level]), why);
     });
   }
 
@@ -166,8 +175,8 @@ class Connection {
   closed() {
     if (this.over) return;
     this.over = true;
-    const [end, code, reason] = this.why;
-    say(0x85, pack(...this.names, [1, end], [1, code]), Buffer.from(String(reason)).subarray(0, 256));
+    const [end, code, why] = this.why;
+    say(0x85, pack(...this.names, [1, end], [1, code]), reason(why));
     this.forget();
     this.mqtt.end(true);
   }
@@ -182,7 +191,7 @@ class Connection {
       const code = error ? error.code : 0;
       // An error without a code is the end of the connection: `close` reports it.
       if (error && !(code >= 128)) return;
-      say(0x89, pack(...message, [1, code]), error ? Buffer.from(error.message) : undefined);
+      say(0x89, pack(...message, [1, code]), error ? reason(error.message) : undefined);
     });
     say(0x87, pack(...message, [8, now()]));
   }

@@ -3,9 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use pubmark_adapters::client_program::{ProgramClients, capabilities, hello_of};
 use pubmark_conformance::cases::run_opened;
@@ -185,4 +190,57 @@ fn program_of_sixty_lines() {
 #[test]
 fn program_fast_dds() {
     run::<FastDds, Domain>(dds::<FastDds>, "dds", Listener::Plain, LEFT_OUT_OF_DDS);
+}
+
+/// In place of MQTT.js: a connection fails for a reason of 401 bytes.
+const FAILING_LIBRARY: &str = "
+    const { EventEmitter } = require('node:events');
+    exports.connect = () => {
+      const client = Object.assign(new EventEmitter(), { end() {} });
+      process.nextTick(() => {
+        client.emit('error', new Error('a' + 'é'.repeat(200)));
+        client.emit('close');
+      });
+      return client;
+    };";
+
+#[test]
+fn program_mqttjs_cuts_a_long_reason_between_letters() {
+    if Command::new("node").arg("--version").output().is_err() {
+        return pubmark_testing::skip("node is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("node_modules/mqtt");
+    fs::create_dir_all(&library).unwrap();
+    fs::write(library.join("package.json"), r#"{"name": "mqtt", "version": "0", "main": "index.js"}"#).unwrap();
+    fs::write(library.join("index.js"), FAILING_LIBRARY).unwrap();
+    let program = folder.path().join("client.js");
+    fs::copy(root().join("clients/mqttjs/client.js"), &program).unwrap();
+    let (mut own, its) = UnixStream::pair().unwrap();
+    own.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut command = Command::new("node");
+    command.arg(&program).stdin(OwnedFd::from(its)).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // Otherwise it holds the program's end of the socket.
+    drop(command);
+    let mut send = |kind: u8, fields: &[u8]| {
+        let length = u32::try_from(1 + fields.len()).unwrap();
+        own.write_all(&[&length.to_le_bytes()[..], &[kind], fields].concat()).unwrap();
+    };
+    send(1, br#"{"protocol": "mqtt5", "keep_alive_s": 60, "endpoints": [{"host": "localhost", "port": 1}]}"#);
+    // `connect`: two numbers of 4 bytes, two of 2, whether there is a log-in, and three empty texts.
+    send(5, &[0; 19]);
+    let closed = loop {
+        let mut length = [0; 4];
+        own.read_exact(&mut length).unwrap();
+        let mut frame = vec![0; usize::try_from(u32::from_le_bytes(length)).unwrap()];
+        own.read_exact(&mut frame).unwrap();
+        if frame[0] == 0x85 {
+            break frame;
+        }
+    };
+    // Its reason comes after the kind, two numbers of 4 bytes, the end and the code.
+    assert_eq!(std::str::from_utf8(&closed[11..]).unwrap(), format!("a{}", "é".repeat(127)));
+    drop(own);
+    child.wait().unwrap();
 }

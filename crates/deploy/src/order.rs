@@ -185,6 +185,7 @@ impl Order {
             RunError::from_error(ErrorKind::Input, &error).hint(match error {
                 SystemError::Packet { .. } => "smaller payloads (`-- --payload 1KB`), or another system",
                 SystemError::Protocol { .. } => "`--protocol` names one of them",
+                SystemError::ProfileOfOthers { .. } => "`--protocol` names one of them; or another `--profile`",
                 _ => "`pubmark list systems NAME` says whether one runs in a container; or `-- --endpoint URL`",
             })
         })
@@ -335,6 +336,22 @@ pub(crate) mod tests {
         assert_eq!(large.len(), small.len() + 1, "its limit of 1 MiB is raised, and recorded: {large:?}");
         let Err(error) = order().deployment(run_of(268_435_000)) else { panic!("no header fits into its packets") };
         assert!(error.to_string().contains("`mosquitto` takes 268435455 at most"), "{error}");
+    }
+
+    #[test]
+    fn settings_of_a_profile_for_its_clients_are_in_their_endpoint() {
+        let over = |protocol: &str| {
+            let (protocol, profile) = (Some(protocol.to_owned()), "memory".to_owned());
+            Order { kind: Kind::Compose, system: "nats".to_owned(), protocol, profile, ..order() }
+                .deployment(RunSpec::new("hello"))
+        };
+        let deployment = over("jetstream").unwrap();
+        let (_, spec) = deployment.secrets[0].iter().find(|(name, _)| *name == SPEC_FILE).unwrap();
+        let endpoint = RunSpec::parse(spec).unwrap().target.endpoint;
+        assert_eq!(endpoint.as_deref(), Some("nats://system:4222?storage=memory"));
+        let Err(error) = over("mqtt311") else { panic!("clients over MQTT create no streams") };
+        assert!(error.to_string().contains("is for clients over jetstream only"), "{error}");
+        assert!(error.hint.unwrap().contains("`--protocol`"));
     }
 
     #[test]

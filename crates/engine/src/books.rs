@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pubmark_metrics::holes::Range;
 use pubmark_metrics::ledger::Ledger;
-use pubmark_record::delivery::BrokenPromises;
+use pubmark_record::delivery::{BrokenPromises, DueTimeAudit};
 use pubmark_record::record::Delivery;
 
 use crate::absences::{self, Absences, holds, intersection, merged};
@@ -46,6 +46,8 @@ pub struct Books {
     pub sizes_raised: u64,
     /// Deliveries of messages never sent; if the publishers ran in other processes, they are detected only here.
     pub never_sent: u64,
+    /// Due times that messages carried, compared with the schedule's; set by the caller.
+    pub due_times: DueTimeAudit,
     /// By pair of nodes, in a run on several nodes.
     pub by_nodes: ByNodes,
     /// Writer–reader pairs without any delivery, likewise.

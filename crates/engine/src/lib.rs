@@ -12,6 +12,7 @@ pub mod by_label;
 pub mod calibration;
 mod command;
 mod content;
+mod due_times;
 pub mod endpoints;
 pub mod epochs;
 pub mod error;

@@ -11,6 +11,7 @@ use crate::absences::{self, Absences};
 use crate::books::{self, Books, Judged, Received};
 use crate::content;
 use crate::content::counts::ContentCounts;
+use crate::due_times::audit;
 use crate::faults;
 use crate::faults::log::FaultNotes;
 use crate::faults::outcome::FaultOutcome;
@@ -38,6 +39,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
     let mut transform = vec![];
     let mut series = Series::new(plan.timeline.start_ns(), plan.timeline.duration_ns);
     series.close(length_ns);
+    let mut due_times = vec![];
     let mut received_on_nodes = vec![None; usize::from(plan.nodes)];
     let mut traffic = vec![];
     let mut followed = FollowedDeliveries::default();
@@ -65,6 +67,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
             add_received(&mut received_on_nodes[usize::from(node)], &shard.series, length_ns);
         }
         series.merge(shard.series);
+        due_times.extend(shard.due_times);
         GroupTraffic::merge(&mut traffic, &shard.traffic);
         followed.merge(shard.followed);
         unsent_bytes += shard.unsent_bytes;
@@ -113,6 +116,7 @@ pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>,
     books.delivery.foreign = counters.foreign + books.never_sent;
     books.delivery.truncated = counters.truncated;
     books.delivery.corrupt = counters.corrupt;
+    books.due_times = audit::audit(plan, &publishers, &due_times);
     let broken = [books.delivery.lost, books.delivery.duplicated];
     books.broken_promises = promises::broken(plan, &publishers, &sides, broken);
     let has_predicates = plan.workload.subscribers.iter().any(|group| group.predicate.is_some());

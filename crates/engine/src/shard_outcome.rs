@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::counts::ContentCounts;
 use crate::content::matches::MatchNotes;
+use crate::due_times::sample::{DueClaim, SAMPLE};
 use crate::epochs::Epochs;
 use crate::faults::log::FaultNotes;
 use crate::followed::FollowedDeliveries;
@@ -428,6 +429,9 @@ pub struct ShardOutcome {
     /// Latencies by the sender's node, in a run on several nodes.
     #[serde(deserialize_with = "bounded::at_most::<{ PAIRED_NODES as usize }, _, _>")]
     pub from_nodes: Vec<Option<Box<Bounds>>>,
+    /// A sample of the due times that measured first copies carried.
+    #[serde(deserialize_with = "bounded::at_most::<{ SAMPLE }, _, _>")]
+    pub due_times: Vec<DueClaim>,
     /// Traffic of its sessions, by connection group.
     pub traffic: Vec<GroupTraffic>,
     /// Deliveries of followed messages.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pubmark_experiment::experiment::definition::{DEFINITION_FILE, hashes_of};
 use pubmark_model::experiment::{Experiment, PlannedCell, cells};
-use pubmark_record::experiment::{Cell, ExperimentRecord};
+use pubmark_record::experiment::{Cell, ExperimentRecord, FailureKind};
 use pubmark_record::record::Status;
 use pubmark_runner::target::definition;
 
@@ -37,6 +37,18 @@ impl Part {
         let none = if self.left_out { LEFT_OUT } else { NOT_RUN };
         let record = self.record.as_ref().map_err(|_| none.to_owned())?;
         record.cells.iter().find(|cell| cell.id == id).ok_or_else(|| NOT_RUN.to_owned())
+    }
+
+    /// Returns whether all planned repetitions of a cell were made, or it cannot be run here. The record does not name repetitions that
+    /// were left out after failures: unless the experiment is complete, these count as missing.
+    pub(crate) fn is_cell_complete(&self, id: &str) -> bool {
+        let Ok(record) = &self.record else { return self.left_out };
+        let Some(cell) = record.cells.iter().find(|cell| cell.id == id) else { return false };
+        let failures = cell.failures.iter().filter(|failure| failure.kind != FailureKind::Interrupted);
+        let made = failures.map(|failure| failure.repetition).chain(cell.runs.iter().map(|run| run.repetition));
+        let made: BTreeSet<u32> = made.collect();
+        // Repetition 0 is that of a cell that was refused before any run.
+        self.is_complete() || made.contains(&0) || (1..=record.repetitions).all(|repetition| made.contains(&repetition))
     }
 
     /// Returns whether all runs of the experiment were made.
@@ -182,9 +194,53 @@ fn compared(experiment: &Experiment, record: &ExperimentRecord) -> Vec<ComparedS
 #[cfg(test)]
 mod tests {
     use pubmark_model::experiment::parse;
+    use pubmark_record::experiment::CellFailure;
     use pubmark_record::sample_experiment;
 
     use super::*;
+
+    #[test]
+    fn a_cell_is_complete_when_all_its_repetitions_were_made_or_it_cannot_be_run() {
+        let text = "{name: t, workload: hello, axes: {system: [alphamq, betamq]}}";
+        let experiment = parse("t.yaml", text, &|_, _| Ok(())).expect("an experiment");
+        let mut record = sample_experiment::experiment();
+        record.status = Status::Interrupted;
+        let id = record.cells[0].id.clone();
+        let runs = record.cells[0].runs.len();
+        record.cells[0].failures.clear();
+        record.repetitions = u32::try_from(runs).expect("few");
+        for (run, repetition) in record.cells[0].runs.iter_mut().zip(1..) {
+            run.repetition = repetition;
+        }
+        let is_complete = |change: &dyn Fn(&mut ExperimentRecord)| {
+            let mut record = record.clone();
+            change(&mut record);
+            Part { experiment: experiment.clone(), folder: None, record: Ok(record), left_out: false }
+                .is_cell_complete(&id)
+        };
+        let failed = |repetition: u32, kind: FailureKind| {
+            move |record: &mut ExperimentRecord| {
+                let text = String::new();
+                record.cells[0].runs.pop();
+                record.cells[0].failures = vec![CellFailure { repetition, kind, text, folder: None }];
+            }
+        };
+        let last = record.repetitions;
+        assert!(is_complete(&|_| {}), "whatever the others lack");
+        assert!(!is_complete(&|record| drop(record.cells[0].runs.pop())));
+        assert!(is_complete(&failed(last, FailureKind::OutOfMemory)), "a failure is a result");
+        assert!(!is_complete(&failed(last, FailureKind::Interrupted)));
+        assert!(is_complete(&failed(0, FailureKind::NotInstalled)), "no call can run it");
+        let is_made = |record: &mut ExperimentRecord| {
+            record.cells[0].runs.pop();
+            record.status = Status::Complete;
+        };
+        assert!(is_complete(&is_made), "the last one was left out");
+        let mut part = Part { experiment, folder: None, record: Err(NOT_RUN.to_owned()), left_out: false };
+        assert!(!part.is_cell_complete(&id));
+        part.left_out = true;
+        assert!(part.is_cell_complete(&id));
+    }
 
     #[test]
     fn the_conditions_of_runs_are_their_settings_and_those_of_their_systems_but_not_the_values_of_axes() {

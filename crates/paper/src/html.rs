@@ -2,12 +2,12 @@
 //! measured, and which parts are not repeated.
 
 use maud::{Markup, html};
-use pubmark_record::by_reason::named;
 use pubmark_record::record::Status;
 use pubmark_report::html::{page, with_code};
 use pubmark_report::numbers::{MISSING, duration};
 use pubmark_report::words::{capitalised, sentence};
 
+use crate::missing;
 use crate::record::{Outcome, PaperRecord, StatementResult, TableCell, TableResult};
 use crate::words::{self, TableLayout};
 
@@ -94,7 +94,7 @@ fn table_section(tables: &[TableResult], position: usize) -> Markup {
                     }
                 } } }
             } }
-            (notes(&layout, words::newly_missing(tables, position)))
+            (notes(&layout, &missing::reasons(tables, position)))
         }
     }
 }
@@ -109,15 +109,12 @@ fn value(layout: &TableLayout<'_>, cell: &TableCell) -> Markup {
     }
 }
 
-fn notes(layout: &TableLayout<'_>, missing: Vec<(String, Vec<String>)>) -> Markup {
+fn notes(layout: &TableLayout<'_>, missing: &[(String, String)]) -> Markup {
     let table = layout.table;
     let has_shown_only = table.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only);
     html! {
         @if has_shown_only { p.aside { "*: its runs are invalid for times; the value is shown and not judged." } }
-        @for (reason, labels) in missing {
-            @let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-            p.aside { (named(&labels)) ": " (with_code(&sentence(&reason))) }
-        }
+        @for (reason, cells) in missing { p.aside { (cells) ": " (with_code(&sentence(reason))) } }
         @if !table.printed_of.is_empty() { p.aside { "Measured there: " (table.printed_of) "." } }
         @if !table.differs.is_empty() && layout.has_printed() { p { "Why ours differ: " (with_code(&sentence(&table.differs))) } }
     }
@@ -141,7 +138,7 @@ fn statement(one: &StatementResult) -> Markup {
             thead { tr { th { "should be larger" } th { "should be smaller" } th.number { "times" } th { "result" } } }
             tbody { @for case in &one.cases { tr.(class(case.outcome)) {
                 th scope="row" { (case.larger) } td { (case.smaller) } td.number { (words::case_times(case)) }
-                td.result { (case.outcome.words()) }
+                td.result { (with_code(&words::case_result(case))) }
             } } }
         } }
     }
@@ -186,6 +183,7 @@ mod tests {
                 smaller: "a".to_owned(),
                 outcome: Outcome::Undecided,
                 ratio: None,
+                judged_before: None,
             }],
         };
         let page = statement(&one).into_string();

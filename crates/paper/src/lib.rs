@@ -11,6 +11,7 @@ mod html;
 mod lock;
 mod markdown;
 mod merging;
+mod missing;
 pub mod record;
 mod repetition;
 mod selection;

@@ -1,11 +1,11 @@
 //! A publication's repetition as Markdown.
 
-use pubmark_record::by_reason::named;
 use pubmark_record::record::Status;
 use pubmark_report::markdown::{escaped, table};
 use pubmark_report::numbers::MISSING;
 use pubmark_report::words::{capitalised, sentence};
 
+use crate::missing;
 use crate::record::{PaperRecord, StatementResult, TableCell, TableResult};
 use crate::words::{self, TableLayout};
 
@@ -62,8 +62,8 @@ fn cases(text: &mut String, statement: &StatementResult) {
         .cases
         .iter()
         .map(|case| {
-            let result = case.outcome.words().to_owned();
-            vec![escaped(&case.larger), escaped(&case.smaller), words::case_times(case), result]
+            let (larger, smaller) = (escaped(&case.larger), escaped(&case.smaller));
+            vec![larger, smaller, words::case_times(case), words::case_result(case)]
         })
         .collect();
     table(text, &header, &rows);
@@ -92,7 +92,7 @@ fn table_section(text: &mut String, tables: &[TableResult], position: usize) {
         })
         .collect();
     table(text, &header, &rows);
-    notes(text, &layout, words::newly_missing(tables, position));
+    notes(text, &layout, &missing::reasons(tables, position));
 }
 
 /// `0.24–0.26 (printed 3.94, 0.07 ×)`, or the reason why there is no value.
@@ -105,15 +105,14 @@ fn value(layout: &TableLayout<'_>, cell: &TableCell) -> String {
     layout.beside(cell).map_or(here.clone(), |beside| format!("{here} ({beside})"))
 }
 
-fn notes(text: &mut String, layout: &TableLayout<'_>, missing: Vec<(String, Vec<String>)>) {
+fn notes(text: &mut String, layout: &TableLayout<'_>, missing: &[(String, String)]) {
     let one = layout.table;
     let mut notes = vec![];
     if one.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only) {
         notes.push("\\*: its runs are invalid for times; the value is shown and not judged.".to_owned());
     }
-    for (reason, labels) in missing {
-        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-        notes.push(format!("{}: {}", escaped(&named(&labels)), sentence(&escaped(&reason))));
+    for (reason, cells) in missing {
+        notes.push(format!("{}: {}", escaped(cells), sentence(&escaped(reason))));
     }
     if !one.printed_of.is_empty() {
         notes.push(format!("Measured there: {}.", escaped(&one.printed_of)));

@@ -1,22 +1,20 @@
 //! Merges the results of an earlier record into a new one, cell by cell where their runs can stand beside each other.
 
+mod cells;
+mod conclusions;
+
 use std::collections::BTreeMap;
 
-use pubmark_experiment::experiment::definition;
-use pubmark_model::experiment::{PlannedCell, cells};
-use pubmark_record::experiment::FailureKind;
 use pubmark_record::record::{Environment, Status};
 use pubmark_report::numbers::{counted, seconds};
 
-use crate::collect::{LEFT_OUT, NOT_RUN, OF_SYSTEM, Part, SYSTEM};
-use crate::definition::{Paper, Statement};
+use crate::collect::{OF_SYSTEM, Part};
+use crate::definition::Paper;
 use crate::guidelines::machines::{Machine, is_of_one};
-use crate::record::{Case, ExperimentPart, Outcome, PaperRecord, RunsSummary, StatementResult, TableCell, TableResult};
-use crate::statement::is_meant;
+use crate::record::{ExperimentPart, PaperRecord, RunsSummary, TableCell};
+use cells::{add_cells, is_without_runs};
+use conclusions::add_statements;
 
-/// Failures of cells in which nothing was run, or not to its end. A value of an earlier record says more.
-const NOTHING_MADE: [FailureKind; 4] =
-    [FailureKind::NotInstalled, FailureKind::Unsupported, FailureKind::NoRoom, FailureKind::Interrupted];
 /// Caution of runs whose cells stand beside those of others.
 const BESIDE: &str = "cells of these runs stand beside those of later runs in another folder. A change of the machine \
                       since then looks like a difference between them.";
@@ -46,38 +44,45 @@ enum Since {
 /// removed, stay as they were; so do those of which it has no result yet that would replace others. Of an experiment that was run
 /// again in another folder, cells that are not there stay, if machine, versions, lengths and settings are equal; otherwise the new
 /// results replace the earlier ones. A conclusion that compares an earlier result stays as judged before, unless one of its sides
-/// was run again.
+/// was run again in another folder; where one got further runs in its own, the case says so.
 pub(crate) fn with_earlier(mut record: PaperRecord, parts: &[Part], paper: &Paper, earlier: &PaperRecord) -> Merged {
     let names = paper.experiments().into_iter().chain(earlier.experiments.iter().map(|part| part.name.as_str()));
     let found: BTreeMap<&str, Since> = names.map(|name| (name, since(&record, earlier, name))).collect();
     let is = |name: &str, wanted: &Since| found.get(name) == Some(wanted);
     let is_gone = |name: &str| is(name, &Since::Gone);
-    let mut has_earlier_cells: Vec<&str> = vec![];
     for table in &mut record.tables {
         let before = earlier.tables.iter().find(|one| one.title == table.title && one.experiment == table.experiment);
         let Some(before) = before.filter(|before| is(&before.experiment, &Since::Beside)) else { continue };
-        if add_cells(table, before) {
-            has_earlier_cells.push(&before.experiment);
-        }
+        let now = runs_of(&record.experiments, &table.experiment);
+        let first = runs_of(&earlier.experiments, &table.experiment);
+        add_cells(table, before, |cell: &TableCell| {
+            let start = cell.started_at.as_ref().or(first.map(|runs| &runs.started_at))?;
+            now.is_none_or(|now| now.started_at != *start).then(|| start.clone())
+        });
     }
     let is_retained = |part: &&ExperimentPart| {
-        let is_current =
-            |runs: &RunsSummary| runs_of(&record, &part.name).is_some_and(|now| now.started_at == runs.started_at);
-        let is_beside = has_earlier_cells.contains(&part.name.as_str());
-        part.runs.as_ref().is_some_and(|runs| (is_gone(&part.name) || is_beside) && !is_current(runs))
+        let Some(runs) = &part.runs else { return false };
+        let is_current = runs_of(&record.experiments, &part.name).is_some_and(|now| now.started_at == runs.started_at);
+        let stands = is_gone(&part.name) || (is(&part.name, &Since::Beside) && has_cells(&record, earlier, part, runs));
+        stands && !is_current
     };
     let retained = |part: &ExperimentPart| {
-        let runs = part.runs.clone().map(|runs| retained_runs(runs, earlier, has_earlier_cells.contains(&&*part.name)));
+        let runs = part.runs.clone().map(|runs| retained_runs(runs, earlier, is(&part.name, &Since::Beside)));
         ExperimentPart { folder: None, runs, ..part.clone() }
     };
     let retained: Vec<ExperimentPart> = earlier.experiments.iter().filter(is_retained).map(retained).collect();
-    if retained.iter().filter_map(|part| part.runs.as_ref()).any(|runs| runs.status != Status::Complete) {
-        record.status = Status::Interrupted;
-    }
     record.earlier_commands = earlier_commands(&record, earlier, &found);
-    add_statements(&mut record.statements, parts, paper, earlier, &found);
+    let resumed: Vec<&str> = found
+        .iter()
+        .filter(|(name, since)| **since == Since::AsBefore && has_further_runs(&record, earlier, name))
+        .map(|(name, _)| *name)
+        .collect();
+    add_statements(&mut record.statements, parts, paper, earlier, &found, &resumed);
     record.tables.retain(|table| !is_gone(&table.experiment));
     record.tables.extend(earlier.tables.iter().filter(|table| is_gone(&table.experiment)).cloned());
+    if lacks_runs(&record, &retained) {
+        record.status = Status::Interrupted;
+    }
     record.experiments.retain(|part| !is_gone(&part.name));
     record.experiments.extend(retained);
     let replaced = found.iter().filter_map(|(name, since)| match since {
@@ -107,15 +112,50 @@ fn earlier_commands(record: &PaperRecord, earlier: &PaperRecord, found: &BTreeMa
     commands.filter(|command| **command != record.command).cloned().collect()
 }
 
-/// The runs of an experiment in a record: those in its folder, if there are others beside them.
-fn runs_of<'a>(record: &'a PaperRecord, name: &str) -> Option<&'a RunsSummary> {
-    record.experiments.iter().find(|part| part.name == name)?.runs.as_ref()
+/// The first runs of an experiment in a record: those in its folder, if there are others beside them.
+fn runs_of<'a>(experiments: &'a [ExperimentPart], name: &str) -> Option<&'a RunsSummary> {
+    experiments.iter().filter(|part| part.name == name).find_map(|part| part.runs.as_ref())
+}
+
+/// Whether a cell of a record is still of these earlier runs. An older record does not say of which of several runs a cell is.
+fn has_cells(record: &PaperRecord, earlier: &PaperRecord, part: &ExperimentPart, runs: &RunsSummary) -> bool {
+    let starts = |record: &PaperRecord| -> Vec<String> {
+        let tables = record.tables.iter().filter(|table| table.experiment == part.name);
+        tables.flat_map(|table| &table.cells).filter_map(|cell| cell.started_at.clone()).collect()
+    };
+    let (now, before) = (starts(record), starts(earlier));
+    let is_first = runs_of(&earlier.experiments, &part.name) == Some(runs);
+    now.contains(&runs.started_at) || (!is_first && !before.contains(&runs.started_at) && !now.is_empty())
+}
+
+/// Whether an experiment got further runs in its folder since an earlier record.
+fn has_further_runs(record: &PaperRecord, earlier: &PaperRecord, name: &str) -> bool {
+    let [now, before] = [record, earlier].map(|record| runs_of(&record.experiments, name));
+    now.zip(before).is_some_and(|(now, before)| now.took_s > before.took_s)
+}
+
+/// Whether planned runs of a cell are missing, whichever call planned them. An older record does not say it of cells: there, all runs of
+/// an experiment were made, or some are missing.
+fn lacks_runs(record: &PaperRecord, retained: &[ExperimentPart]) -> bool {
+    let cells = |name: &str| -> Vec<&TableCell> {
+        let tables = record.tables.iter().filter(|table| table.experiment == name);
+        tables.flat_map(|table| &table.cells).collect()
+    };
+    let is_known = |name: &str| {
+        let cells = cells(name);
+        !cells.is_empty() && cells.iter().all(|cell| cell.complete.is_some())
+    };
+    let is_interrupted = |part: &ExperimentPart| {
+        part.runs.as_ref().is_some_and(|runs| runs.status != Status::Complete) && !is_known(&part.name)
+    };
+    let mut all = record.tables.iter().flat_map(|table| &table.cells);
+    all.any(|cell| cell.complete == Some(false)) || retained.iter().any(is_interrupted)
 }
 
 fn since(record: &PaperRecord, earlier: &PaperRecord, name: &str) -> Since {
     let before = earlier.experiments.iter().filter(|part| part.name == name).filter_map(|part| part.runs.as_ref());
     let before: Vec<&RunsSummary> = before.collect();
-    let Some(now) = runs_of(record, name) else {
+    let Some(now) = runs_of(&record.experiments, name) else {
         return if before.is_empty() { Since::AsBefore } else { Since::Gone };
     };
     let others: Vec<&&RunsSummary> = before.iter().filter(|runs| runs.started_at != now.started_at).collect();
@@ -187,140 +227,6 @@ fn other_condition(earlier: &BTreeMap<String, String>, now: &BTreeMap<String, St
     })
 }
 
-/// Whether nothing was run in a cell, or not to its end.
-fn is_without_runs(cell: &TableCell) -> bool {
-    let is_reason =
-        |why: &str| [NOT_RUN, LEFT_OUT].contains(&why) || NOTHING_MADE.iter().any(|kind| kind.words() == why);
-    cell.measured.is_none() && cell.reason.as_deref().is_some_and(is_reason)
-}
-
-/// Value of the axis of systems in a cell.
-fn system_of<'a>(table: &TableResult, cell: &'a TableCell) -> Option<&'a str> {
-    let mut at = table.rows.iter().zip(&cell.row).chain(table.columns.iter().zip(&cell.column));
-    at.find(|(axis, _)| *axis == SYSTEM).map(|(_, value)| value.as_str())
-}
-
-/// Adds cells of an earlier table that this one does not have, or has without runs. Returns whether one of them has runs.
-fn add_cells(table: &mut TableResult, earlier: &TableResult) -> bool {
-    let measured: Vec<String> = table
-        .cells
-        .iter()
-        .filter(|cell| cell.measured.is_some())
-        .filter_map(|cell| system_of(table, cell).map(str::to_owned))
-        .collect();
-    // A system that was run now is installed by now.
-    let is_outdated = |cell: &TableCell| {
-        let is_of_run = |system: &str| measured.iter().any(|own| own == system);
-        is_without_runs(cell) && system_of(earlier, cell).is_some_and(is_of_run)
-    };
-    let mut has_runs = false;
-    for cell in &earlier.cells {
-        match table.cells.iter().position(|own| own.row == cell.row && own.column == cell.column) {
-            Some(own) if is_without_runs(&table.cells[own]) && !is_without_runs(cell) => {
-                table.cells[own] = cell.clone();
-            }
-            Some(_) => continue,
-            None if is_outdated(cell) => {
-                let reason = Some(NOT_RUN.to_owned());
-                table.cells.push(TableCell { reason, detail: None, ..cell.clone() });
-            }
-            None => table.cells.push(cell.clone()),
-        }
-        has_runs |= !is_without_runs(cell);
-    }
-    for (text, before) in [(&mut table.printed_of, &earlier.printed_of), (&mut table.differs, &earlier.differs)] {
-        if text.is_empty() {
-            text.clone_from(before);
-        }
-    }
-    sort_cells(table);
-    has_runs
-}
-
-/// Sorts cells in the order of the experiment with all its values.
-fn sort_cells(table: &mut TableResult) {
-    let Ok(whole) = definition::load(&table.experiment) else { return };
-    let planned = cells(&whole.experiment);
-    let (rows, columns) = (&table.rows, &table.columns);
-    let place = |cell: &TableCell| {
-        let is_there = |one: &PlannedCell| {
-            // The rows of a figure over time are no axis.
-            let mut at = rows.iter().zip(&cell.row).chain(columns.iter().zip(&cell.column));
-            at.all(|(axis, value)| one.values.get(axis).is_none_or(|own| own == value))
-        };
-        planned.iter().position(is_there)
-    };
-    table.cells.sort_by_cached_key(place);
-}
-
-/// Adds conclusions of the earlier record, or cases of them.
-fn add_statements(
-    statements: &mut Vec<StatementResult>,
-    parts: &[Part],
-    paper: &Paper,
-    earlier: &PaperRecord,
-    found: &BTreeMap<&str, Since>,
-) {
-    for statement in &paper.statements {
-        let sides = [&statement.larger, &statement.smaller].map(|side| found.get(side.experiment.as_str()));
-        let any = |wanted: &Since| sides.contains(&Some(wanted));
-        let before = earlier.statements.iter().find(|result| result.conclusion == statement.conclusion);
-        let own = statements.iter().position(|result| result.conclusion == statement.conclusion);
-        let stands = !sides.iter().any(|since| matches!(since, None | Some(Since::Other(_))));
-        if any(&Since::Gone) {
-            if let Some(own) = own {
-                statements.remove(own);
-            }
-            // Beside other runs than before, it is not known what would be concluded.
-            statements.extend(before.filter(|_| stands && !any(&Since::Beside)).cloned());
-            continue;
-        }
-        let Some(before) = before.filter(|_| stands && any(&Since::Beside)) else { continue };
-        let is_left =
-            |case: &&Case| case.outcome != Outcome::NotMeasured && !was_run_again(statement, &case.label, parts, found);
-        let left = before.cases.iter().filter(is_left);
-        match own {
-            Some(own) => add_cases(&mut statements[own], left.cloned().collect(), before),
-            None => {
-                let cases: Vec<Case> = left.cloned().collect();
-                let has_cases = !cases.is_empty();
-                statements.extend(has_cases.then(|| StatementResult { cases, ..before.clone() }));
-            }
-        }
-    }
-}
-
-/// Adds cases that a conclusion does not have, or has without figures. A reason is that of all its measured cases: those of another
-/// one are not added.
-fn add_cases(result: &mut StatementResult, mut cases: Vec<Case>, before: &StatementResult) {
-    let is_measured = |own: &Case| own.outcome != Outcome::NotMeasured;
-    if result.reason != before.reason && result.cases.iter().any(is_measured) {
-        return;
-    }
-    cases.retain(|case| !result.cases.iter().any(|own| own.label == case.label && is_measured(own)));
-    result.cases.retain(|own| cases.iter().all(|case| case.label != own.label));
-    if cases.iter().any(|case| case.outcome == Outcome::Undecided) && result.reason.is_none() {
-        result.reason.clone_from(&before.reason);
-    }
-    result.cases.extend(cases);
-}
-
-/// Whether a cell on one of the sides of a case has runs now that it did not have before.
-fn was_run_again(statement: &Statement, label: &str, parts: &[Part], found: &BTreeMap<&str, Since>) -> bool {
-    let mut others = [&statement.larger, &statement.smaller]
-        .into_iter()
-        .filter(|side| found.get(side.experiment.as_str()) == Some(&Since::Beside));
-    others.any(|side| {
-        let part = parts.iter().find(|part| part.experiment.name == side.experiment);
-        let is_of_case = |cell: &PlannedCell| {
-            let key = statement.each.iter().filter_map(|axis| cell.values.get(axis).map(String::as_str));
-            is_meant(side, cell) && key.collect::<Vec<_>>().join(", ") == label
-        };
-        let has_runs = |part: &Part, cell: &PlannedCell| part.cell(&cell.id).is_ok_and(|found| !found.runs.is_empty());
-        part.is_some_and(|part| cells(&part.experiment).iter().any(|cell| is_of_case(cell) && has_runs(part, cell)))
-    })
-}
-
 /// Sorts the parts of a record in the order of the publication.
 fn in_order(mut record: PaperRecord, paper: &Paper) -> PaperRecord {
     let place = |names: &[&str], name: &str| names.iter().position(|other| *other == name);
@@ -337,9 +243,14 @@ fn in_order(mut record: PaperRecord, paper: &Paper) -> PaperRecord {
 mod tests {
     use std::path::Path;
 
+    use pubmark_experiment::experiment::definition;
+    use pubmark_record::experiment::FailureKind;
     use pubmark_record::store;
 
+    use super::cells::{NOTHING_MADE, system_of};
     use super::*;
+    use crate::collect::NOT_RUN;
+    use crate::record::{Case, Outcome, StatementResult, TableResult};
 
     const NAME: &str = "psmark-low";
 
@@ -364,6 +275,17 @@ mod tests {
         with_earlier(now.clone(), &[], &crate::definition::find("psmark").unwrap(), earlier)
     }
 
+    /// The tables without the starts of the runs of their cells.
+    fn unnamed(mut tables: Vec<TableResult>) -> Vec<TableResult> {
+        tables.iter_mut().flat_map(|table| &mut table.cells).for_each(|cell| cell.started_at = None);
+        tables
+    }
+
+    /// Starts of the runs that a record describes.
+    fn starts(record: &PaperRecord) -> Vec<&str> {
+        record.experiments.iter().map(|part| part.runs.as_ref().unwrap().started_at.as_str()).collect()
+    }
+
     /// Two workloads of which the record has measured values, in the order of the experiment.
     fn workloads() -> [String; 2] {
         let whole = definition::load(NAME).unwrap().experiment;
@@ -384,7 +306,7 @@ mod tests {
         let both = merged(&now, &earlier);
         assert!(both.replaced.is_empty(), "{:?}", both.replaced);
         let whole = record(&[&first, &second], "2026-03-02T00:00:00Z");
-        assert_eq!(both.record.tables, whole.tables, "in the order of the experiment");
+        assert_eq!(unnamed(both.record.tables.clone()), whole.tables, "in the order of the experiment");
         let folders: Vec<_> = both.record.experiments.iter().map(|part| part.folder.is_some()).collect();
         assert_eq!(folders, [true, false], "the runs of each are described");
         let cautions = |part: usize| both.record.experiments[part].runs.as_ref().unwrap().cautions.clone();
@@ -392,6 +314,91 @@ mod tests {
         assert_eq!(merged(&now, &both.record).record, both.record, "the same call again changes nothing");
         let again = record(&[&first], "2026-03-03T00:00:00Z");
         assert_eq!(merged(&again, &earlier).record, again, "all earlier cells were run again");
+    }
+
+    #[test]
+    fn runs_are_described_as_long_as_a_cell_is_of_them() {
+        let [first, second] = workloads();
+        let days = ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z"];
+        let of_two = merged(&record(&[&second], days[1]), &record(&[&first], days[0])).record;
+        assert_eq!(starts(&of_two), [days[1], days[0]]);
+        let first_again = merged(&record(&[&first], days[2]), &of_two).record;
+        assert_eq!(starts(&first_again), [days[2], days[1]]);
+        let second_again = merged(&record(&[&second], days[2]), &of_two).record;
+        assert_eq!(starts(&second_again), [days[2], days[0]]);
+        let both_again = record(&[&first, &second], days[2]);
+        assert_eq!(merged(&both_again, &of_two).record, both_again);
+        let older = PaperRecord { tables: unnamed(of_two.tables.clone()), ..of_two };
+        let found = merged(&record(&[&first], days[2]), &older).record;
+        assert_eq!(starts(&found), [days[2], days[1], days[0]], "an older record does not say of which runs a cell is");
+    }
+
+    #[test]
+    fn a_record_is_complete_when_what_interrupted_runs_lacked_was_run_again() {
+        let [first, second] = workloads();
+        let complete = |mut record: PaperRecord, is_complete: &dyn Fn(&TableCell) -> Option<bool>| {
+            let cells = record.tables.iter_mut().flat_map(|table| &mut table.cells);
+            cells.for_each(|cell| cell.complete = is_complete(cell));
+            record
+        };
+        let mut earlier = record(&[&first, &second], "2026-03-01T00:00:00Z");
+        earlier.experiments[0].runs.as_mut().unwrap().status = Status::Interrupted;
+        let older = complete(earlier.clone(), &|_| None);
+        let earlier = complete(earlier, &|cell| Some(cell.row[0] == first));
+        let now = complete(record(&[&second], "2026-03-02T00:00:00Z"), &|_| Some(true));
+        let found = merged(&now, &earlier).record;
+        assert_eq!((starts(&found).len(), found.status), (2, Status::Complete));
+        assert_eq!(merged(&now, &found).record, found, "the same call again");
+        assert_eq!(merged(&now, &older).record.status, Status::Interrupted, "it does not say what was missing");
+        let first_again = complete(record(&[&first], "2026-03-02T00:00:00Z"), &|_| Some(true));
+        assert_eq!(merged(&first_again, &earlier).record.status, Status::Interrupted);
+        let nothing = PaperRecord { experiments: vec![], tables: vec![], ..now.clone() };
+        let gone = merged(&nothing, &earlier).record;
+        assert_eq!(gone.status, Status::Interrupted, "its folder was removed");
+        assert_eq!(merged(&now, &gone).record.status, Status::Complete);
+    }
+
+    #[test]
+    fn a_case_says_that_one_side_got_further_runs_after_the_other_was_removed() {
+        let [first, _] = workloads();
+        let paper = crate::definition::find("psmark").unwrap();
+        let is_of_two = |one: &&crate::definition::Statement| one.larger.experiment != one.smaller.experiment;
+        let statement = paper.statements.iter().find(is_of_two).unwrap();
+        let sides = [&statement.larger, &statement.smaller].map(|side| side.experiment.as_str());
+        assert!(sides.contains(&NAME), "{sides:?}");
+        let removed = sides.into_iter().find(|side| *side != NAME).unwrap();
+        let now = record(&[&first], "2026-03-01T00:00:00Z");
+        let mut earlier = now.clone();
+        let mut other = earlier.experiments[0].clone();
+        other.name = removed.to_owned();
+        earlier.experiments.push(other);
+        let case = Case {
+            label: String::new(),
+            larger: "a".to_owned(),
+            smaller: "b".to_owned(),
+            outcome: Outcome::Holds,
+            ratio: None,
+            judged_before: None,
+        };
+        earlier.statements.push(StatementResult {
+            conclusion: statement.conclusion.clone(),
+            source: statement.source.clone(),
+            figure: statement.figure.clone(),
+            each: vec![],
+            reason: None,
+            cases: vec![case],
+        });
+        let condition = |record: &PaperRecord| record.statements[0].cases[0].judged_before.clone();
+        assert_eq!(condition(&merged(&now, &earlier).record), None);
+        let mut further = now;
+        further.experiments[0].runs.as_mut().unwrap().took_s += 60.0;
+        let found = merged(&further, &earlier).record;
+        assert_eq!(condition(&found).as_deref(), Some(NAME));
+        assert_eq!(condition(&merged(&further, &found).record).as_deref(), Some(NAME), "the same call again");
+        let page = crate::markdown(&found);
+        assert!(page.contains("| holds; judged before further runs of `psmark-low` |"), "{page}");
+        let page = crate::html(&found);
+        assert!(page.contains("holds; judged before further runs of <code>psmark-low</code>"), "{page}");
     }
 
     #[test]
@@ -429,7 +436,7 @@ mod tests {
         let earlier = record(&[&first], "2026-03-01T00:00:00Z");
         for kind in NOTHING_MADE {
             let now = without_values(record(&[&first], "2026-03-02T00:00:00Z"), kind.words());
-            assert_eq!(merged(&now, &earlier).record.tables, earlier.tables, "{kind:?}");
+            assert_eq!(unnamed(merged(&now, &earlier).record.tables), earlier.tables, "{kind:?}");
         }
         let failed = without_values(record(&[&first], "2026-03-02T00:00:00Z"), FailureKind::OutOfMemory.words());
         assert_eq!(merged(&failed, &earlier).record.tables, failed.tables, "a failure of the system is a result");
@@ -539,32 +546,5 @@ mod tests {
             }
         }
         assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
-    }
-
-    #[test]
-    fn the_reason_of_one_judgement_is_not_given_for_the_cases_of_another() {
-        let case = |label: &str, outcome: Outcome| Case {
-            label: label.to_owned(),
-            larger: String::new(),
-            smaller: String::new(),
-            outcome,
-            ratio: None,
-        };
-        let result = |reason: Option<&str>, cases: &[Case]| StatementResult {
-            conclusion: String::new(),
-            source: String::new(),
-            figure: String::new(),
-            each: vec![],
-            reason: reason.map(str::to_owned),
-            cases: cases.to_vec(),
-        };
-        let undecided = case("a", Outcome::Undecided);
-        let before = result(Some("several machines"), std::slice::from_ref(&undecided));
-        let mut own = result(None, &[case("b", Outcome::Holds)]);
-        add_cases(&mut own, vec![undecided.clone()], &before);
-        assert_eq!((own.cases.len(), own.reason), (1, None));
-        let mut own = result(None, &[case("a", Outcome::NotMeasured), case("b", Outcome::NotMeasured)]);
-        add_cases(&mut own, vec![undecided], &before);
-        assert_eq!((own.cases.len(), own.reason.as_deref()), (2, Some("several machines")));
     }
 }

@@ -153,6 +153,13 @@ pub struct TableCell {
     /// The reason in a full sentence, if the short one does not say everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Start of the earlier runs that the cell is of, as in `experiments`; absent if they are the first ones of the experiment there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// Whether all its planned repetitions were made, or it cannot be run here; absent in older records. A repetition that was left
+    /// out after failures counts as missing if the experiment was interrupted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete: Option<bool>,
 }
 
 /// A measured figure over all repetitions.
@@ -210,6 +217,10 @@ pub struct Case {
     pub outcome: Outcome,
     /// Lowest and highest ratio of the two figures; `None` if one of them is 0 or was not measured.
     pub ratio: Option<(f64, f64)>,
+    /// Experiment on one of its sides that got further runs since. The case is not judged with them, because runs of the other side are
+    /// no longer here. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_before: Option<String>,
 }
 
 /// Outcome of a case.

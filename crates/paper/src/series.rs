@@ -15,6 +15,9 @@ use crate::definition::{Series, SeriesFigure};
 use crate::record::{MeanFigure, TableCell, TableResult};
 use crate::table::failed;
 
+/// Head of the rows of a figure at single seconds.
+pub(crate) const SECOND: &str = "second";
+
 /// Fewest messages of which a median is shown: ten on either side.
 const FEWEST_OF_A_MEDIAN: u64 = 20;
 
@@ -31,7 +34,7 @@ pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
         title: series.title.clone(),
         experiment: series.experiment.clone(),
         figure: series.figure.name().to_owned(),
-        rows: vec![if is_under_way { "second" } else { "seconds" }.to_owned()],
+        rows: vec![if is_under_way { SECOND } else { "seconds" }.to_owned()],
         columns: vec![series.columns.clone()],
         printed_of: String::new(),
         differs: series.differs.clone(),
@@ -43,6 +46,7 @@ pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
 fn column(series: &Series, part: &Part, base: &Path, planned: &PlannedCell) -> Vec<TableCell> {
     let name = planned.values.get(&series.columns).cloned().unwrap_or_default();
     let printed = series.printed.get(&name);
+    let complete = Some(part.is_cell_complete(&planned.id));
     let found = part.cell(&planned.id);
     let failed = found.as_ref().ok().and_then(|cell| failed(cell));
     let run = found.and_then(|cell| best_run(cell, part, base));
@@ -66,6 +70,8 @@ fn column(series: &Series, part: &Part, base: &Path, planned: &PlannedCell) -> V
             reason,
             system_failed: failed.is_some(),
             detail,
+            started_at: None,
+            complete,
         }
     };
     series.spans().into_iter().enumerate().map(cell).collect()

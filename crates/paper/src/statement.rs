@@ -25,7 +25,8 @@ pub(crate) fn judge(statement: &Statement, parts: &[Part], base: &Path) -> State
             (_, Some(_)) => (Outcome::Undecided, None),
             (compared, None) => compared,
         };
-        Some(Case { label: key.join(", "), larger: high.label.clone(), smaller: low.label.clone(), outcome, ratio })
+        let (label, larger, smaller) = (key.join(", "), high.label.clone(), low.label.clone());
+        Some(Case { label, larger, smaller, outcome, ratio, judged_before: None })
     });
     let cases: Vec<Case> = cases.collect();
     StatementResult {

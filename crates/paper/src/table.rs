@@ -63,6 +63,8 @@ fn table_cell(table: &Table, part: &Part, printed: &[&PaperFigures], planned: &P
         reason,
         system_failed,
         detail,
+        started_at: None,
+        complete: Some(part.is_cell_complete(&planned.id)),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Texts that all pages of a publication share.
 
 use pubmark_model::experiment::axis_title;
-use pubmark_record::by_reason::by_reason;
 use pubmark_record::comparison::Unit;
 use pubmark_report::columns::{ColumnUnit, figure};
 use pubmark_report::numbers::{counted, seconds, significant};
@@ -143,33 +142,6 @@ pub(crate) fn found(table: &TableResult) -> String {
     text
 }
 
-/// Reasons why cells have no value, or not of all repetitions, if there is a full sentence, with the headings of these cells;
-/// each reason once.
-pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
-    let axes = [table.rows.as_slice(), table.columns.as_slice()].concat();
-    let label = |cell: &TableCell| head(&axes, &[cell.row.as_slice(), cell.column.as_slice()].concat());
-    let reasons: Vec<(String, String)> = table
-        .cells
-        .iter()
-        .filter_map(|cell| {
-            // Only cells with a full sentence are listed.
-            let (why, detail) = (cell.reason.as_ref()?, cell.detail.as_ref()?);
-            Some((label(cell), format!("{why}: {detail}")))
-        })
-        .collect();
-    by_reason(reasons.iter().map(|(label, reason)| (label.as_str(), reason.as_str())))
-        .into_iter()
-        .map(|(reason, labels)| (reason.to_owned(), labels.into_iter().map(str::to_owned).collect()))
-        .collect()
-}
-
-/// What [`missing`] says of a table, without what it says of an earlier table of the page in the same words.
-pub(crate) fn newly_missing(tables: &[TableResult], position: usize) -> Vec<(String, Vec<String>)> {
-    let (before, table) = (&tables[..position], &tables[position]);
-    let said: Vec<_> = before.iter().filter(|one| one.experiment == table.experiment).flat_map(missing).collect();
-    missing(table).into_iter().filter(|one| !said.contains(one)).collect()
-}
-
 /// How an experiment of a record was run, in one sentence.
 pub(crate) fn part(part: &ExperimentPart, record: &PaperRecord) -> String {
     match (&part.runs, &part.reason) {
@@ -232,6 +204,14 @@ pub(crate) fn counts(statement: &StatementResult) -> String {
     format!("{} of {total}", parts.join(", "))
 }
 
+/// The outcome of a case, with the experiment whose further runs it was judged without.
+pub(crate) fn case_result(case: &Case) -> String {
+    match &case.judged_before {
+        Some(experiment) => format!("{}; judged before further runs of `{experiment}`", case.outcome.words()),
+        None => case.outcome.words().to_owned(),
+    }
+}
+
 /// Lowest and highest ratio of a case.
 pub(crate) fn case_times(case: &Case) -> String {
     case.ratio.map_or_else(pubmark_report::numbers::missing, times)
@@ -260,7 +240,8 @@ mod tests {
         let reason = measured.is_none().then(|| "not installed".to_owned());
         let detail = measured.is_none().then(|| "`mqttd` is not here".to_owned());
         let (row, column) = (vec![row.to_owned()], vec![]);
-        TableCell { row, column, printed, measured, reason, system_failed: false, detail }
+        let (started_at, complete) = (None, None);
+        TableCell { row, column, printed, measured, reason, system_failed: false, detail, started_at, complete }
     }
 
     #[test]
@@ -317,6 +298,7 @@ mod tests {
             smaller: String::new(),
             outcome,
             ratio: None,
+            judged_before: None,
         };
         let statement = |reason: Option<&str>, outcomes: &[Outcome]| StatementResult {
             conclusion: String::new(),
@@ -352,11 +334,6 @@ mod tests {
             ],
         };
         assert_eq!(found(&table), "2 of 3 cells measured; 0.400–0.500 × what is printed");
-        assert_eq!(missing(&table), [("not installed: `mqttd` is not here".to_owned(), vec!["b".to_owned()])]);
-        let of_another = TableResult { experiment: "two".to_owned(), ..table.clone() };
-        let tables = [table.clone(), table.clone(), of_another];
-        let said = [0, 1, 2].map(|position| newly_missing(&tables, position).len());
-        assert_eq!(said, [1, 0, 1], "once for each experiment");
         table.cells.push(cell("d", Some(100.0), Some(400.0)));
         table.cells.push(cell("e", Some(100.0), Some(100.0)));
         assert_eq!(found(&table), "4 of 5 cells measured; 0.400 to 4.00 × what is printed, median 0.900 ×");

@@ -4,8 +4,8 @@
 const CELLS_NAMED: usize = 6;
 
 /// Reasons with the labels of their cells, both in the order in which they first occur.
-pub fn by_reason<'a, R: PartialEq>(cells: impl IntoIterator<Item = (&'a str, R)>) -> Vec<(R, Vec<&'a str>)> {
-    let mut groups: Vec<(R, Vec<&str>)> = vec![];
+pub fn by_reason<L, R: PartialEq>(cells: impl IntoIterator<Item = (L, R)>) -> Vec<(R, Vec<L>)> {
+    let mut groups: Vec<(R, Vec<L>)> = vec![];
     for (label, reason) in cells {
         match groups.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, labels)) => labels.push(label),

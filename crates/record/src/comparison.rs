@@ -7,9 +7,8 @@
 mod load;
 mod settings;
 
-use crate::figures::custom_figures;
-use crate::figures::is_fewer;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
+use crate::figures::{custom_figures, is_fewer};
 use crate::record::{Record, VerdictStatus};
 pub(crate) use load::{Load, SAME_PAYLOAD, SAME_PAYLOAD_AS_BASELINE};
 pub use settings::{MACHINE, machine};

@@ -21,6 +21,9 @@ pub struct DeliveryFigures {
     /// run. `null` in records of older versions.
     #[serde(default)]
     pub never_sent: Option<u64>,
+    /// Due times that messages carried, compared with the schedule's; `null` in records of older versions.
+    #[serde(default)]
+    pub due_times: Option<DueTimeAudit>,
     /// Data that was still in transit when the run ended.
     pub at_end: LeftAtEnd,
     /// What pubmark itself dropped on arrival.
@@ -155,6 +158,32 @@ pub struct BrokenPromises {
     pub lost: u64,
     /// Messages duplicated at QoS 2; 0 if some devices or subscribers ask for a lower level.
     pub duplicated: u64,
+}
+
+/// Due times that messages carried, compared after the run with those of the schedule: those of a random sample of the
+/// delivered messages of each of pubmark's threads. Floods, reactions and replies have no schedule and are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DueTimeAudit {
+    /// Messages that were compared.
+    pub audited: u64,
+    /// Of these, messages that carried another due time than the schedule's.
+    pub wrong: u64,
+    /// One of the latter; `null` if there is none.
+    pub example: Option<WrongDueTime>,
+}
+
+/// A message that carried another due time than the schedule's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WrongDueTime {
+    /// Its publisher's number in the fleet, from 0.
+    pub publisher: u32,
+    /// Its sequence number, from 1.
+    pub sequence: u32,
+    /// The due time that it carried, ns relative to the start of the measured window.
+    pub claimed_ns: i64,
+    /// Its due time in the schedule, ns relative to the start of the measured window: where messages before it were not
+    /// sent and several are possible, the nearest one.
+    pub scheduled_ns: i64,
 }
 
 /// What had arrived and was dropped because pubmark did not take it in time, during the whole run. If

@@ -396,7 +396,8 @@ pub fn figure(name: &str) -> Option<&'static Figure<'static>> {
 /// Whether a share of messages that arrived is smaller than another by more than stray messages: a latency is that of the messages
 /// that arrived, and the lost ones may be those that would have been late.
 pub fn is_fewer(share: f64, other: f64) -> bool {
-    other - share > STRAY_MESSAGES
+    // One message in ten thousand is not more than that because of the rounding of a quotient.
+    other - share > STRAY_MESSAGES * (1.0 + 1e-9)
 }
 
 const fn share(name: &'static str, better: Better, get: Get) -> Figure<'static> {
@@ -562,6 +563,14 @@ mod tests {
         {
             assert!(!of_times(name), "{name}");
         }
+    }
+
+    #[test]
+    fn one_message_in_ten_thousand_is_a_stray_one_whatever_the_share() {
+        let share = |arrived: u32| f64::from(arrived) / 1e4;
+        assert!((1..=10_000).all(|arrived| !is_fewer(share(arrived - 1), share(arrived))));
+        assert!((2..=10_000).all(|arrived| is_fewer(share(arrived - 2), share(arrived))));
+        assert!(is_fewer(0.999_899, 1.0) && !is_fewer(1.0, 0.5) && !is_fewer(0.5, 0.5));
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub mod objectives;
 pub mod past_runs;
 pub mod plain;
 pub mod protocol;
+pub mod quantity;
 pub mod record;
 pub mod requests;
 pub mod reserve;
@@ -63,5 +64,3 @@ pub mod verdict;
 pub mod wanted;
 pub mod warnings;
 pub mod workload_info;
-
-mod quantity;

@@ -24,9 +24,26 @@ pub(crate) fn time_unit(value_us: f64) -> (f64, &'static str) {
     }
 }
 
-/// A share as a percentage; 1.0 is 100 %.
-pub(crate) fn percent(share: f64) -> String {
-    if share.is_finite() { format!("{} %", digits(share * 100.0)) } else { MISSING.to_string() }
+/// A quotient as a percentage, which may be above 100 %; 1.0 is 100 %.
+pub(crate) fn percent(quotient: f64) -> String {
+    if quotient.is_finite() { format!("{} %", digits(quotient * 100.0)) } else { MISSING.to_string() }
+}
+
+/// A share of messages as a percentage; 1.0 is all. Near 100 % it is rounded down: 100 % is printed only if nothing is missing, and 0 %
+/// only if the share is 0.
+pub fn share(share: f64) -> String {
+    if !share.is_finite() {
+        return MISSING.to_string();
+    }
+    // A quotient may be the least bit below the hundredth of a percent that it stands for.
+    match (share * 1e4 + 1e-6).floor() as u64 {
+        _ if share >= 1.0 => "100 %".to_string(),
+        // The addition must not make a whole of it.
+        9_999.. => "99.99 %".to_string(),
+        hundredths @ 9_900..9_999 => format!("{}.{:02} %", hundredths / 100, hundredths % 100),
+        0 if share > 0.0 => "< 0.01 %".to_string(),
+        _ => percent(share),
+    }
 }
 
 /// A count with thousands separated by commas.
@@ -104,5 +121,11 @@ mod tests {
             assert_eq!([micros(value), percent(value), bytes(value), digits(value)], [MISSING; 4]);
         }
         assert_eq!(digits(-0.0), "0");
+    }
+
+    #[test]
+    fn a_share_is_whole_only_when_nothing_is_missing() {
+        let shares = [0.9998, 0.999_999, 0.99, 0.989_96, 1.0, 0.333, 1e-6, 0.0, f64::NAN].map(share);
+        assert_eq!(shares, ["99.98 %", "99.99 %", "99.00 %", "99 %", "100 %", "33.3 %", "< 0.01 %", "0 %", MISSING]);
     }
 }

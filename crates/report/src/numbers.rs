@@ -1,6 +1,7 @@
 //! Figures as text: three significant digits, thousands separated by commas, `—` for values that were not measured.
 
 use pubmark_record::comparison::Unit;
+use pubmark_record::quantity;
 
 /// Text for a value that was not measured.
 pub const MISSING: &str = "—";
@@ -176,16 +177,7 @@ pub fn share(part: u64, whole: u64) -> String {
 
 /// A share that is known as a number, 1 for all, as a percentage; rounded as [`share`] does, `—` where it is not known.
 pub fn percentage(share: Option<f64>) -> String {
-    let Some(share) = known(share) else { return missing() };
-    // A quotient may be the least bit below the hundredth of a percent that it stands for.
-    match (share * 1e4 + 1e-6).floor() as u64 {
-        _ if share >= 1.0 => "100 %".to_string(),
-        // The addition must not make a whole of it.
-        9_999.. => "99.99 %".to_string(),
-        hundredths @ 9_900..9_999 => format!("{}.{:02} %", hundredths / 100, hundredths % 100),
-        0 if share > 0.0 => "< 0.01 %".to_string(),
-        _ => format!("{} %", short(share * 100.0)),
-    }
+    share.map_or_else(missing, quantity::share)
 }
 
 /// A number of cores as a percentage of one core.

@@ -183,7 +183,7 @@ impl Written {
             return Err(EndpointError::OtherScheme { scheme, protocol, schemes });
         }
         let over = protocol.features.websocket.filter(|over| over.schemes.contains(&scheme.as_str()));
-        // Settings and a path may hold an `@`, a log-in holds neither `?` nor `/`.
+        // Settings of endpoints without a log-in, and a path, may hold an `@`.
         let begin = protocol.features.settings.and_then(|settings| {
             // A sign in a log-in that is not percent-encoded has always been read as a part of the log-in.
             let has_log_in = protocol.features.log_in || settings.begins_with == '/';

@@ -21,6 +21,10 @@ pub fn check(definition: &Definition, options: &StartOptions, workload: &Workloa
 /// Why the clients of a protocol cannot have the settings of a profile; `None` if they can.
 fn refused_settings(protocol: &str, settings: &str) -> Option<String> {
     match protocols::find(protocol)?.capabilities.features.settings {
+        // They follow the port as they are.
+        Some(has) if !settings.starts_with(has.begins_with) => {
+            Some(format!("its settings for {protocol} do not begin with `{}`", has.begins_with))
+        }
         Some(has) => (has.check)(settings).err(),
         None => Some(format!("endpoints over {protocol} have no settings")),
     }
@@ -141,5 +145,50 @@ pub fn check_installed(definition: &Definition, options: &StartOptions) -> Resul
             Err(error) => refused(format!("`{name}` runs in a container only: {error}")),
         },
         _ => Err(RunError::unsupported(format!("`{name}` has no back end that can be started here"))),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::RunSpec;
+
+    /// Why clients over a protocol cannot have these settings of a profile.
+    fn refused(protocol: &str, settings: &str) -> Option<String> {
+        let text = format!(
+            "name: mine\ntitle: mine\ndescription: mine\nranked: false\nlisteners: {{door: {{scheme: nats}}}}\n\
+             protocols: {{{protocol}: {{listener: door, highest_qos: 2}}}}\n\
+             profiles: {{default: {{description: as it is}}, own: {{description: own, settings: {{{protocol}: '{settings}'}}}}}}\n"
+        );
+        let definition = Definition::parse(&text, "mine.yaml").unwrap();
+        let options = StartOptions { profile: "own".to_owned(), ..StartOptions::new(protocol) };
+        not_offered(&definition, &options, &RunSpec::new("hello").load().unwrap())
+    }
+
+    #[test]
+    fn settings_of_a_profile_that_no_endpoint_could_have_are_refused_before_the_start() {
+        assert_eq!(refused("jetstream", "?storage=memory"), None);
+        for (protocol, settings, why) in [
+            ("jetstream", "?storage=disk", "`storage=disk` is none of its settings"),
+            ("jetstream", "storage=memory", "its settings for jetstream do not begin with `?`"),
+            ("jetstream", "", "do not begin with `?`"),
+            ("mqtt5", "?storage=memory", "endpoints over mqtt5 have no settings"),
+        ] {
+            let found = refused(protocol, settings).unwrap();
+            assert!(found.starts_with("profile `own` cannot be had: ") && found.contains(why), "{settings}: {found}");
+        }
+    }
+
+    #[test]
+    fn the_settings_of_every_built_in_profile_are_some_that_endpoints_have() {
+        let mut count = 0;
+        for definition in Definition::embedded().unwrap() {
+            for (protocol, settings) in definition.profiles.values().flat_map(|profile| &profile.settings) {
+                assert_eq!(refused_settings(protocol, settings), None, "{}: {protocol}{settings}", definition.name);
+                count += 1;
+            }
+        }
+        assert!(count > 0, "the profile `memory` of NATS");
     }
 }

@@ -18,3 +18,25 @@ pub fn over(definition: &Definition, protocol: &str, found: &pubmark_systems::En
         None => probe::run(definition, protocol, found, LIMIT),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_a_profile_reach_clients_and_follow_the_port_in_the_record() {
+        let found = pubmark_systems::Endpoint {
+            scheme: "nats".to_owned(),
+            address: ([127, 0, 0, 1], 4_222).into(),
+            subscribers: None,
+            settings: Some("?storage=memory".to_owned()),
+            authority: None,
+            credentials: None,
+            values: Default::default(),
+        };
+        for endpoint in [connectable(&found), for_subscribers(&found)] {
+            assert_eq!(endpoint.settings.as_deref(), Some("?storage=memory"));
+            assert_eq!(endpoint.shown, "nats://127.0.0.1:4222?storage=memory");
+        }
+    }
+}

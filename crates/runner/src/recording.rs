@@ -158,6 +158,7 @@ fn delivery(
         too_large: outcome.books.too_large,
         sizes_raised: outcome.books.sizes_raised,
         never_sent: Some(outcome.books.never_sent),
+        due_times: Some(outcome.books.due_times),
         at_end: LeftAtEnd {
             socket_unsent_bytes: outcome.unsent_bytes,
             held_bytes: outcome.held_bytes,

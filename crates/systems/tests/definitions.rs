@@ -167,6 +167,11 @@ fn a_profile_with_settings_for_the_clients_of_a_protocol_is_refused_for_those_of
                 profiles: {default: {description: as it is, settings: {other: '?a=b'}}}\n";
     let wrong = Definition::parse(text, "mine.yaml").unwrap_err().to_string();
     assert!(wrong.contains("profile `default` has settings for `other`, which is none of its protocols"), "{wrong}");
+    let among_peers = text.replace("other: '?a=b'", "words: '?a=b'");
+    assert!(Definition::parse(&among_peers, "mine.yaml").is_ok());
+    let among_peers = format!("{among_peers}back_ends: {{brokerless: {{how: peers meet}}}}\n");
+    let wrong = Definition::parse(&among_peers, "mine.yaml").unwrap_err().to_string();
+    assert!(wrong.contains("profile `default` has `settings`") && wrong.contains("in `text`"), "{wrong}");
 }
 
 #[test]

@@ -145,6 +145,8 @@ enum Lie {
     SequencesOfAnotherYear,
     /// Changes the due time by a year.
     Due,
+    /// Moves the due time by 1 ms, so that latencies are shorter.
+    DueLater,
 }
 
 type Subscribers = Arc<Mutex<HashMap<usize, (TcpStream, Vec<(String, String)>)>>>;
@@ -258,18 +260,21 @@ fn copies(lie: Lie, payload: &[u8]) -> Vec<Vec<u8>> {
         Lie::Flip => vec![changed(payload.len() - 1, &[payload[payload.len() - 1] ^ 1])],
         Lie::Sequences | Lie::SequencesOfAnotherYear => {
             let forged = (0..50u32).map(|more| changed(8, &(1_000_000 + more * 70_000).to_le_bytes()));
-            let forged = forged.map(|copy| if lie == Lie::Sequences { copy } else { a_year_later(copy) });
+            let forged = forged.map(|copy| if lie == Lie::Sequences { copy } else { later(copy, YEAR_NS) });
             forged.chain([payload.to_vec()]).collect()
         }
-        Lie::Due => vec![a_year_later(payload.to_vec())],
+        Lie::Due => vec![later(payload.to_vec(), YEAR_NS)],
+        Lie::DueLater => vec![later(payload.to_vec(), 1_000_000)],
         Lie::None | Lie::Unserved | Lie::ForgedUnserved | Lie::Elsewhere => vec![payload.to_vec()],
     }
 }
 
-/// The same payload with another due time.
-fn a_year_later(mut payload: Vec<u8>) -> Vec<u8> {
+const YEAR_NS: u64 = 31_536_000_000_000_000;
+
+/// The same payload with a due time that is later by this, ns.
+fn later(mut payload: Vec<u8>, by_ns: u64) -> Vec<u8> {
     let due_ns = u64::from_le_bytes(payload[12..20].try_into().unwrap());
-    payload[12..20].copy_from_slice(&(due_ns + 31_536_000_000_000_000).to_le_bytes());
+    payload[12..20].copy_from_slice(&(due_ns + by_ns).to_le_bytes());
     payload
 }
 
@@ -387,6 +392,25 @@ fn messages_that_nobody_sent_make_a_run_of_several_processes_invalid() {
             assert_eq!(status_of(&record, "V26"), Some(status), "{what}: {}", record["verdict"]["reasons"]);
             assert_count_eq!(count("never_sent") > 0, lie != Lie::None, "{what}: {delivery}");
             assert_count!(count("never_sent") <= count("foreign"), "{what}: {delivery}");
+        }
+    }
+}
+
+#[test]
+fn due_times_that_are_moved_within_the_window_make_a_run_invalid() {
+    for table in [TABLE, ISOLATED, ON_NODES] {
+        for (lie, ends, status) in [(Lie::None, Counted, "valid"), (Lie::DueLater, Invalid, "invalid")] {
+            let what = format!("{lie:?}, {:?}", table.arguments);
+            let called = table.run(carrier(lie).address);
+            judge(ends, &called).unwrap_or_else(|why| panic!("COUNT: {what}: {why}"));
+            let record = called.record().unwrap();
+            let delivery = &record["delivery"];
+            assert_eq!(status_of(&record, "V26"), Some(status), "{what}: {}", record["verdict"]["reasons"]);
+            let audit = &delivery["due_times"];
+            let (audited, wrong) = (audit["audited"].as_u64().unwrap(), audit["wrong"].as_u64().unwrap());
+            // The last message of each of the two devices may be moved out of the window.
+            assert_count!((18..=20).contains(&audited), "{what}: {delivery}");
+            assert_count_eq!(wrong, if lie == Lie::None { 0 } else { audited }, "{what}: {delivery}");
         }
     }
 }

@@ -7,6 +7,7 @@ use pubmark_metrics::series::Series;
 use pubmark_model::schedule::Due;
 
 use crate::content::counts::ContentCounts;
+use crate::due_times::sample::DueSample;
 use crate::message_log::row::{Row, RowKind};
 use crate::message_log::writer::ShardLog;
 use crate::plan::TYPE_LIMIT;
@@ -30,6 +31,8 @@ pub struct Figures {
     pub series: Series,
     /// Latencies by the sender's node, in a run on several nodes.
     pub from_nodes: Vec<Option<Box<Bounds>>>,
+    /// A sample of the due times that measured first copies carried.
+    pub due_times: DueSample,
     /// The progress in which the latencies of the last seconds are published, and the index of this shard there.
     pub live: Option<(Arc<Progress>, usize)>,
     /// The message log of this shard, if the run has one.
@@ -49,6 +52,7 @@ impl Figures {
             transform: vec![],
             series: Series::new(series_start_ns, window_ns),
             from_nodes: vec![],
+            due_times: DueSample::new(0),
             live: None,
             log: None,
         }

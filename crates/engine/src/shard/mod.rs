@@ -49,6 +49,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use pubmark_protocol::clients::{Clients, SessionConfig, ShardConfig};
 
 use crate::command::Command;
+use crate::due_times::sample::DueSample;
 use crate::progress::{Progress, ShardProgress};
 use crate::shard_outcome::ShardOutcome;
 use crate::usage::ThreadUsage;
@@ -83,8 +84,13 @@ impl Shard {
         let progress = setup.progress;
         let live = Some((Arc::clone(&progress), setup.index));
         let log = setup.log.map(Box::new);
-        let figures =
-            Figures { live, log, ..Figures::new(setup.rules.len(), setup.series_start_ns, setup.duration_ns) };
+        let due_times = DueSample::new(setup.seed ^ setup.index as u64);
+        let figures = Figures {
+            live,
+            log,
+            due_times,
+            ..Figures::new(setup.rules.len(), setup.series_start_ns, setup.duration_ns)
+        };
         let tally = Tally::new(setup.sessions.iter().map(|session| session.connection_group).collect());
         let networks = setup.sessions.iter().map(|session| session.config.network);
         let receiving = Receiving::new(setup.receiver, setup.follows, networks);
@@ -221,6 +227,7 @@ impl Shard {
             transform: figures.transform,
             series: figures.series,
             from_nodes: figures.from_nodes,
+            due_times: figures.due_times.into_claims(),
             traffic: totals.tally.into_groups(),
             unsent_bytes,
             held_bytes,

@@ -350,6 +350,7 @@ impl Receiver {
         let row = type_row(&mut figures.types, group);
         figures.times.latency.record(latency_ns, width_ns);
         row.latency.record(latency_ns, width_ns);
+        figures.due_times.note(header.publisher, header.sequence, due_ns);
         if let Some(nodes) = &self.nodes {
             let node = usize::from(nodes[header.publisher as usize]);
             if figures.from_nodes.len() <= node {

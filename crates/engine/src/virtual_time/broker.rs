@@ -125,6 +125,8 @@ pub struct Broker {
     pub grants: Box<dyn FnMut(&str) -> Response>,
     /// The acknowledgement of a message, by sequence number; `None`: never.
     pub acknowledges: Box<dyn FnMut(u32) -> Option<Response>>,
+    /// By how much later the due time is that its copies of a message carry, ns; only of messages with a full header.
+    pub moves_due_ns: u64,
     /// A message is also delivered if it is refused.
     pub delivers_refused: bool,
     /// Time from the write of a message to the report of it, by sequence number, ns; a report with a delay is overtaken by
@@ -168,6 +170,7 @@ impl Broker {
             accepts: Box::new(|_| Ok(())),
             grants: Box::new(|_| Ok(())),
             acknowledges: Box::new(|_| Some(Ok(()))),
+            moves_due_ns: 0,
             delivers_refused: false,
             reports_written_after: Box::new(|_| 0),
             withholds: Box::new(|_| false),
@@ -342,6 +345,7 @@ impl Broker {
         if matches!(outcome, Some(Err(_))) && !self.delivers_refused {
             return;
         }
+        let payload = if self.moves_due_ns > 0 { with_due(&payload, due_ns + self.moves_due_ns) } else { payload };
         for (listener, is_connected) in self.listeners(&topic) {
             let copy = Copy { client: listener, publisher, sequence, due_ns, at_ns: None };
             let times = if is_connected { (self.copy_delays)(publisher, sequence, listener) } else { vec![] };
@@ -374,4 +378,11 @@ impl Broker {
         let listeners = self.clients.iter().filter(receives);
         listeners.map(|(client, known)| (*client, known.connection.is_some())).collect()
     }
+}
+
+/// The same payload with another due time, which is in bytes 12 to 18 of a full header.
+fn with_due(payload: &[u8], due_ns: u64) -> Rc<[u8]> {
+    let mut changed = payload.to_vec();
+    changed[12..19].copy_from_slice(&due_ns.to_le_bytes()[..7]);
+    changed.into()
 }

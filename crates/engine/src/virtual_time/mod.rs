@@ -2,6 +2,7 @@
 //! event. Effects that a run in real time would show only occasionally are reproducible here, and a million messages
 //! take about a second.
 
+mod auditing;
 mod broker;
 mod clients;
 mod draining;
@@ -188,6 +189,9 @@ impl Simulation {
         // Whatever the broker did: during the run no message was counted as lost that was not.
         let lost = outcome.books.delivery.lost;
         assert!(known_lost <= lost, "{known_lost} were called lost, and {lost} are: {totals:?}");
+        // Nor did one carry another due time than the schedule's, unless the broker changed it.
+        let (due_times, is_moved) = (outcome.books.due_times, self.broker.borrow().moves_due_ns > 0);
+        assert!(is_moved || due_times.wrong == 0, "{due_times:?}");
         Ended { outcome, broker: self.broker, at_ns, reached, quiet_ns }
     }
 

@@ -14,6 +14,7 @@ use pubmark_systems::limits::{self, LimitError};
 use pubmark_systems::{Definition, affinity};
 
 use super::cell_spec::{in_folder, is_path};
+use super::journal;
 use pubmark_protocols::{self as protocols, known};
 
 /// Name of the definition's file in the experiment's folder.
@@ -265,8 +266,11 @@ fn read(file: &Path) -> Result<String, RunError> {
     })
 }
 
-/// Reads the definition in an experiment's folder.
+/// Reads the definition in an experiment's folder. An extension that was not written to its file yet is read from the journal.
 pub fn in_experiment(folder: &Path) -> Result<Experiment, RunError> {
+    if let Some(text) = journal::last_definition(folder) {
+        return parse(&text, folder);
+    }
     let path = folder.join(DEFINITION_FILE);
     let text = std::fs::read_to_string(&path).map_err(|error| {
         RunError::from_error(ErrorKind::Input, &error)

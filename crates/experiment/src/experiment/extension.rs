@@ -125,7 +125,7 @@ mod tests {
     use pubmark_record::experiment::{EXPERIMENT_FILE, FailureKind};
 
     use super::super::PreparedExperiment;
-    use super::super::journal::Effort;
+    use super::super::journal::{self, Effort};
     use super::super::progress;
     use super::*;
 
@@ -195,7 +195,25 @@ mod tests {
         drop(extended(&folder, "system: builtin, qos: [0, 1]").unwrap());
         fs::write(folder.join(DEFINITION_FILE), before).unwrap();
         assert!(PreparedExperiment::resume(&folder, &host(), &Machines::default(), &mut ()).is_ok());
+        let written = fs::read_to_string(folder.join(DEFINITION_FILE)).unwrap();
+        assert_eq!(definition::parse(&written, &folder).unwrap().axes.qos, [0, 1]);
+    }
+
+    #[test]
+    fn a_definition_that_was_not_written_is_read_from_the_journal() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = begun(place.path(), "system: builtin, qos: [1]");
+        let before = fs::read_to_string(folder.join(DEFINITION_FILE)).unwrap();
+        drop(extended(&folder, "system: builtin, qos: [0, 1]").unwrap());
+        fs::write(folder.join(DEFINITION_FILE), before).unwrap();
+        // A further value is added to all that the experiment has.
         assert_eq!(definition::in_experiment(&folder).unwrap().axes.qos, [0, 1]);
+        drop(extended(&folder, "system: builtin, qos: [0, 1, 2]").unwrap());
+        assert_eq!(definition::in_experiment(&folder).unwrap().axes.qos, [0, 1, 2]);
+        let mut journal = Journal::open(&folder).unwrap();
+        let run = RunPosition { order: 2, cell: "builtin_qos-0".to_owned(), repetition: 1 };
+        journal.add(Event::Began(run)).unwrap();
+        assert_eq!(journal::last_definition(&folder), None, "its file has it by now");
     }
 
     #[test]

@@ -161,6 +161,20 @@ impl Extended {
     }
 }
 
+/// The definition of an extension after which nothing was done: its own file lacks it if the process ended before it was written. `None`
+/// if the last event is another one, or there is no journal. The journal may be in use.
+pub(super) fn last_definition(folder: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(folder.join(JOURNAL_FILE)).ok()?.take(LARGEST_BYTES).read_to_string(&mut text).ok()?;
+    // A truncated last line did not happen.
+    let (whole, _) = text.rsplit_once('\n')?;
+    let last = whole.lines().next_back()?;
+    match serde_json::from_str(last) {
+        Ok(Event::Extended(extended)) => Some(extended.text),
+        _ => None,
+    }
+}
+
 /// Appends an event. The events before it are those of the present cells, whatever their names were.
 fn append(events: &mut Vec<Event>, event: Event) {
     if let Event::Extended(extended) = &event {

@@ -177,6 +177,8 @@ mod tests {
             reason: measured.is_none().then(|| "not installed".to_owned()),
             system_failed: false,
             detail: None,
+            started_at: None,
+            complete: None,
         });
         TableResult {
             title: "One".to_owned(),

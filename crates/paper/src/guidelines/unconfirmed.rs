@@ -123,6 +123,7 @@ mod tests {
             smaller: "five".to_owned(),
             outcome: *outcome,
             ratio: Some((number as f64, number as f64 + 0.5)),
+            judged_before: None,
         };
         statement.cases = outcomes.iter().enumerate().map(case).collect();
         record

@@ -2,7 +2,7 @@
 //! have been late: on the side where fewer arrived, it may be longer than it looks.
 
 use crate::figures::{ShownOf, is_fewer};
-use crate::threshold::Limited;
+use crate::threshold::{Limited, shares_apart};
 
 /// Shares that arrived of the messages, or of the requests, whose times are compared: one side has fewer.
 pub(super) struct Survivors {
@@ -36,7 +36,7 @@ impl Survivors {
     /// Why a change is undecided, and what would decide it.
     pub(super) fn text(&self) -> String {
         let what = if self.metric.figure().shown_of == ShownOf::Requests { "replies" } else { "messages" };
-        let [before, after] = self.shares.map(|share| self.metric.text(share));
+        let [before, after] = shares_apart(self.shares);
         let name = self.metric.name();
         let whose = match self.is_of_subject() {
             true => format!("it is of fewer {what} ({name} {after}, {before} in the baseline)"),
@@ -90,6 +90,7 @@ mod tests {
             ((1_000.0, 1_000), (1_000.0, 1_000), "p99>+10%", Outcome::Passed),
             ((1_000.0, 1_000), (1_300.0, 1_000), "p99>+10%", Outcome::Failed),
             ((1_000.0, 0), (1_000.0, 1), "p99>+10%", Outcome::Passed),
+            ((1_000.0, 0), (1_000.0, 2), "p99>+10%", Outcome::Undecided),
             // Other times of messages, and what is none.
             ((1_000.0, 0), (1_000.0, 1_000), "max>+10%", Outcome::Undecided),
             ((1_000.0, 0), (1_000.0, 1_000), "service_p99>+10%", Outcome::Undecided),
@@ -108,6 +109,8 @@ mod tests {
             "{row:?}"
         );
         assert!(row.detail.contains("(delivered 90 %, 100 % in the baseline)"), "{row:?}");
+        let row = change((1_000.0, 500), (1_000.0, 502), "p99>+10%");
+        assert!(row.detail.contains("(delivered 94.98 %, 95 % in the baseline)"), "{row:?}");
         let row = change((1_000.0, 1_000), (1_300.0, 0), "p99>+10%");
         assert!(row.detail.contains("the baseline's is of fewer messages (delivered 90 %, 100 % here)"), "{row:?}");
     }

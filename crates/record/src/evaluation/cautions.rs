@@ -13,6 +13,7 @@ use crate::quantity;
 use crate::record::{Environment, Record, VerdictStatus};
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::steadiness::unsteady;
+use crate::threshold::shares_apart;
 
 /// Beginning of the caution that the runs are of several machines.
 pub const MACHINE_CHANGED: &str = "the machine changed between runs";
@@ -210,13 +211,11 @@ fn fewer_messages(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
     for contest in contests {
         for duel in &contest.duels {
-            let Some([better, worse]) = duel.survivors else { continue };
+            let Some([better, worse]) = duel.survivors.map(shares_apart) else { continue };
             let sentence = format!(
-                "the lower latencies of {} are those of fewer messages, {} delivered and {} of {}: the lost ones may be those that \
-                 would have been late, so there is no winner by",
+                "the lower latencies of {} are those of fewer messages, {better} delivered and {worse} of {}: the lost ones may be \
+                 those that would have been late, so there is no winner by",
                 label(cells, &duel.better),
-                quantity::percent(better),
-                quantity::percent(worse),
                 label(cells, &duel.worse)
             );
             found.push((contest.figure.as_str(), sentence));

@@ -184,6 +184,20 @@ fn lower_latencies_of_fewer_messages_have_a_caution_with_the_shares() {
 }
 
 #[test]
+fn a_share_of_fewer_messages_is_100_percent_only_if_nothing_is_missing() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    for (cell, lost) in cells.iter_mut().zip([1_000, 2]) {
+        for run in &mut cell.runs {
+            let messages = &mut run.record.delivery.messages;
+            (messages.expected, messages.delivered, messages.lost) = (10_000, 10_000 - lost, lost);
+        }
+    }
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    let is_told = |caution: &String| caution.contains(" fewer messages, 90 % delivered and 99.98 % of slow: ");
+    assert!(found.cautions.iter().any(is_told), "{:?}", found.cautions);
+}
+
+#[test]
 fn a_latency_without_a_lower_bound_has_a_caution() {
     let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
     for run in &mut cells[1].runs {

@@ -205,6 +205,16 @@ pub fn beside(value: f64, limit: f64) -> String {
     quantity::significant(value, (DIGITS..MOST_DIGITS).find(is_clear).unwrap_or(MOST_DIGITS))
 }
 
+/// Two shares of messages as percentages, in as many digits as tell them apart.
+pub fn shares_apart(shares: [f64; 2]) -> [String; 2] {
+    let texts = shares.map(quantity::share);
+    if texts[0] != texts[1] {
+        return texts;
+    }
+    let [first, second] = shares.map(|share| share * 100.0);
+    [beside(first, second), beside(second, first)].map(|number| format!("{number} %"))
+}
+
 /// On which side of a limit a value is, as [`Operator`] judges it.
 fn side(value: f64, limit: f64) -> Option<Ordering> {
     if Operator::Equal.is_true(value, limit) { Some(Ordering::Equal) } else { value.partial_cmp(&limit) }
@@ -231,7 +241,7 @@ fn own_name(name: &str) -> &str {
 mod tests {
     use proptest::prelude::*;
 
-    use super::beside;
+    use super::{beside, shares_apart};
     use crate::threshold::{Bound, Clause, MeasuredFigure, Objectives, Operator};
     use crate::unit;
 
@@ -273,6 +283,20 @@ mod tests {
             assert_eq!(shown(limit, interval), text, "{limit} {interval:?}");
         }
         assert_eq!([beside(10.04, 10.0), beside(10.04, 60.0), beside(10.0, 10.0)], ["10.04", "10", "10"]);
+    }
+
+    #[test]
+    fn shares_that_differ_are_shown_to_differ() {
+        for (shares, text) in [
+            ([0.9, 1.0], ["90 %", "100 %"]),
+            ([0.9998, 1.0], ["99.98 %", "100 %"]),
+            ([0.9, 0.9998], ["90 %", "99.98 %"]),
+            ([0.95, 0.9502], ["95 %", "95.02 %"]),
+            ([0.985, 0.98], ["98.5 %", "98 %"]),
+            ([0.5, 0.5], ["50 %", "50 %"]),
+        ] {
+            assert_eq!(shares_apart(shares), text, "{shares:?}");
+        }
     }
 
     /// The bounds that a text names, in the unit of figures.

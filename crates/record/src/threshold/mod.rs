@@ -14,7 +14,7 @@ pub use parse::ThresholdError;
 
 use crate::figures::{Better, Unit};
 use crate::record::Record;
-pub use limited::{Limited, beside};
+pub use limited::{Limited, beside, shares_apart};
 use parse::Origin;
 
 /// How a figure is compared with a limit.

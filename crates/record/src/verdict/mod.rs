@@ -25,6 +25,7 @@ pub mod usable;
 
 use crate::content::ContentRow;
 use crate::cost::{Contention, HostUsage, LimitEffect, Usage};
+use crate::delivery::DueTimeAudit;
 use crate::faults::FaultFigures;
 use crate::latency::upper;
 use crate::links::LinkFigures;
@@ -71,6 +72,8 @@ pub struct VerdictInput<'a> {
     pub too_large: u64,
     /// Of the foreign messages, those that no publisher sent and that are in the run's figures; `None` if not counted.
     pub never_sent: Option<u64>,
+    /// Due times that messages carried, compared with the schedule's; `None` in older records.
+    pub due_times: Option<DueTimeAudit>,
     /// Data that was still in transit when the run ended.
     pub at_end: &'a LeftAtEnd,
     /// What pubmark itself dropped on arrival.
@@ -133,6 +136,7 @@ impl<'a> VerdictInput<'a> {
             delivery: &delivery.messages,
             too_large: delivery.too_large,
             never_sent: delivery.never_sent,
+            due_times: delivery.due_times,
             at_end: &delivery.at_end,
             own_drops: delivery.own_drops,
             by_type: &tables.by_type,

@@ -366,7 +366,10 @@ pub const RULES: &[Rule] = &[
                   have triggered reactions and replies. One of them makes the run invalid (`delivery.never_sent`), and so do more \
                   latencies than deliveries. A peer can also change the due time that a message carries. If it is then \
                   outside the window, the delivery has no latency. One such delivery makes the run suspect, more than 1 % of \
-                  them make it invalid. A due time that is changed within the window is not noticed.",
+                  them make it invalid. A due time that is changed within the window is noticed by an audit after the run: of each \
+                  thread of pubmark up to 256 deliveries, drawn at random, are compared with the schedule, and one that carried \
+                  another due time makes the run invalid (`delivery.due_times`). Floods, reactions and replies have no schedule \
+                  and are not audited.",
         remedy: "Find out what else publishes to these topics, or how the system changes messages.",
         blames: Blame::Run,
         spoils: Spoils::Everything,

@@ -1,6 +1,7 @@
 //! Rules on samples: there must be enough of them, and all must fit into the histograms.
 
 use super::{Finding, Measure, VerdictInput};
+use crate::delivery::DueTimeAudit;
 use crate::latency::upper;
 use crate::quantity::count;
 use crate::record::{CheckLimits, CheckUnit, Status, Summary, VerdictStatus};
@@ -94,6 +95,10 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
         );
         return invalid(text, Measure::none_allowed(never_sent, CheckUnit::Messages));
     }
+    let audited = input.due_times.unwrap_or_default();
+    if audited.wrong > 0 {
+        return invalid(wrong_due_times(&audited), Measure::none_allowed(audited.wrong, CheckUnit::Messages));
+    }
     // Messages that the system refused and delivered nevertheless were received although they were not expected, and so
     // were messages that its content filter should have filtered out.
     let books = input.delivery;
@@ -105,7 +110,11 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     let counts = format!("{} latencies of {} deliveries", count(samples), count(delivered));
     let surplus = Measure::none_allowed(samples.saturating_sub(delivered), CheckUnit::Samples);
     if samples == delivered {
-        return Some(Finding::valid(counts).of(surplus));
+        let compared = match audited.audited {
+            0 => String::new(),
+            number => format!("; {} audited, with the due times of the schedule", messages(number)),
+        };
+        return Some(Finding::valid(counts + &compared).of(surplus));
     }
     if samples > delivered {
         let text = format!("{counts}: messages arrived that no publisher sent, or with another due time than was sent");
@@ -122,6 +131,26 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
         messages(missing)
     );
     Some(Finding::new(status, text, FIND_WHO).of(Measure { value: share, limits, unit: CheckUnit::Share }))
+}
+
+/// How many audited messages carried another due time than the schedule's, with an example.
+fn wrong_due_times(audited: &DueTimeAudit) -> String {
+    let text = format!(
+        "{} of {} audited messages carried another due time than the schedule's",
+        count(audited.wrong),
+        count(audited.audited)
+    );
+    let ms = |time_ns: i64| time_ns as f64 / 1e6;
+    match audited.example {
+        None => text,
+        Some(one) => format!(
+            "{text}: message {} of publisher {} was due {:.3} ms after the start of the window and carried {:.3} ms",
+            one.sequence,
+            one.publisher,
+            ms(one.scheduled_ns),
+            ms(one.claimed_ns)
+        ),
+    }
 }
 
 fn messages(number: u64) -> String {
@@ -189,6 +218,7 @@ fn latencies<'a>(input: &VerdictInput<'a>) -> Vec<(&'static str, &'a Summary)> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::delivery::WrongDueTime;
     use crate::record::{Check, Record};
     use crate::sample;
     use crate::verdict::judge;
@@ -213,6 +243,31 @@ mod tests {
         for counted in [Some(0), None] {
             let none = check(|record| record.delivery.never_sent = counted).unwrap();
             assert_eq!(none.status, VerdictStatus::Valid, "{}", none.text);
+        }
+    }
+
+    #[test]
+    fn a_due_time_that_is_not_the_schedules_is_named_with_both_times() {
+        let example = WrongDueTime { publisher: 3, sequence: 17, claimed_ns: 251_000_000, scheduled_ns: 250_000_256 };
+        let moved = DueTimeAudit { audited: 256, wrong: 2, example: Some(example) };
+        let found = check(|record| {
+            record.delivery.due_times = Some(moved);
+            record.delivery.messages.approximate = true;
+        })
+        .unwrap();
+        assert_eq!(found.status, VerdictStatus::Invalid);
+        assert_eq!(
+            found.text,
+            "2 of 256 audited messages carried another due time than the schedule's: message 17 of publisher 3 was due \
+             250.000 ms after the start of the window and carried 251.000 ms"
+        );
+        let as_scheduled = DueTimeAudit { audited: 256, ..DueTimeAudit::default() };
+        for (audit, ending) in
+            [(Some(as_scheduled), "256 messages audited, with the due times of the schedule"), (None, "deliveries")]
+        {
+            let found = check(|record| record.delivery.due_times = audit).unwrap();
+            assert_eq!(found.status, VerdictStatus::Valid);
+            assert!(found.text.ends_with(ending), "{}", found.text);
         }
     }
 

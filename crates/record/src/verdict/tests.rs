@@ -382,6 +382,9 @@ fn each_fault_is_found_by_its_own_rule() {
         ("V26", VerdictStatus::Invalid, |record| record.latency.total.as_mut().unwrap().upper.count -= 101),
         ("V26", VerdictStatus::Invalid, |record| record.latency.total = None),
         ("V26", VerdictStatus::Invalid, |record| record.delivery.never_sent = Some(1)),
+        ("V26", VerdictStatus::Invalid, |record| {
+            record.delivery.due_times = Some(DueTimeAudit { audited: 1, wrong: 1, example: None })
+        }),
         ("V27", VerdictStatus::Invalid, |record| {
             record.workload.scheduled = Some(record.delivery.messages.offered + 1)
         }),

@@ -225,7 +225,8 @@ pub struct Profile {
     /// Arguments that follow the back end's.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// What the endpoints of a protocol have after their port, by protocol: settings of what its clients create in the system.
+    /// What the endpoints of a protocol have after their port, by protocol: settings of what its clients create in the system. None
+    /// for a system without a broker, whose endpoints have `text` there.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
     /// Deviations of this profile.
@@ -291,13 +292,20 @@ impl Definition {
                 return Err(format!("protocol `{name}` has highest_qos {}, at most 2 is known", offer.highest_qos));
             }
         }
+        let ends = &self.back_ends;
+        let has_broker = ends.brokerless.is_none() || ends.process.is_some() || ends.container.is_some();
         for (name, profile) in &self.profiles {
             if let Some(other) = profile.settings.keys().find(|protocol| !self.protocols.contains_key(*protocol)) {
                 return Err(format!("profile `{name}` has settings for `{other}`, which is none of its protocols"));
             }
+            if !has_broker && !profile.settings.is_empty() {
+                return Err(format!(
+                    "profile `{name}` has `settings`, and a system without a broker has those of its endpoints in `text`"
+                ));
+            }
         }
-        let process = self.back_ends.process.iter().map(|found| (found.ready_within_s, found.stop_within_s));
-        let container = self.back_ends.container.iter().map(|found| (found.ready_within_s, found.stop_within_s));
+        let process = ends.process.iter().map(|found| (found.ready_within_s, found.stop_within_s));
+        let container = ends.container.iter().map(|found| (found.ready_within_s, found.stop_within_s));
         for (ready, stop) in process.chain(container) {
             for (field, seconds) in [("ready_within_s", ready), ("stop_within_s", stop)] {
                 if !(seconds > 0.0 && seconds <= 600.0) {

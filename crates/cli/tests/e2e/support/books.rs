@@ -81,6 +81,7 @@ pub fn assert_closed(record: &Value) {
     assert_eq!(whole["approximate"], false);
     assert_identities(whole, "the run");
     assert_count_eq!(number(whole, "never_sent"), 0, "a publisher that sent what it has not: {whole}");
+    assert_count_eq!(number(&whole["due_times"], "wrong"), 0, "another due time than the schedule's: {whole}");
     let types = record["tables"]["by_type"].as_array().unwrap();
     for row in types {
         assert_identities(&row["delivery"], &row["name"].to_string());
