@@ -75,9 +75,9 @@ fn a_packet_crosses_the_link_of_its_sender_and_that_of_its_receiver() {
     let [one, other] = <[Network; 2]>::try_from(networks).unwrap().map(counted);
     // Four fragments each way there, one back.
     assert_count_eq!((one.sent.packets, other.sent.packets), (80, 20));
-    assert_eq!((one.sent, other.sent), (other.received, one.received));
+    assert_count_eq!((one.sent, other.sent), (other.received, one.received));
     for counters in [one, other] {
-        assert_eq!((counters.missing, counters.unsent, counters.refused), (0, 0, 0));
+        assert_count_eq!((counters.missing, counters.unsent, counters.refused), (0, 0, 0));
     }
 }
 

@@ -326,7 +326,7 @@ fn real_time_needs_room_on_few_cores_only() {
 #[test]
 fn each_fault_is_found_by_its_own_rule() {
     type Change = fn(&mut Record);
-    let faults: [(&str, VerdictStatus, Change); 28] = [
+    let faults: [(&str, VerdictStatus, Change); 29] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
             record.delivery.messages.offered += 3;
