@@ -135,6 +135,8 @@ fn runs(experiment: &Experiment, record: &ExperimentRecord) -> RunsSummary {
 pub(crate) const SYSTEM: &str = "system";
 /// Beginning of the name of a system's condition.
 pub(crate) const OF_SYSTEM: &str = "system ";
+/// What stands between the ways in which a system was run, in its condition.
+pub(crate) const BETWEEN_WAYS: &str = "; ";
 /// Keys of a definition that are not conditions of its runs: values of axes belong to cells, lengths are compared with their units,
 /// and the order and the wait before a run are no settings of it.
 const NO_CONDITIONS: [&str; 7] =
@@ -158,7 +160,7 @@ fn conditions(experiment: &Experiment, record: &ExperimentRecord) -> BTreeMap<St
     }
     let of_systems = systems
         .into_iter()
-        .map(|(label, ways)| (format!("{OF_SYSTEM}{label}"), ways.into_iter().collect::<Vec<_>>().join("; ")));
+        .map(|(label, ways)| (format!("{OF_SYSTEM}{label}"), ways.into_iter().collect::<Vec<_>>().join(BETWEEN_WAYS)));
     found.extend(of_systems);
     found
 }

@@ -17,6 +17,7 @@ mod repetition;
 mod selection;
 mod series;
 mod statement;
+mod step;
 mod table;
 mod terminal;
 mod words;

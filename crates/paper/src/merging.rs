@@ -3,12 +3,12 @@
 mod cells;
 mod conclusions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_record::record::{Environment, Status};
 use pubmark_report::numbers::{counted, seconds};
 
-use crate::collect::{OF_SYSTEM, Part};
+use crate::collect::{BETWEEN_WAYS, OF_SYSTEM, Part};
 use crate::definition::Paper;
 use crate::guidelines::machines::{Machine, is_of_one};
 use crate::record::{ExperimentPart, PaperRecord, RunsSummary, TableCell};
@@ -43,8 +43,8 @@ enum Since {
 /// Adds results of an earlier record. Experiments that have no runs in `record`, for instance because their folders were
 /// removed, stay as they were; so do those of which it has no result yet that would replace others. Of an experiment that was run
 /// again in another folder, cells that are not there stay, if machine, versions, lengths and settings are equal; otherwise the new
-/// results replace the earlier ones. A conclusion that compares an earlier result stays as judged before, unless one of its sides
-/// was run again in another folder; where one got further runs in its own, the case says so.
+/// results replace the earlier ones. A case of a conclusion that compares an earlier result stays as judged before, unless one of its
+/// sides was run again in another folder; where one got further runs in its own, the case says so.
 pub(crate) fn with_earlier(mut record: PaperRecord, parts: &[Part], paper: &Paper, earlier: &PaperRecord) -> Merged {
     let names = paper.experiments().into_iter().chain(earlier.experiments.iter().map(|part| part.name.as_str()));
     let found: BTreeMap<&str, Since> = names.map(|name| (name, since(&record, earlier, name))).collect();
@@ -71,7 +71,7 @@ pub(crate) fn with_earlier(mut record: PaperRecord, parts: &[Part], paper: &Pape
         ExperimentPart { folder: None, runs, ..part.clone() }
     };
     let retained: Vec<ExperimentPart> = earlier.experiments.iter().filter(is_retained).map(retained).collect();
-    record.earlier_commands = earlier_commands(&record, earlier, &found);
+    record.earlier_commands = earlier_commands(&record, earlier, &retained);
     let resumed: Vec<&str> = found
         .iter()
         .filter(|(name, since)| **since == Since::AsBefore && has_further_runs(&record, earlier, name))
@@ -103,9 +103,10 @@ fn retained_runs(mut runs: RunsSummary, earlier: &PaperRecord, is_beside: bool) 
 }
 
 /// The command lines of earlier calls, unless none of their results is left.
-fn earlier_commands(record: &PaperRecord, earlier: &PaperRecord, found: &BTreeMap<&str, Since>) -> Vec<Vec<String>> {
-    let is_replaced = |name: &str| matches!(found.get(name), Some(Since::Other(Some(_))));
-    if earlier.experiments.iter().all(|part| part.runs.is_none() || is_replaced(&part.name)) {
+fn earlier_commands(record: &PaperRecord, earlier: &PaperRecord, retained: &[ExperimentPart]) -> Vec<Vec<String>> {
+    let start = |part: &ExperimentPart| part.runs.as_ref().map(|runs| (part.name.clone(), runs.started_at.clone()));
+    let left: Vec<_> = record.experiments.iter().chain(retained).filter_map(start).collect();
+    if !earlier.experiments.iter().filter_map(start).any(|start| left.contains(&start)) {
         return vec![];
     }
     let commands = earlier.earlier_commands.iter().chain([&earlier.command]);
@@ -220,11 +221,17 @@ fn other_condition(earlier: &BTreeMap<String, String>, now: &BTreeMap<String, St
     earlier.keys().chain(now.keys()).find_map(|name| {
         match (earlier.get(name), now.get(name), name.strip_prefix(OF_SYSTEM)) {
             (was, is, _) if was == is => None,
-            (Some(was), Some(_), Some(label)) => Some(format!("with {label} as {was}")),
+            (Some(was), Some(is), Some(label)) => (!is_part(was, is)).then(|| format!("with {label} as {was}")),
             (_, _, Some(_)) => None,
             (_, _, None) => Some(format!("with another `{name}` in the definition")),
         }
     })
+}
+
+/// Whether all ways in which a system was run in some runs are among those of others: fewer cells may need fewer of them.
+fn is_part(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|ways| ways.split(BETWEEN_WAYS).collect::<BTreeSet<_>>());
+    one.is_subset(&other) || other.is_subset(&one)
 }
 
 /// Sorts the parts of a record in the order of the publication.
@@ -360,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_case_says_that_one_side_got_further_runs_after_the_other_was_removed() {
-        let [first, _] = workloads();
+        let [first, second] = workloads();
         let paper = crate::definition::find("psmark").unwrap();
         let is_of_two = |one: &&crate::definition::Statement| one.larger.experiment != one.smaller.experiment;
         let statement = paper.statements.iter().find(is_of_two).unwrap();
@@ -390,6 +397,20 @@ mod tests {
         });
         let condition = |record: &PaperRecord| record.statements[0].cases[0].judged_before.clone();
         assert_eq!(condition(&merged(&now, &earlier).record), None);
+        let beside = merged(&record(&[&second], "2026-03-02T00:00:00Z"), &earlier).record;
+        assert_eq!(beside.statements, earlier.statements, "none of its cells was run again in another folder");
+        let side = [&statement.larger, &statement.smaller].into_iter().find(|side| side.experiment == NAME).unwrap();
+        let experiment = definition::load(NAME).unwrap().experiment;
+        let planned = pubmark_model::experiment::cells(&experiment);
+        let cell = planned.iter().find(|cell| crate::statement::is_meant(side, cell)).unwrap();
+        let key: Vec<&str> = statement.each.iter().map(|axis| cell.values[axis].as_str()).collect();
+        let mut of_cell = earlier.clone();
+        of_cell.statements[0].cases[0].label = key.join(", ");
+        let mut made = pubmark_record::sample_experiment::experiment();
+        made.cells[0].id.clone_from(&cell.id);
+        let part = Part { experiment, folder: None, record: Ok(made), left_out: false };
+        let again = with_earlier(record(&[&second], "2026-03-02T00:00:00Z"), &[part], &paper, &of_cell).record;
+        assert!(again.statements.is_empty(), "a side was run again, and the other is no longer here");
         let mut further = now;
         further.experiments[0].runs.as_mut().unwrap().took_s += 60.0;
         let found = merged(&further, &earlier).record;
@@ -502,6 +523,9 @@ mod tests {
         assert_eq!(words(&[("seed", "1"), ("system NATS", "process, nats"), ("system Redis", "process")]), None);
         let other = words(&[("seed", "1"), ("system NATS", "process, mqtt311")]);
         assert_eq!(other.as_deref(), Some("with NATS as process, nats"));
+        let several = of(&[("seed", "1"), ("system NATS", "container, nats; process, nats")]);
+        assert_eq!(other_condition(&earlier, &several), None, "some cells are run in another way, in both alike");
+        assert_eq!(other_condition(&several, &earlier), None);
         let other = words(&[("seed", "1"), ("pin", "2")]);
         assert_eq!(other.as_deref(), Some("with another `pin` in the definition"));
         assert!(other_condition(&BTreeMap::new(), &earlier).is_some() && words(&[]).is_some());
@@ -522,6 +546,8 @@ mod tests {
         assert_eq!(merged(&now, &both).record, both, "the same call again");
         let again = merged(&with_command(now.clone(), "one"), &both).record;
         assert_eq!(again.earlier_commands, [["two".to_owned()]]);
+        let again = with_command(record(&[&first], "2026-03-03T00:00:00Z"), "three");
+        assert!(merged(&again, &earlier).record.earlier_commands.is_empty(), "all its cells were run again");
         let mut other = earlier;
         other.experiments[0].runs.as_mut().unwrap().warmup_s = 7.0;
         assert!(merged(&now, &other).record.earlier_commands.is_empty(), "nothing of it is left");
@@ -536,21 +562,24 @@ mod tests {
             table.cells.iter().any(|own| own.measured.is_some() && system_of(table, own) == system)
         };
         let mut earlier = without_values(record(&[&first], "2026-03-01T00:00:00Z"), FailureKind::NotInstalled.words());
-        earlier
-            .tables
-            .iter_mut()
-            .flat_map(|table| &mut table.cells)
-            .for_each(|cell| cell.detail = Some("why".to_owned()));
+        for cell in earlier.tables.iter_mut().flat_map(|table| &mut table.cells) {
+            (cell.detail, cell.complete) = (Some("why".to_owned()), Some(true));
+        }
         let both = merged(&now, &earlier).record;
         let mut seen = [0, 0];
         for (table, own) in both.tables.iter().zip(&now.tables) {
             for cell in table.cells.iter().filter(|cell| cell.row[0] == first) {
                 let was_run = measured(own, cell);
-                let expected = if was_run { (NOT_RUN, None) } else { ("not installed", Some("why")) };
-                assert_eq!((cell.reason.as_deref().unwrap(), cell.detail.as_deref()), expected, "{cell:?}");
+                let expected = match was_run {
+                    true => (NOT_RUN, None, Some(false)),
+                    false => ("not installed", Some("why"), Some(true)),
+                };
+                let found = (cell.reason.as_deref().unwrap(), cell.detail.as_deref(), cell.complete);
+                assert_eq!(found, expected, "{cell:?}");
                 seen[usize::from(was_run)] += 1;
             }
         }
         assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+        assert_eq!(both.status, Status::Interrupted, "what can be run by now was not");
     }
 }

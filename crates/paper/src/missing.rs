@@ -2,6 +2,7 @@
 //! all values of an axis, the axis is named in place of its values: `EMQX, every workload`.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use pubmark_model::experiment::axis_title;
 use pubmark_record::by_reason::{by_reason, named};
@@ -66,14 +67,13 @@ fn widest<'a>(cell: &[&'a str], cells: &[Values<'_>], all: &[Values<'_>]) -> Gro
     };
     let holds = |choice: &usize| {
         let group = group(*choice);
-        let own = || all.iter().filter(|other| has(&group, other));
-        // An axis with one value is not worth a word, and one of which the group lacks a value is not whole.
-        let is_complete = |axis: usize| {
-            let is_there = |other: &Values<'_>| own().any(|one| one[axis] == other[axis]);
-            all.iter().any(|other| other[axis] != cell[axis]) && all.iter().all(is_there)
-        };
-        let mut whole = (0..cell.len()).filter(|axis| is_whole(*choice, *axis));
-        own().all(|one| cells.contains(one)) && whole.all(is_complete)
+        let own: BTreeSet<&Values<'_>> = all.iter().filter(|other| has(&group, other)).collect();
+        let whole = (0..cell.len()).filter(|axis| is_whole(*choice, *axis));
+        let numbers: Vec<usize> =
+            whole.map(|axis| all.iter().map(|other| other[axis]).collect::<BTreeSet<_>>().len()).collect();
+        // An axis with one value is not worth a word, and axes of which the table lacks a combination are not whole.
+        let is_worth_a_word = numbers.iter().all(|number| *number > 1);
+        is_worth_a_word && own.len() == numbers.iter().product::<usize>() && own.iter().all(|one| cells.contains(one))
     };
     choices.into_iter().find(holds).map_or_else(|| group(0), group)
 }
@@ -181,6 +181,10 @@ mod tests {
         let mut partial = table(|cell| (cell[2] == "EMQX").then_some("why"));
         partial.cells.retain(|cell| cell.row[0] == "city" || cell.column != ["EMQX"]);
         assert_eq!(reasons(&[partial], 0)[0].1, "city, EMQX, every QoS");
+        // Calls with other values of both axes: each value of an axis is there, and not each combination.
+        let mut diagonal = table(|cell| (cell[2] == "EMQX").then_some("why"));
+        diagonal.cells.retain(|cell| cell.column != ["EMQX"] || cell.row == ["city", "0"] || cell.row == ["home", "2"]);
+        assert_eq!(reasons(&[diagonal], 0)[0].1, "city, QoS 0, EMQX; home, QoS 2, EMQX");
     }
 
     #[test]

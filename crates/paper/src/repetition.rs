@@ -1,15 +1,14 @@
 //! Runs a publication's experiments one after the other in one folder. Runs that exist are not repeated, so that the same
 //! call continues where the last one stopped.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::{PreparedExperiment, definition, planning};
-use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::{Changes, Experiment, cells};
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::conclusion::Conclusion;
@@ -27,6 +26,8 @@ use crate::definition::Paper;
 use crate::lock::lock;
 use crate::merging::{Merged, with_earlier};
 use crate::record::{PAPER_FILE, PaperRecord};
+use crate::step::report_replaced;
+pub use crate::step::{Progress, Step};
 use crate::{Selection, files};
 
 /// A publication's experiments in a folder.
@@ -36,68 +37,6 @@ pub struct Repetition {
     notes: Vec<String>,
     folder: PathBuf,
     quick: bool,
-}
-
-/// An event of an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'a> {
-    /// The experiment begins, or continues: number `number` of `of`.
-    Begins {
-        /// Name of the experiment.
-        name: &'a str,
-        /// Number of the experiment, from 1.
-        number: usize,
-        /// Number of selected experiments.
-        of: usize,
-        /// Some of its runs were made by an earlier call.
-        goes_on: bool,
-    },
-    /// The experiment is left out.
-    LeftOut {
-        /// Name of the experiment.
-        name: &'a str,
-        /// The reason.
-        why: &'a str,
-    },
-    /// The experiment ended before all its runs were made, because of consecutive invalid runs.
-    Stopped {
-        /// Name of the experiment.
-        name: &'a str,
-        /// The reason.
-        why: &'a str,
-    },
-    /// Results of an earlier call are no longer in the record.
-    Replaces {
-        /// Name of the experiment.
-        name: &'a str,
-        /// What they were of, and why these are not beside them.
-        what: &'a str,
-    },
-}
-
-impl fmt::Display for Step<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Step::Begins { name, number, of, goes_on } => {
-                let what = if *goes_on { "goes on" } else { "begins" };
-                write!(formatter, "experiment {number} of {of}: {name} {what}")
-            }
-            Step::LeftOut { name, why } => write!(formatter, "{name} is left out: {why}"),
-            Step::Stopped { name, why } => write!(
-                formatter,
-                "{name} stopped: every run of its last two blocks was invalid for the same reason: {why}"
-            ),
-            Step::Replaces { name, what } => write!(formatter, "{name} replaces what `{PAPER_FILE}` had of {what}"),
-        }
-    }
-}
-
-/// Receives events.
-pub trait Progress {
-    /// An event of an experiment.
-    fn step(&mut self, step: Step<'_>);
-    /// Observer of the experiment that is running.
-    fn observer(&mut self) -> &mut dyn Observer;
 }
 
 impl Repetition {
@@ -260,7 +199,7 @@ impl Repetition {
             false => format!(" with `--warmup {}` if it began with that (`warmup` in its definition),", warmup.write()),
         };
         Err(RunError::input(format!(
-            "`{}` was begun with other repetitions, lengths or settings than this call asks for",
+            "`{}` was begun with other repetitions, lengths or settings than those of this call",
             self.folder.join(&found.folder).display()
         ))
         .hint(format!("call it as before,{with} or give another folder with `--out DIR`")))
@@ -315,10 +254,16 @@ impl Repetition {
         if self.experiments.iter().any(|experiment| lacks_values(parts, experiment)) {
             record.status = Status::Interrupted;
         }
-        let merged = match earlier {
+        let mut merged = match earlier {
             Some(earlier) => with_earlier(record, parts, &self.paper, earlier),
             None => Merged { record, replaced: vec![] },
         };
+        if let Some(earlier) = earlier.filter(|_| !merged.replaced.is_empty()) {
+            let name = self.save_replaced(earlier)?;
+            for (_, what) in &mut merged.replaced {
+                what.push_str(&format!("; `{name}` still has them"));
+            }
+        }
         let json = store::to_json(&merged.record).map_err(|error| save::unwritten(&error))?;
         // The record is written first, because all other files can be generated from it.
         let texts = std::iter::once((PAPER_FILE.to_owned(), json)).chain(files(&merged.record));
@@ -327,6 +272,22 @@ impl Repetition {
                 .map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })?;
         }
         Ok(merged)
+    }
+
+    /// Saves a record with results that are not in that of this call, under a name that no other one has, and returns the name.
+    fn save_replaced(&self, earlier: &PaperRecord) -> Result<String, RunError> {
+        let text = store::to_json(earlier).map_err(|error| save::unwritten(&error))?;
+        let is_own = |file: &Path| fs::read_to_string(file).is_ok_and(|found| found == text);
+        let mut names = (1..).map(|number| format!("paper-before-{number}.json"));
+        let free = names.find(|name| {
+            let file = self.folder.join(name);
+            // This call may have saved it after an experiment before.
+            !file.exists() || is_own(&file)
+        });
+        let name = free.expect("the numbers do not end before the files");
+        save::write(&self.folder.join(&name), &text)
+            .map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })?;
+        Ok(name)
     }
 }
 
@@ -361,16 +322,6 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
 fn with_earlier_values(selected: &Experiment, earlier: &Experiment, changes: &Changes) -> Result<Experiment, RunError> {
     let whole = stored(definition::load(&selected.name)?.experiment.changed(changes));
     Ok(whole.with_values_of(&[&stored(selected.clone()), earlier]))
-}
-
-/// Reports results that are no longer in the record, each once.
-fn report_replaced(found: Vec<(String, String)>, known: &mut Vec<(String, String)>, progress: &mut dyn Progress) {
-    for (name, what) in found {
-        if !known.iter().any(|(other, _)| *other == name) {
-            progress.step(Step::Replaces { name: &name, what: &what });
-            known.push((name, what));
-        }
-    }
 }
 
 /// A note about cells that a call does not select, and that it runs if `made`, the complete experiment of the folder, does not have them.
@@ -571,21 +522,35 @@ mod tests {
     }
 
     #[test]
-    fn replaced_results_are_reported_once() {
-        struct Steps(Vec<String>);
-        impl Progress for Steps {
-            fn step(&mut self, step: Step<'_>) {
-                self.0.push(step.to_string());
-            }
-            fn observer(&mut self) -> &mut dyn Observer {
-                unreachable!("nothing is run")
-            }
-        }
-        let (mut steps, mut known) = (Steps(vec![]), vec![]);
-        let found = || vec![("tuned".to_owned(), "the runs of a day".to_owned())];
+    fn a_record_with_results_that_are_replaced_is_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = repetition(folder.path(), Some(1));
+        let host = Host::with_program("pubmark");
+        let write = |record: &ExperimentRecord, earlier: Option<&PaperRecord>| {
+            let experiment = own.experiments[0].clone();
+            own.write(&[Part { experiment, folder: None, record: Ok(record.clone()), left_out: false }], earlier, &host)
+                .unwrap()
+        };
+        let record = pubmark_record::sample_experiment::experiment();
+        let first = write(&record, None).record;
+        let saved = |number: u32| fs::read_to_string(folder.path().join(format!("paper-before-{number}.json")));
+        assert!(saved(1).is_err());
+        let with_warm_up = |warmup_s: f64, day: u32| ExperimentRecord {
+            warmup_s,
+            started_at: format!("2027-01-{day:02}T00:00:00Z"),
+            ..record.clone()
+        };
+        let longer = with_warm_up(record.warmup_s + 1.0, 1);
+        // A record is written after each experiment.
         for _ in 0..2 {
-            report_replaced(found(), &mut known, &mut steps);
+            let replaced = write(&longer, Some(&first)).replaced;
+            assert!(replaced.len() == 1 && replaced[0].1.ends_with("; `paper-before-1.json` still has them"));
         }
-        assert_eq!(steps.0, ["tuned replaces what `paper.json` had of the runs of a day"]);
+        assert_eq!(saved(1).unwrap(), store::to_json(&first).unwrap());
+        assert!(saved(2).is_err());
+        let second = write(&longer, None).record;
+        write(&with_warm_up(record.warmup_s + 2.0, 2), Some(&second));
+        assert_eq!(saved(2).unwrap(), store::to_json(&second).unwrap());
+        assert_eq!(saved(1).unwrap(), store::to_json(&first).unwrap(), "that of another call");
     }
 }

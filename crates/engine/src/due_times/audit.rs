@@ -62,23 +62,23 @@ fn compare(
     let mut cursor = Cursor::new(rules, device);
     let mut place: Place = (false, 0);
     while !later.is_empty() || !open.is_empty() {
-        let Some(due) = cursor.take(rules) else { break };
+        let Some((due_ns, planned_online)) = cursor.take_time(rules) else { break };
         let Some(left) = steps.checked_sub(1 + open.len() as u64) else {
             *steps = 0;
             return;
         };
         *steps = left;
-        if !due.planned_online {
+        if !planned_online {
             continue;
         }
-        if due.due_ns >= 0 && !place.0 {
+        if due_ns >= 0 && !place.0 {
             place = (true, 0);
         }
         while later.last().is_some_and(|next| next.first <= place) {
             open.extend(later.pop());
         }
         open.retain_mut(|one| {
-            let is_open = one.compare(place, due.due_ns);
+            let is_open = one.compare(place, due_ns);
             if !is_open {
                 one.enter(found);
             }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use pubmark_model::schedule::Timeline;
 use pubmark_record::delivery::DueTimeAudit;
 use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::{Ended, ONE_TO_ONE, Simulation};
+use crate::plan::RunPlan;
 
 const MS: u64 = 1_000_000;
 
@@ -53,4 +55,46 @@ fn messages_that_a_lost_connection_left_out_raise_no_alarm_and_hide_no_other_due
     let (_, audit) = moved(ONE_TO_ONE, MS, cut);
     assert_count!(audit.audited > 50, "{audit:?}");
     assert_count_eq!(audit.wrong, audit.audited);
+}
+
+/// Schedules of all kinds, with a warm-up, planned disconnects, and one device whose connection is lost.
+#[test]
+fn every_kind_of_schedule_is_computed_again_as_the_devices_followed_it() {
+    let states = "arrival: {states: [{name: idle, rate: 0/s, for: exponential 300ms}, \
+                  {name: busy, rate: 40/s, for: 200ms}]}";
+    for arrival in [
+        &["every: 50ms", "jitter: 20ms"][..],
+        &["every: 50ms", "phase: aligned"],
+        &["every: 50ms", "arrival: poisson"],
+        &["every: 20ms", "arrival: {on: 500ms, off: 500ms}"],
+        &["every: 50ms", "profile: {day: 8s, curve: {'00:00': 0.5, '12:00': 1.5}}"],
+        &[states],
+        &["arrival: {trace: [0s, 10ms, 10ms, 300ms], repeat: 500ms}"],
+    ] {
+        for bytes in ["16B", "{mean: 100B, sd: 30%}"] {
+            let workload = format!(
+                "
+name: virtual
+devices:
+  - name: device
+    count: 10
+    topic: 'v/{{device}}'
+    qos: 1
+    churn: {{disconnect: 30% every 1s, reconnect: 60% every 1s}}
+    payload: {bytes}
+    {}
+subscribers:
+  - {{name: subscriber, filters: ['v/#'], qos: 1}}
+",
+                arrival.join("\n    ")
+            );
+            let plan = super::plan(&workload, Duration::from_secs(5));
+            let plan = RunPlan { timeline: Timeline { warmup_ns: 400_000_000, ..plan.timeline }, ..plan };
+            let simulation = Simulation::of_plan(plan, |_| {});
+            simulation.at(2_000_000_000, |broker| broker.cut("p0"));
+            let audit = simulation.run().outcome.books.due_times;
+            assert_count!(audit.audited > 50, "{arrival:?}, {bytes}: {audit:?}");
+            assert_count_eq!(audit.wrong, 0, "{arrival:?}, {bytes}: {audit:?}");
+        }
+    }
 }

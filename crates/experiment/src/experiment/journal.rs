@@ -321,6 +321,11 @@ impl Journal {
             if unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
                 return Ok(());
             }
+            let source = io::Error::last_os_error();
+            // Where the file system has no locks, it is no other process.
+            if !matches!(source.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
+                return Err(JournalError::Io { action: "lock", path: self.path.clone(), source });
+            }
             if Instant::now() >= deadline {
                 return Err(JournalError::InUse { folder: folder.to_owned() });
             }
@@ -377,6 +382,8 @@ fn parse(text: &str, path: &Path) -> Result<Vec<Event>, JournalError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::OpenOptionsExt as _;
+
     use super::*;
 
     fn planned() -> Planned {
@@ -473,6 +480,17 @@ mod tests {
         assert!(matches!(Journal::open(folder.path()), Err(JournalError::InUse { .. })));
         drop(journal);
         assert!(Journal::open(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_had_for_another_reason_is_not_that_of_another_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(JOURNAL_FILE);
+        std::fs::write(&path, "").unwrap();
+        // No operation on such a descriptor is possible but by its path.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path).unwrap();
+        let error = Journal { file, path, events: vec![] }.lock(folder.path()).unwrap_err();
+        assert!(matches!(error, JournalError::Io { action: "lock", .. }), "{error:?}");
     }
 
     #[test]

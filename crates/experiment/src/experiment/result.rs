@@ -86,8 +86,8 @@ fn papers(experiment: &Experiment, plan: &Plan) -> Vec<PaperFigures> {
     let of = |paper: &pubmark_model::experiment::PaperFigures| {
         let value = |row: &pubmark_model::experiment::PaperRow| {
             let cells = plan.cells.iter().filter(|cell| {
-                let mut asked = paper.columns.iter().zip(&row.at);
-                asked.all(|(column, value)| cell.planned.values.get(column) == Some(value))
+                let mut values = paper.columns.iter().zip(&row.at);
+                values.all(|(column, value)| cell.planned.values.get(column) == Some(value))
             });
             cells.map(|cell| PaperValue { cell: cell.planned.id.clone(), value: row.value }).collect::<Vec<_>>()
         };
@@ -136,13 +136,13 @@ fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<Ce
             Event::Counted { folder: run, verdict, effort, .. } => {
                 runs.push(counted(place, *verdict, effort, folder, run, folder.record(run)?)?);
             }
-            Event::Failed { kind, text, folder: kept, effort, .. } => match but_for_times(*kind, folder, kept)? {
+            Event::Failed { kind, text, folder: run, effort, .. } => match but_for_times(*kind, folder, run)? {
                 Some((run, record)) => runs.push(counted(place, VerdictStatus::Invalid, effort, folder, run, record)?),
                 None => failures.push(CellFailure {
                     repetition: place.repetition,
                     kind: *kind,
                     text: text.clone(),
-                    folder: kept.clone(),
+                    folder: run.clone(),
                 }),
             },
             Event::Began(_) | Event::Stopped { .. } => failures.push(CellFailure {

@@ -57,18 +57,25 @@ impl Cursor {
 
     /// Returns the next message. `rules` must be the rules that the cursor was created with.
     pub fn take(&mut self, rules: &Rules) -> Option<Due> {
-        let due_ns = self.peek_ns()?;
-        rules.arrival.advance(&mut self.position, self.key, rules.end_ns);
         let draw = BodyDraw { key: self.key, number: self.taken };
+        let (due_ns, planned_online) = self.take_time(rules)?;
         let configured_bytes = rules.size.draw(draw, self.device_bytes);
-        self.taken = self.taken.wrapping_add(1);
         Some(Due {
             due_ns,
             payload_bytes: configured_bytes.max(rules.smallest_bytes),
             configured_bytes,
             size_raised: configured_bytes < rules.smallest_bytes,
             draw,
-            planned_online: self.churn.online_before(due_ns, rules, self.key),
+            planned_online,
         })
+    }
+
+    /// Returns the due time of the next message and whether the device is planned to be online then, as [`Cursor::take`]
+    /// does. The message's size is not drawn: that of a template costs more than all the rest.
+    pub fn take_time(&mut self, rules: &Rules) -> Option<(i64, bool)> {
+        let due_ns = self.peek_ns()?;
+        rules.arrival.advance(&mut self.position, self.key, rules.end_ns);
+        self.taken = self.taken.wrapping_add(1);
+        Some((due_ns, self.churn.online_before(due_ns, rules, self.key)))
     }
 }

@@ -132,6 +132,21 @@ fn interleaved(rules: &Rules, device: &Device) -> u64 {
 }
 
 #[test]
+fn due_times_without_sizes_are_those_of_the_messages_and_leave_later_messages_as_they_are() {
+    let workload = mixed();
+    let all_rules = Rules::all(&workload, SEED, &timeline(2, 20));
+    for device in Fleet::new(&workload, 1).devices() {
+        let rules = &all_rules[usize::from(device.group)];
+        let mut cursor = Cursor::new(rules, device);
+        for pair in dues(rules, device).chunks(2) {
+            assert_eq!(cursor.take_time(rules), Some((pair[0].due_ns, pair[0].planned_online)));
+            assert_eq!(cursor.take(rules), pair.get(1).copied());
+        }
+        assert_eq!(cursor.take_time(rules), None);
+    }
+}
+
+#[test]
 fn a_flood_has_no_hash() {
     let mut workload = mixed();
     workload.devices.push(group("f/flood", 1, Arrival::Flood));

@@ -46,7 +46,9 @@ pub(super) fn add_cells(table: &mut TableResult, earlier: &TableResult, start: i
             }
             Some(_) => {}
             None if is_outdated(cell) => {
-                table.cells.push(TableCell { reason: Some(NOT_RUN.to_owned()), detail: None, ..added });
+                // That it could not be run was all that it lacked.
+                let complete = added.complete.map(|_| false);
+                table.cells.push(TableCell { reason: Some(NOT_RUN.to_owned()), detail: None, complete, ..added });
             }
             None => table.cells.push(added),
         }

@@ -29,12 +29,14 @@ pub(super) fn add_statements(
             if let Some(own) = own {
                 statements.remove(own);
             }
-            // Beside other runs than before, it is not known what would be concluded.
-            let before = before.filter(|_| stands && !any(&Since::Beside));
-            statements.extend(before.map(|before| {
-                let cases = before.cases.iter().map(|case| earlier_case(statement, case, resumed)).collect();
+            // The other side of a case that was run again is no longer here.
+            let is_left = |case: &&Case| !was_run_again(statement, &case.label, parts, found);
+            let left = before.filter(|_| stands).map(|before| {
+                let left = before.cases.iter().filter(is_left);
+                let cases: Vec<Case> = left.map(|case| earlier_case(statement, case, resumed)).collect();
                 StatementResult { cases, ..before.clone() }
-            }));
+            });
+            statements.extend(left.filter(|left| !left.cases.is_empty()));
             continue;
         }
         let Some(before) = before.filter(|_| stands && any(&Since::Beside)) else { continue };
