@@ -65,7 +65,7 @@ mod tests {
         rows.into_iter().find(|row| row.kind == Kind::Regression).unwrap()
     }
 
-    /// A run with this p99, µs, that lost so many of its 10,000 messages.
+    /// A run whose latency has this p99, µs, and which lost `lost` of its 10,000 messages.
     fn run((p99_us, lost): (f64, u64)) -> Record {
         let mut record = sample::record();
         let total = record.latency.total.as_mut().unwrap();
