@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
@@ -400,7 +401,11 @@ def watches_and_stops(pages):
     pages.open("/")
     pages.wait_for_text(".queue", "smart-home")
     look_at(pages, "queue")
+    asked = "return performance.getEntriesByType('resource').filter(one => one.name.endsWith('/queue')).length"
+    rests_unseen(pages, lambda: pages.driver.execute_script(asked))
     pages.driver.get(address)
+    pages.find(".small-charts svg")
+    rests_unseen(pages, lambda: pages.find(".state").text)
     stops_by_keyboard(pages)
     pages.find("#verdict")
     heads = [one.text for one in pages.driver.find_elements(By.CSS_SELECTOR, "h1") if one.is_displayed()]
@@ -408,6 +413,21 @@ def watches_and_stops(pages):
     pages.find("#over-time figure")
     look_at(pages, "report")
     pages.no_faults("422")
+
+
+def rests_unseen(pages, shown):
+    """A page that nobody sees asks for nothing: what it shows, which changes within a few seconds otherwise, stays."""
+    def see(is_seen):
+        hide = "Object.defineProperty(document, 'hidden', {configurable: true, value: arguments[0]});"
+        pages.driver.execute_script(hide + "document.dispatchEvent(new Event('visibilitychange'))", not is_seen)
+    see(False)
+    # A response may be on its way.
+    time.sleep(0.5)
+    before = shown()
+    time.sleep(3)
+    assert shown() == before, "it asks although nobody sees it"
+    see(True)
+    pages.wait(lambda _: shown() != before, "the page to ask again")
 
 
 def stops_by_keyboard(pages):

@@ -6,6 +6,7 @@ use pubmark_model::load::csv::cells;
 use pubmark_report::csv::text;
 
 use crate::row::{Reading, Row};
+use crate::rows::ROWS;
 
 const HEADING: &str = "row,case,unit,median,least,most,target,repetitions,note";
 
@@ -80,6 +81,11 @@ impl Line {
         }
     }
 
+    /// Name of the row that it is about; `None` for the machine and its load.
+    fn measure(&self) -> Option<&str> {
+        if self.row == BENCH { self.case.strip_prefix(TIME_OF) } else { Some(&self.row) }
+    }
+
     /// Was the target met? `None` without one.
     pub fn is_met(&self) -> Option<bool> {
         Some(self.median? <= self.target?)
@@ -136,6 +142,33 @@ pub fn read(path: &str) -> Result<Vec<Line>, String> {
     from_csv(&file).map_err(|error| format!("`{path}` is not data of the bench: {error}"))
 }
 
+/// Replaces the rows of the file `data` that the file `new` has, too.
+pub fn merge_files(new: &str, data: &str) -> Result<(), String> {
+    let merged = merge(read(data)?, read(new)?);
+    fs::write(data, to_csv(&merged)).map_err(|error| format!("failed to write `{data}`: {error}"))
+}
+
+/// `old` with the rows of `new` in place of its own. The line about the machine says which rows these are and how it was then.
+fn merge(old: Vec<Line>, new: Vec<Line>) -> Vec<Line> {
+    let machine = new.iter().find(|line| line.row == BENCH && line.case == MACHINE).map(|line| line.note.clone());
+    let new: Vec<Line> = new.into_iter().filter(|line| line.measure().is_some()).collect();
+    let again: Vec<&str> =
+        ROWS.iter().map(|row| row.name).filter(|name| new.iter().any(|line| line.row == *name)).collect();
+    let is_replaced = |line: &Line| line.measure().is_some_and(|name| again.contains(&name));
+    let mut merged: Vec<Line> = old.into_iter().filter(|line| !is_replaced(line)).collect();
+    for line in merged.iter_mut().filter(|line| line.row == BENCH && line.case == MACHINE) {
+        line.note += &format!("; measured again: {}: {}", again.join(", "), machine.as_deref().unwrap_or("unknown"));
+    }
+    merged.extend(new);
+    // The order of a file that was measured in one call.
+    merged.sort_by_key(|line| match line.measure() {
+        Some(name) => 1 + ROWS.iter().take_while(|row| row.name != name).count(),
+        None if line.case == MACHINE => 0,
+        None => usize::MAX,
+    });
+    merged
+}
+
 fn from_csv(file: &str) -> Result<Vec<Line>, String> {
     let mut lines = file.lines();
     if lines.next() != Some(HEADING) {
@@ -167,6 +200,38 @@ mod tests {
         let broken = to_csv(&lines).replace(",0.1,", ",much,");
         assert_eq!(from_csv(&broken).unwrap_err(), "line 2: `much`: invalid float literal");
         assert!(from_csv("row,case\n").unwrap_err().starts_with("the first line is not"));
+    }
+
+    #[test]
+    fn rows_that_were_measured_again_replace_those_of_the_data() {
+        let line = |row: &Row, case: &str, value: f64| Line {
+            row: row.name.to_owned(),
+            ..Line::about_bench(case, "s", Some(value))
+        };
+        let time = |row: &Row, seconds: f64| Line::about_bench(&format!("{TIME_OF}{}", row.name), "s", Some(seconds));
+        let machine = |note: &str| Line { note: note.to_owned(), ..Line::about_bench(MACHINE, "", None) };
+        let (first, second) = (&ROWS[0], &ROWS[1]);
+        let load = |value| Line::about_bench(LOAD, "", Some(value));
+        let (before, after) = ((time(first, 1.0), time(second, 2.0)), (time(first, 3.0), load(0.5)));
+        let old = vec![
+            machine("quiet"),
+            line(first, "gone", 1.0),
+            line(first, "kept", 2.0),
+            before.0,
+            line(second, "other", 3.0),
+            before.1.clone(),
+            after.1.clone(),
+        ];
+        let new = vec![machine("busy"), line(first, "kept", 4.0), after.0.clone(), load(9.0)];
+        let expected = vec![
+            machine(&format!("quiet; measured again: {}: busy", first.name)),
+            line(first, "kept", 4.0),
+            after.0,
+            line(second, "other", 3.0),
+            before.1,
+            after.1,
+        ];
+        assert_eq!(merge(old, new), expected);
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl Order {
 }
 
 /// The result of a child process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Finding {
     /// CPU seconds of the process in the measured window.
     pub cpu_s: f64,
@@ -82,9 +82,13 @@ pub struct Finding {
     pub rss_bytes: (u64, u64),
     /// Length of the window, seconds.
     pub window_s: f64,
-    /// Messages sent in the measured window.
+    /// Messages written in the measured window, whenever they were due.
+    pub written: u64,
+    /// First copies that arrived in the measured window, whenever they were sent.
+    pub arrived: u64,
+    /// Messages due in the measured window that were sent, in it or later.
     pub sent: u64,
-    /// Deliveries of these messages.
+    /// Deliveries of these messages, in the window or in the drain.
     pub delivered: u64,
     /// Lost deliveries.
     pub lost: u64,
@@ -105,14 +109,23 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// CPU seconds per million delivered messages.
-    pub fn cpu_s_per_million(&self) -> f64 {
-        self.cpu_s / (self.delivered as f64 / 1e6)
+    /// CPU seconds per million messages that arrived, both of the window: the CPU time does not include the work for a
+    /// message that arrives in the drain.
+    pub fn cpu_s_per_million(&self) -> Result<f64, String> {
+        per_million(self.cpu_s, self.arrived).ok_or_else(|| "no message arrived in the window".to_owned())
+    }
+
+    /// The same per million messages that were written, for a run without subscribers.
+    pub fn cpu_s_per_million_written(&self) -> Result<f64, String> {
+        per_million(self.cpu_s, self.written).ok_or_else(|| "no message was written in the window".to_owned())
     }
 }
 
-/// Longest wait for the messages of a flood. CPU time is that of the window: a system with a long backlog would deliver
-/// after it, and the cost per message would be underestimated.
+fn per_million(cpu_s: f64, messages: u64) -> Option<f64> {
+    (messages > 0).then(|| cpu_s / (messages as f64 / 1e6))
+}
+
+/// Longest wait for the messages of a flood: which of those in transit at the end of the window are lost is known only after it.
 const FLOOD_DRAIN: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -226,6 +239,8 @@ fn finding(outcome: &Outcome, meter: &Meter) -> Finding {
         peak_rss_bytes: usage::resident_bytes("VmHWM").unwrap_or(0),
         rss_bytes: meter.rss_bytes,
         window_s: (outcome.window_ns.1 - outcome.window_ns.0) as f64 / 1e9,
+        written: outcome.counters.sent_in_window,
+        arrived: outcome.counters.delivered_in_window,
         sent: delivery.sent,
         delivered: delivery.delivered,
         lost: delivery.lost,
@@ -236,5 +251,27 @@ fn finding(outcome: &Outcome, meter: &Meter) -> Finding {
         receive_lateness_us: micros(outcome.times.receive_lateness.quantile_ns(0.99)),
         busiest_cores: outcome.threads.iter().filter_map(|thread| thread.cores).fold(0.0, f64::max),
         realtime: outcome.realtime,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_time_of_the_window_is_divided_by_the_messages_of_the_window() {
+        // Half of what was sent arrived in the drain, whose CPU time is not counted.
+        let found = Finding {
+            cpu_s: 1.0,
+            written: 2_000_000,
+            arrived: 500_000,
+            sent: 1_000_000,
+            delivered: 1_000_000,
+            ..Finding::default()
+        };
+        assert_eq!((found.cpu_s_per_million().unwrap(), found.cpu_s_per_million_written().unwrap()), (2.0, 0.5));
+        let nothing = Finding { arrived: 0, written: 0, ..found };
+        assert!(nothing.cpu_s_per_million().is_err() && nothing.cpu_s_per_million_written().is_err());
     }
 }

@@ -1,9 +1,10 @@
 //! The figures that the README quotes, measured on this machine: `make bench`.
 //!
 //! `pubmark-bench [--repeat N] [NAME…]` prints the table, measured with CPU idle states prevented where that is allowed
-//! (`--asleep`: unchanged), and writes the data to a file with `--csv FILE`; `page DATA PAGE` generates the tables of a
-//! page from such a file. Each measurement runs in child processes (`pubmark-bench child KIND ORDER`), so that CPU time
-//! and memory belong to that measurement alone.
+//! (`--asleep`: unchanged), and writes the data to a file with `--csv FILE`; `merge NEW DATA` replaces rows of such a
+//! file by those that were measured again, and `page DATA PAGE` generates the tables of a page from it. Each measurement
+//! runs in child processes (`pubmark-bench child KIND ORDER`), so that CPU time and memory belong to that measurement
+//! alone.
 
 mod child;
 mod data;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         [pubmark_systems::awake::VERB] => pubmark_systems::awake::serve().map_err(|error| error.to_string()),
         // The command line of the system `coap`, which is this program.
         ["broker", "--protocol", "coap", options @ ..] => serve_coap(options),
+        ["merge", new, data] => data::merge_files(new, data),
         ["page", data, page] => page::insert(data, page),
         _ => table::print(&words),
     };

@@ -37,7 +37,9 @@ pub struct Finding {
     pub cpu_s: f64,
     /// Samples written.
     pub sent: u64,
-    /// Samples received of them.
+    /// Samples received in the window.
+    pub arrived: u64,
+    /// Samples received in the window or in the drain.
     pub delivered: u64,
 }
 
@@ -114,11 +116,12 @@ pub fn run(order: &Order) -> Result<Finding, String> {
     let sent = write(&writer, order, WINDOW)?;
     let cpu_s = usage::cpu_s() - cpu_s;
     let received = || receiving.received.load(Relaxed) - before;
+    let arrived = received();
     let begin = Instant::now();
     while received() < sent && begin.elapsed() < DRAIN {
         thread::sleep(NAP);
     }
-    Ok(Finding { cpu_s, sent, delivered: received() })
+    Ok(Finding { cpu_s, sent, arrived, delivered: received() })
 }
 
 fn await_reader(writer: &DataWriter<Raw, RawBytes>) -> Result<(), String> {

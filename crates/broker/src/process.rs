@@ -16,7 +16,8 @@ use crate::tokens::TokenKey;
 
 /// The options that [`serve_process`] accepts.
 pub const OPTIONS: &str = "--listen ADDRESS:PORT [--tls-certificate FILE --tls-key FILE] [--user NAME --password WORD] [--tokens FILE] \
-[--maximum-packet-bytes N] [--in-flight-window N] [--maximum-queued-bytes N] [--maximum-queued-messages N] [--most-messages-per-s N]";
+[--maximum-packet-bytes N] [--in-flight-window N] [--maximum-queued-bytes N] [--maximum-queued-messages N] [--maximum-subscriptions N] \
+[--most-messages-per-s N]";
 
 /// Why a broker process failed.
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +143,7 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<Settings,
             "--in-flight-window" => settings.in_flight_window = number(&option, value()?)?,
             "--maximum-queued-bytes" => settings.maximum_queued_bytes = number(&option, value()?)?,
             "--maximum-queued-messages" => settings.maximum_queued_messages = number(&option, value()?)?,
+            "--maximum-subscriptions" => settings.maximum_subscriptions = number(&option, value()?)?,
             "--most-messages-per-s" => {
                 let rate: f64 = number(&option, value()?)?;
                 if !(rate.is_finite() && rate > 0.0) {

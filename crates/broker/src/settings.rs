@@ -39,12 +39,17 @@ pub struct Settings {
     /// Most messages at QoS 1 and 2 in flight towards a client; the client may allow fewer.
     pub in_flight_window: u16,
     /// Bytes waiting for one client's socket above which messages at QoS 0 for it are dropped, and nothing is read from it:
-    /// its packets would need further responses.
+    /// its packets would need further responses. Also bytes of its messages at QoS 1 and 2, queued or not acknowledged, above
+    /// which further ones are dropped, connected or not.
     pub maximum_queued_bytes: usize,
     /// Messages at QoS 1 and 2 waiting for one client above which further ones are dropped.
     pub maximum_queued_messages: usize,
+    /// Most subscriptions of one client; further ones are refused.
+    pub maximum_subscriptions: usize,
     /// Most topics with a retained message; that of further topics is not stored.
     pub maximum_retained_topics: usize,
+    /// Bytes of all retained messages above which no further ones are stored.
+    pub maximum_retained_bytes: usize,
     /// Most sessions (connected or persistent); further clients are refused.
     pub maximum_sessions: usize,
     /// Seconds that a connection may take until its CONNECT has arrived.
@@ -66,7 +71,9 @@ impl Settings {
             in_flight_window: 1_024,
             maximum_queued_bytes: 64 * 1024 * 1024,
             maximum_queued_messages: 1_000_000,
+            maximum_subscriptions: 100_000,
             maximum_retained_topics: 1_000_000,
+            maximum_retained_bytes: 1 << 30,
             maximum_sessions: 1_000_000,
             connect_timeout_s: 10,
             most_messages_per_s: None,

@@ -14,7 +14,7 @@ pub struct Statistics {
     /// Connections ended because the client violated the protocol.
     pub protocol_errors: u64,
     /// Connections ended because for one and a half keep-alive intervals nothing was received, or nothing was read by a client
-    /// from which reading was paused.
+    /// from which reading was paused; or because no CONNECT came in time.
     pub silent: u64,
     /// New tokens accepted on open connections.
     pub tokens_renewed: u64,
@@ -30,14 +30,16 @@ pub struct Statistics {
     pub dropped_queued_bytes: u64,
     /// Times that reading from a client was paused because too many bytes waited for it.
     pub reading_paused: u64,
-    /// Messages at QoS 1 and 2 dropped because too many waited for the subscriber.
+    /// Messages at QoS 1 and 2 dropped because too many, or too many bytes, waited for the subscriber.
     pub dropped_queued_messages: u64,
     /// Messages dropped because the subscriber accepts no packets of their size.
     pub dropped_too_large: u64,
     /// Messages dropped because they expired before they could be sent.
     pub expired: u64,
-    /// Retained messages not stored because there were too many topics.
+    /// Retained messages not stored because there were too many topics, or too many bytes.
     pub dropped_retained: u64,
-    /// Times that no descriptor was left for a new connection.
+    /// Subscriptions refused because the client had too many.
+    pub subscriptions_refused: u64,
+    /// Times that no descriptor or memory was left for a new connection.
     pub descriptors_exhausted: u64,
 }

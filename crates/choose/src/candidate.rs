@@ -315,6 +315,13 @@ fn spec(requirements: &Requirements, settings: &CandidateSettings, protocol: &st
     if let Some(profile) = &settings.profile {
         target.profile.clone_from(profile);
     }
+    if settings.endpoint.is_some() {
+        // Nothing is started for it.
+        (target.system_host, target.node) = (None, None);
+    } else {
+        // What is started is measured where it runs.
+        spec.nodes.observers = None;
+    }
     if settings.system.is_some() {
         target.limit = settings.limit.clone().or_else(|| requirements.resources.clone());
         spec.connection = Default::default();
@@ -421,6 +428,22 @@ mod tests {
         assert_eq!(warm_ups_s(&mut requirements, "{self}"), [(3, 1), (3, 3)]);
         let read = Requirements::parse(&requirements.to_yaml(&[]).unwrap()).unwrap();
         assert!(read.exact_warmup, "a repetition does the same");
+    }
+
+    #[test]
+    fn what_is_started_has_no_observers_and_an_endpoint_no_machine_that_starts_it() {
+        let mut requirements = Requirements::new("hello");
+        (requirements.nodes, requirements.observers) = (Some(2), Some(1));
+        requirements.system_host = Some([10, 0, 0, 1].into());
+        let of = |name: &str| {
+            let settings = CandidateSpec::Name(name.to_owned()).settings();
+            spec(&requirements, &settings, "mqtt5", Duration::ZERO)
+        };
+        let (started, at_endpoint) = (of("builtin"), of("mqtt://10.0.0.2"));
+        assert_eq!((started.nodes.nodes, started.nodes.observers), (Some(2), None));
+        assert_eq!(started.target.system_host, requirements.system_host);
+        assert_eq!((at_endpoint.nodes.nodes, at_endpoint.nodes.observers), (Some(2), Some(1)));
+        assert_eq!((at_endpoint.target.system_host, at_endpoint.target.node), (None, None));
     }
 
     #[test]

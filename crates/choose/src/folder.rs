@@ -44,7 +44,7 @@ impl ChoiceFolder {
         save::write(&folder.path().join(REQUIREMENTS_FILE), &requirements.to_yaml(&secrets)?)?;
         let at = UtcTime::from_system_time(now()).rfc3339();
         let command = command_line::shown(host.command.clone(), &secrets);
-        let planned = Planned::new(at, command, fingerprints(candidates, &machine()), None);
+        let planned = Planned::new(at, command, fingerprints(candidates, &machine()), requirements.nodes);
         let journal = Journal::create(folder.path(), planned).map_err(unusable)?;
         Ok(ChoiceFolder { folder, journal })
     }

@@ -1,6 +1,7 @@
 //! How much more load a candidate carries with the same objectives: a search for its capacity, with the time that is left.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_experiment::Observer;
@@ -13,7 +14,7 @@ use pubmark_record::record::{Status, SystemInfo};
 use pubmark_record::store::{self, RunFolder};
 use pubmark_record::threshold::Objectives;
 use pubmark_report::numbers::short;
-use pubmark_runner::{ErrorKind, Host, RunError, RunSpec};
+use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +168,8 @@ pub struct HeadroomSearch<'a> {
     pub label: &'a str,
     /// Name of the candidate's part in it.
     pub id: &'a str,
+    /// Machines that the trials use; `None` if everything is on this one.
+    pub joined: Option<&'a Arc<JoinedNodes>>,
 }
 
 /// What a search found.
@@ -223,7 +226,7 @@ impl HeadroomSearch<'_> {
             folder: &folder,
             candidate: Some(self.label),
         };
-        let (record, unwritten) = match search.perform(observer) {
+        let (record, unwritten) = match search.perform_on(self.joined.cloned(), observer) {
             Ok(found) => found,
             Err(error) if error.kind == ErrorKind::System => {
                 return Ok(HeadroomResult::not_searched(&error.to_string()));

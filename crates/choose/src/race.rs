@@ -1,18 +1,20 @@
 //! [`Race`]: makes runs until each candidate is decided or the time is over, saves each, and puts the record together.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use pubmark_experiment::experiment::journal::{self, Effort, RunPosition};
 use pubmark_experiment::experiment::pace::{self, Pace};
-use pubmark_experiment::{End, Event, Observer, RunPlace, end};
+use pubmark_experiment::{End, Event, Observer, RunPlace, end, gather};
 use pubmark_model::random::Stream;
 use pubmark_record::latency::upper;
+use pubmark_record::nodes;
 use pubmark_record::record::{Environment, Record, Status};
 use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store;
 use pubmark_record::threshold::Objectives;
-use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, RunOutcome, save};
+use pubmark_runner::{ErrorKind, Host, JoinedNodes, PreparedRun, RunError, RunOutcome, save};
 use pubmark_systems::environment;
 
 use crate::candidate::Candidate;
@@ -43,6 +45,8 @@ pub struct Race<'a> {
     pub candidates: &'a [Candidate],
     /// This machine, and what ends the race.
     pub host: &'a Host,
+    /// Machines that all runs use; `None` if everything is on this one.
+    pub joined: Option<&'a Arc<JoinedNodes>>,
 }
 
 /// A race under way.
@@ -55,6 +59,8 @@ struct Course<'a> {
     spent: Duration,
     paces: [Pace; 3],
     environment: Environment,
+    /// Machines of the nodes of all runs so far.
+    machines: Option<String>,
     made: usize,
     is_out_of_time: bool,
 }
@@ -83,9 +89,10 @@ impl Race<'_> {
         let mut course = Course::new(self, folder);
         course.go_on()?;
         for phase in PHASES {
-            course.go_through(phase, observer)?;
-            // What is known so far survives a power failure.
-            course.write(&course.choice(Status::Interrupted))?;
+            let made = course.go_through(phase, observer);
+            // What is known so far survives a power failure, and an error.
+            let written = course.write(&course.choice(Status::Interrupted));
+            made.and(written)?;
         }
         course.search_headroom(observer)?;
         course.environment.load_after = environment::load();
@@ -121,6 +128,7 @@ impl<'a> Course<'a> {
             spent: Duration::ZERO,
             paces: PHASES.map(nominal),
             environment: environment::read(),
+            machines: None,
             made: 0,
             is_out_of_time: false,
         }
@@ -149,6 +157,7 @@ impl<'a> Course<'a> {
             };
             let Some((index, phase)) = self.of_cell(&place.cell) else { continue };
             let record = folder.as_ref().map(|name| self.read(name)).transpose()?;
+            record.as_ref().map_or(Ok(()), |record| self.check_same_nodes(record))?;
             let took = Duration::try_from_secs_f64(effort.took_s).unwrap_or_default();
             self.spent += took;
             self.count(index, phase, record.as_ref(), &end, folder, took);
@@ -238,6 +247,9 @@ impl<'a> Course<'a> {
             left: left.min(self.time_left()),
         };
         observer.event(&Event::RunBegins(&place));
+        if !self.gather(observer)? {
+            return Ok(());
+        }
         let order = u32::try_from(self.made + 1).unwrap_or(u32::MAX);
         let position = RunPosition { order, cell: cell_of(candidate, phase), repetition: number };
         self.folder.note(journal::Event::Began(position.clone()))?;
@@ -249,6 +261,7 @@ impl<'a> Course<'a> {
         observer.event(&Event::RunEnded { run: &place, end: &end, p99_us, took, busy: false });
         if let Some(record) = &record {
             self.entries[index].check_same_system(&record.system)?;
+            self.check_same_nodes(record)?;
         }
         let folder = record.is_some().then_some(name);
         self.folder.note(noted(position, &end, folder.clone(), took))?;
@@ -256,6 +269,35 @@ impl<'a> Course<'a> {
             self.count(index, phase, record.as_ref(), &end, folder, took);
         }
         Ok(())
+    }
+
+    /// Waits for machines that an earlier run lost; false if it was stopped meanwhile.
+    fn gather(&self, observer: &mut dyn Observer) -> Result<bool, RunError> {
+        let Some(joined) = self.race.joined else { return Ok(true) };
+        match gather(joined, &self.race.host.stop, observer) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind == ErrorKind::Interrupted => Ok(false),
+            Err(error) => Err(error.hint("start the nodes again; the same call goes on")),
+        }
+    }
+
+    /// Refuses a run on nodes of other machines than those before it: they would be counted together.
+    fn check_same_nodes(&mut self, record: &Record) -> Result<(), RunError> {
+        let rows = &record.tables.nodes;
+        if self.race.requirements.nodes.is_none() || rows.is_empty() {
+            return Ok(());
+        }
+        let found = nodes::machines(rows);
+        match &self.machines {
+            Some(known) if *known != found => {
+                Err(RunError::input(format!("the nodes were {known} in the first runs and are {found} now"))
+                    .hint("`--fresh` begins a choice anew"))
+            }
+            _ => {
+                self.machines = Some(found);
+                Ok(())
+            }
+        }
     }
 
     /// Counts what a run says.
@@ -348,6 +390,7 @@ impl<'a> Course<'a> {
                 folder: &self.folder.folder,
                 label: &entry.candidate.label,
                 id: &entry.candidate.id,
+                joined: self.race.joined,
             };
             let found = search.perform(observer)?;
             entry.add_headroom(found)?;
@@ -361,7 +404,12 @@ impl<'a> Course<'a> {
             (Status::Complete, true) => "the time limit was reached (`--within`)",
             (Status::Complete, false) => "enough runs were made",
         };
-        result::choice(self.race, &self.folder, &self.entries, stopped, status, self.took(), self.environment.clone())
+        let (took, environment) = (self.took(), self.environment.clone());
+        let mut choice = result::choice(self.race, &self.folder, &self.entries, stopped, status, took, environment);
+        if let Some(nodes) = &mut choice.nodes {
+            nodes.machines.clone_from(&self.machines);
+        }
+        choice
     }
 }
 
@@ -386,12 +434,45 @@ fn noted(place: RunPosition, end: &End, folder: Option<String>, took: Duration) 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use pubmark_record::capacity::CAPACITY_FILE;
+    use pubmark_record::nodes::{NodeMachine, NodeRow};
     use pubmark_record::record::VerdictStatus;
     use pubmark_record::{sample, sample_experiment};
 
     use super::*;
     use crate::candidate;
     use crate::requirements::CandidateSpec;
+
+    fn race<'a>(
+        requirements: &'a Requirements,
+        objectives: &'a Objectives,
+        candidates: &'a [Candidate],
+        host: &'a Host,
+    ) -> Race<'a> {
+        Race { requirements, objectives, candidates, host, joined: None }
+    }
+
+    #[test]
+    fn runs_on_nodes_of_other_machines_are_not_counted_together() {
+        let out = tempfile::tempdir().unwrap();
+        let requirements = Requirements { nodes: Some(2), ..Requirements::new("hello") };
+        let (host, objectives) = (Host::with_program("pubmark"), Objectives::parse("p50<1s").unwrap());
+        let folder = ChoiceFolder::create(out.path(), "hello", &requirements, &[], &host).unwrap();
+        let race = race(&requirements, &objectives, &[], &host);
+        let mut course = Course::new(&race, folder);
+        let on = |cores: u32| {
+            let machine = Some(NodeMachine { cores, ..NodeMachine::default() });
+            let mut record = sample::record();
+            record.tables.nodes = vec![NodeRow { machine, ..NodeRow::default() }];
+            record
+        };
+        course.check_same_nodes(&sample::record()).unwrap();
+        course.check_same_nodes(&on(4)).unwrap();
+        course.check_same_nodes(&on(4)).unwrap();
+        let joined = course.choice(Status::Interrupted).nodes.unwrap();
+        assert_eq!(joined.in_words(), "2 nodes on 1 × (4 cores, kernel )");
+        let error = course.check_same_nodes(&on(8)).unwrap_err().to_string();
+        assert!(error.contains("(4 cores, kernel ) in the first runs and are 1 × (8 cores"), "{error}");
+    }
 
     /// Goes on with a choice of one candidate that has a run of the race and a finished search, of these versions.
     fn goes_on(run: &str, search: &str) -> Result<Option<f64>, RunError> {
@@ -417,7 +498,7 @@ mod tests {
         let end = End::Counts(VerdictStatus::Valid);
         folder.note(noted(place, &end, Some("runs/1".to_owned()), Duration::from_secs(1))).unwrap();
         let objectives = Objectives::parse("p50<1s").unwrap();
-        let race = Race { requirements: &requirements, objectives: &objectives, candidates: &candidates, host: &host };
+        let race = race(&requirements, &objectives, &candidates, &host);
         let mut course = Course::new(&race, folder);
         course.go_on()?;
         Ok(course.entries[0].headroom.holds_factor)

@@ -2,6 +2,7 @@
 
 use pubmark_record::conclusion::Conclusion;
 use pubmark_record::experiment::{Contest, Grade};
+use pubmark_record::nodes::JoinedMachines;
 use pubmark_record::objectives::{Objective, Undecided};
 use pubmark_record::record::{Environment, Status, SystemInfo, VerdictStatus};
 use pubmark_record::schema1::Step;
@@ -55,6 +56,9 @@ pub struct Choice {
     pub not_tested: Vec<String>,
     /// The machine.
     pub environment: Environment,
+    /// Machines that joined all runs; absent if everything was on the one of `environment`, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<JoinedMachines>,
 }
 
 /// How runs decide, and how often that is wrong.

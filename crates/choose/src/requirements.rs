@@ -1,5 +1,6 @@
 //! [`Requirements`]: what a system must do, as data. Groups that a run has, too, have the names and fields of `run.yaml`.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -71,6 +72,20 @@ pub struct Requirements {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 200))]
     pub local_nodes: Option<u16>,
+    /// Machines that join with `pubmark node`, among which the load of every run is divided: 1 to 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub nodes: Option<u16>,
+    /// Machines that join with `pubmark node --observe`, beside the system at the endpoint: 1 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub observers: Option<u16>,
+    /// Address of this machine on which systems that pubmark starts listen; 127.0.0.1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_host: Option<Ipv4Addr>,
+    /// Node that starts the systems: it joined with `pubmark node --start-systems`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_node: Option<String>,
     /// How clients connect to endpoints.
     #[serde(default)]
     pub connection: Connection,
@@ -199,6 +214,10 @@ impl Requirements {
             exact_warmup: false,
             generator: Generator::default(),
             local_nodes: None,
+            nodes: None,
+            observers: None,
+            system_host: None,
+            system_node: None,
             connection: Connection::default(),
         }
     }
@@ -286,7 +305,9 @@ impl Requirements {
         spec.connection = self.connection.clone();
         spec.window = self.window.clone();
         spec.generator = self.generator.clone();
-        spec.nodes.local_nodes = self.local_nodes;
+        let nodes = &mut spec.nodes;
+        (nodes.nodes, nodes.local_nodes, nodes.observers) = (self.nodes, self.local_nodes, self.observers);
+        (spec.target.system_host, spec.target.node) = (self.system_host, self.system_node.clone());
         spec.objectives.clone_from(&self.objectives);
         spec
     }
@@ -333,6 +354,7 @@ impl Requirements {
             return Err(RunError::input("`recovery` and `within` must be longer than zero")
                 .hint("`recovery: 10s`, `within: 30m`"));
         }
+        self.check_machines()?;
         let needs = &self.needs;
         if let Some(qos) = needs.qos.filter(|qos| *qos > 2) {
             return Err(
@@ -430,6 +452,8 @@ pub fn schema() -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_runner::spec::Nodes;
+
     use super::*;
 
     const WHOLE: &str = "\
@@ -457,11 +481,13 @@ window: {duration: 10s}
     }
 
     #[test]
-    fn every_run_has_its_load_among_the_worker_processes_that_are_asked_for() {
+    fn every_run_has_its_load_among_the_processes_or_machines_that_are_asked_for() {
         let read = Requirements::parse("workload: hello\nlocal_nodes: 3").unwrap();
         assert_eq!((read.spec().nodes.local_nodes, read.spec().nodes.nodes), (Some(3), None));
-        assert_eq!(Requirements::new("hello").spec().nodes.local_nodes, None);
-        assert!(!Requirements::new("hello").to_yaml(&[]).unwrap().contains("local_nodes"), "older versions read it");
+        let read = Requirements::parse("workload: hello\nnodes: 2\nsystem_node: far").unwrap().spec();
+        assert_eq!((read.nodes.nodes, read.target.node.as_deref()), (Some(2), Some("far")));
+        assert_eq!(Requirements::new("hello").spec().nodes, Nodes::default());
+        assert!(!Requirements::new("hello").to_yaml(&[]).unwrap().contains("nodes:"), "older versions read it");
     }
 
     #[test]
@@ -487,6 +513,8 @@ window: {duration: 10s}
             ("workload: hello\nobjectives: loss=0\ncandidates: [{endpoint: 'mqtt://h', limit: cpu=1}]", "runs already"),
             ("workload: hello\nobjectives: loss=0\nrecovery: 0s", "longer than zero"),
             ("workload: hello\nobjectives: loss=0\ngrowth: 2\nheadroom: false", "headroom is not to be searched"),
+            ("workload: hello\nobjectives: loss=0\nnodes: 2\nlocal_nodes: 2", "exclude each other"),
+            ("workload: hello\nobjectives: loss=0\nnodes: 0", "`nodes` is 0"),
             ("workload: hello", "nothing is required"),
         ] {
             let error = Requirements::parse(text).and_then(|read| read.check(&[])).map(|_| ()).unwrap_err();

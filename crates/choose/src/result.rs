@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pubmark_experiment::capacity::trial::Trials;
 use pubmark_model::workload::Workload;
+use pubmark_record::nodes::JoinedMachines;
 use pubmark_record::record::{Environment, Status};
 use pubmark_report::numbers;
 use pubmark_runner::command_line;
@@ -79,6 +80,7 @@ pub fn choice(
         not_tested: not_tested(requirements, runs, &results),
         candidates: results,
         environment,
+        nodes: JoinedMachines::new(requirements.nodes, requirements.system_node.as_deref()),
     }
 }
 
@@ -114,8 +116,9 @@ fn not_tested(
             requirements.growth
         ));
     }
+    let these = if requirements.nodes.is_some() || requirements.system_node.is_some() { "these" } else { "this one" };
     sentences.push(format!(
-        "runs longer than {}, and other machines than this one",
+        "runs longer than {}, and other machines than {these}",
         numbers::seconds(requirements.window.duration.as_secs_f64())
     ));
     sentences

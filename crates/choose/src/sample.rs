@@ -58,6 +58,7 @@ pub fn choice(count: usize) -> Choice {
         contests: vec![],
         not_tested: vec!["networks: no link was emulated (`--link`)".to_owned()],
         environment: record.environment,
+        nodes: None,
     }
 }
 

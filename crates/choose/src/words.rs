@@ -41,7 +41,7 @@ pub fn load_of(workload: &str, devices: u64, offered_per_s: Option<f64>, require
     [workload.to_owned(), devices, rate].into_iter().chain(conditions(requirements)).collect::<Vec<_>>().join(", ")
 }
 
-/// Links, delivery level, encryption and resources, where they are not as they come.
+/// Links, delivery level, encryption, resources and nodes, where they are not as they come.
 fn conditions(requirements: &Requirements) -> impl Iterator<Item = String> {
     let links: Vec<String> = requirements.load.links.iter().map(ToString::to_string).collect();
     let needs = &requirements.needs;
@@ -49,7 +49,8 @@ fn conditions(requirements: &Requirements) -> impl Iterator<Item = String> {
     let qos = needs.qos.or(requirements.load.qos).map(|qos| format!("QoS {qos}"));
     let tls = needs.tls.then(|| "TLS".to_owned());
     let resources = requirements.resources.as_ref().map(Text::write);
-    [link, qos, tls, resources].into_iter().flatten()
+    let nodes = requirements.nodes.map(|nodes| counted(u64::from(nodes), "node", "nodes"));
+    [link, qos, tls, resources, nodes].into_iter().flatten()
 }
 
 /// How many candidates are in each state: `2 qualify, 1 fails`.
@@ -133,12 +134,13 @@ fn cost_from(choice: &Choice, cost: &Cost) -> Vec<String> {
         .collect()
 }
 
-/// The machine: `Intel Xeon, 2 cores, 16.8 GB, load 0.4 before and 1.9 after`.
+/// The machine: `Intel Xeon, 2 cores, 16.8 GB, load 0.4 before and 1.9 after`, and the machines that joined it.
 pub fn machine(choice: &Choice) -> String {
     let machine = &choice.environment;
     let load = |value: Option<f64>| value.map_or_else(numbers::missing, short);
+    let nodes = choice.nodes.as_ref().map_or_else(String::new, |nodes| format!("; with {}", nodes.in_words()));
     format!(
-        "{}, {}, {}, load {} before and {} after",
+        "{}, {}, {}, load {} before and {} after{nodes}",
         machine.cpu,
         counted(u64::from(machine.cores), "core", "cores"),
         numbers::bytes(Some(machine.memory_bytes as f64)),
@@ -268,6 +270,8 @@ pub fn run_name(phase: Phase, number: u32) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_record::nodes::JoinedMachines;
+
     use super::*;
     use crate::sample;
 
@@ -298,5 +302,20 @@ mod tests {
         (requirements.needs.qos, requirements.needs.tls) = (Some(1), true);
         let text = load_of("fan-in", 1, None, &requirements);
         assert_eq!(text, "fan-in, 1 device, as many messages as they can send, link publisher=lte, QoS 1, TLS, cpu=1");
+        requirements.nodes = Some(2);
+        assert!(load_of("fan-in", 1, None, &requirements).ends_with(", cpu=1, 2 nodes"));
+    }
+
+    #[test]
+    fn the_machine_is_named_with_those_that_joined_it() {
+        let mut choice = sample::choice(1);
+        assert!(machine(&choice).ends_with(" after"));
+        let machines = Some("2 × (4 cores, kernel 6.1)".to_owned());
+        choice.nodes = Some(JoinedMachines { nodes: 2, machines, system_node: None });
+        let expected = " after; with 2 nodes on 2 × (4 cores, kernel 6.1)";
+        assert!(machine(&choice).ends_with(expected), "{}", machine(&choice));
+        for page in [crate::html(&choice), crate::markdown::markdown(&choice)] {
+            assert!(page.contains(expected), "{page}");
+        }
     }
 }

@@ -8,13 +8,6 @@ use crate::failure::Failure;
 
 /// Name of the program.
 const PROGRAM: &str = "pubmark";
-/// Heading of the options for runs on several machines.
-const NODES: &str = "Nodes";
-/// Verbs whose runs are all on one machine, and the call that makes such runs on several.
-const ON_ONE_MACHINE: [(&str, &str); 2] = [
-    ("choose", "pubmark compare WORKLOAD --systems NAME,NAME --nodes N"),
-    ("paper", "pubmark experiment NAME --nodes N"),
-];
 /// Verb behind whose `--` stand options of `pubmark run`, as clap suggests.
 const DEPLOY: &str = "deploy";
 
@@ -25,14 +18,9 @@ pub fn refusal(error: &clap::Error, command: &Command, verb: &str) -> Option<Fai
     }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let name = option.strip_prefix("--")?;
-    let mut verbs: Vec<String> = vec![];
-    let mut is_for_nodes = false;
-    for other in command.get_subcommands().filter(|other| !other.is_hide_set()) {
-        if let Some(arg) = other.get_arguments().find(|arg| is_called(arg, name)) {
-            verbs.push(named(other.get_name()));
-            is_for_nodes |= arg.get_help_heading() == Some(NODES);
-        }
-    }
+    let shown = command.get_subcommands().filter(|other| !other.is_hide_set());
+    let having = shown.filter(|other| other.get_arguments().any(|arg| is_called(arg, name)));
+    let verbs: Vec<String> = having.map(|other| named(other.get_name())).collect();
     let have = match verbs.len() {
         0 => return None,
         1 => "has",
@@ -40,11 +28,7 @@ pub fn refusal(error: &clap::Error, command: &Command, verb: &str) -> Option<Fai
     };
     let own = named(&format!("{verb} --help"));
     let whose = format!("{} {have} it; {own} shows those of this one", verbs.join(", "));
-    Some(match ON_ONE_MACHINE.iter().find(|(other, _)| is_for_nodes && *other == verb) {
-        Some((_, call)) => Failure::usage(format!("{} measures on one machine, and has no `--{name}`", named(verb)))
-            .hint(format!("`{call}` measures on machines that join; {whose}")),
-        None => Failure::usage(format!("{} has no `--{name}`", named(verb))).hint(whose),
-    })
+    Some(Failure::usage(format!("{} has no `--{name}`", named(verb))).hint(whose))
 }
 
 /// A call of pubmark in a message.
@@ -82,15 +66,6 @@ mod tests {
             hint,
             "`pubmark run`, `pubmark compare`, `pubmark capacity` have it; `pubmark choose --help` shows those of this one"
         );
-        for (verb, call) in [
-            (&["paper", "psmark"][..], "`pubmark experiment NAME --nodes N`"),
-            (&choose, "`pubmark compare WORKLOAD --systems NAME,NAME --nodes N`"),
-        ] {
-            let (reason, hint) = refused(&[verb, &["--nodes", "2"]].concat()).unwrap();
-            assert_eq!(reason, format!("`pubmark {}` measures on one machine, and has no `--nodes`", verb[0]));
-            let expected = format!("{call} measures on machines that join; `pubmark run`, `pubmark compare`, ");
-            assert!(hint.starts_with(&expected), "{hint}");
-        }
         let (reason, _) = refused(&["paper", "psmark", "--endpoint=ours=mqtt://host"]).unwrap();
         assert_eq!(reason, "`pubmark paper` has no `--endpoint`");
         assert_eq!(refused(&["run", "hello", "--qoss", "1"]), None, "clap knows an option that is written alike");

@@ -156,6 +156,24 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         session
     }
 
+    /// The same for a session that may be accepted only after some attempts, at most so many.
+    pub fn join_within(&mut self, attempts: usize, config: SessionConfig) -> SessionId {
+        let filters = config.subscriptions.len();
+        let session = self.clients.add_session(config);
+        while self.record.connects(session).is_empty() {
+            let failed = self.record.causes(session).len();
+            assert!(failed < attempts, "{:?}", self.record.causes(session));
+            self.clients.connect(session, &mut self.record);
+            self.wait("accepted or not", |record| {
+                !record.connects(session).is_empty() || record.causes(session).len() > failed
+            });
+        }
+        self.wait("all subscriptions answered", |record| {
+            record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == session)) == filters
+        });
+        session
+    }
+
     /// Sends until something arrives, then forgets what was sent and received: from then on, publisher and subscriber know each other.
     pub fn discover(&mut self, session: SessionId) {
         let deadline = clock::monotonic_ns() + PATIENCE_NS;

@@ -272,7 +272,7 @@ fn system_container(container: &SystemContainer) -> Value {
     }
     if !system.datagrams {
         container["readinessProbe"] =
-            json!({"tcpSocket": {"port": system.port}, "periodSeconds": 1, "failureThreshold": 1});
+            json!({"tcpSocket": {"port": system.endpoint.port}, "periodSeconds": 1, "failureThreshold": 1});
     }
     container
 }

@@ -164,7 +164,9 @@ impl Deployment {
         if let Some(system) = &system {
             let host = if kind == Kind::Kubernetes { format!("{instance}-system") } else { "system".to_owned() };
             let SystemContainer { rendered, profile, limits, observed } = system;
-            spec.target.endpoint = Some(format!("{}://{host}:{}{}", rendered.scheme, rendered.port, rendered.settings));
+            spec.target.endpoint = Some(rendered.endpoint.url(&host));
+            let of_subscribers = rendered.second_endpoint.as_ref().map(|endpoint| endpoint.url(&host));
+            spec.target.subscribe_endpoint = spec.target.subscribe_endpoint.or(of_subscribers);
             let limits = limits.as_ref().map(|limits| LimitInfo {
                 requested: limits.requested.clone(),
                 cpu: limits.cpu,
@@ -242,7 +244,7 @@ impl Deployment {
             .map(str::to_owned)
             .to_vec();
         if let Some(system) = &self.system {
-            let address = format!("{}:{}", self.part("system"), system.rendered.port);
+            let address = format!("{}:{}", self.part("system"), system.rendered.endpoint.port);
             words.extend(["--system", &address, "--system-limit", &seconds(SYSTEM_LIMIT)].map(str::to_owned));
             words.extend(system.rendered.datagrams.then(|| "--datagrams".to_owned()));
         }

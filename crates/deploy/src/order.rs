@@ -122,7 +122,7 @@ impl Order {
     fn placeable(&self, mut spec: RunSpec) -> Result<(RunSpec, Workload), RunError> {
         if spec.target.placed.take().is_some() {
             // The `run.yaml` of an earlier deployment names a system and an observer that no longer exist.
-            spec.target.endpoint = None;
+            (spec.target.endpoint, spec.target.subscribe_endpoint) = (None, None);
             spec.nodes.observers = None;
         }
         let workload = spec.load()?;
@@ -175,11 +175,16 @@ impl Order {
 
     /// The system as a container that accepts the workload's largest message.
     fn rendered(&self, definition: &Definition, spec: &RunSpec, workload: &Workload) -> Result<Rendered, RunError> {
+        let usual = self.protocol_of(spec, definition);
+        let protocols = &spec.protocols;
+        let publish = protocols.publish_protocol.as_ref().unwrap_or(&usual);
+        let subscribe = protocols.subscribe_protocol.as_ref().unwrap_or(&usual);
         let start = StartOptions {
+            second_protocol: (subscribe != publish).then(|| subscribe.clone()),
             profile: self.profile.clone(),
             image: self.system_image.clone(),
             packet_bytes: Some(target::largest_packet_bytes(workload)),
-            ..StartOptions::new(&self.protocol_of(spec, definition))
+            ..StartOptions::new(publish)
         };
         rendered(definition, &start).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error).hint(match error {
@@ -352,6 +357,26 @@ pub(crate) mod tests {
         let Err(error) = over("mqtt311") else { panic!("clients over MQTT create no streams") };
         assert!(error.to_string().contains("is for clients over jetstream only"), "{error}");
         assert!(error.hint.unwrap().contains("`--protocol`"));
+    }
+
+    #[test]
+    fn devices_and_subscribers_of_two_protocols_have_an_endpoint_each() {
+        let endpoints = |system: &str, profile: &str, [publish, subscribe]: [&str; 2]| {
+            let (protocol, profile) = (Some(publish.to_owned()), profile.to_owned());
+            let order = Order { kind: Kind::Compose, system: system.to_owned(), protocol, profile, ..order() };
+            let mut spec = RunSpec::new("hello");
+            spec.load.qos = Some(0);
+            spec.protocols.subscribe_protocol = Some(subscribe.to_owned());
+            let deployment = order.deployment(spec).unwrap();
+            let (_, spec) = deployment.secrets[0].iter().find(|(name, _)| *name == SPEC_FILE).unwrap();
+            let target = RunSpec::parse(spec).unwrap().target;
+            [target.endpoint, target.subscribe_endpoint].map(Option::unwrap_or_default)
+        };
+        let (plain, stored) = ("nats://system:4222", "nats://system:4222?storage=memory");
+        assert_eq!(endpoints("nats", "memory", ["jetstream", "nats"]), [stored, plain]);
+        assert_eq!(endpoints("nats", "memory", ["nats", "jetstream"]), [plain, stored]);
+        assert_eq!(endpoints("nats", "default", ["mqtt311", "nats"]), ["mqtt://system:1883", plain]);
+        assert_eq!(endpoints("nats", "default", ["nats", "nats"]), [plain, ""]);
     }
 
     #[test]

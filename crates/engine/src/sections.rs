@@ -21,7 +21,7 @@ use pubmark_record::record::{
 use pubmark_record::tables::{PairRow, SeriesLatency, SeriesQuantiles, SeriesRow, TypeRow};
 use pubmark_record::transform::{StepUse, TransformRow};
 
-use crate::books;
+use crate::books::{self, GroupBooks};
 use crate::outcome::{GroupContent, NodePair, Outcome, StepSum, TransformCounts};
 use crate::plan::RunPlan;
 use crate::plan::TYPE_LIMIT;
@@ -287,35 +287,50 @@ pub fn by_type(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -
         |name: &str, index: usize| type_row(name, outcome.types.get(index).and_then(Option::as_deref), clock_error_ns);
     let mut rows: Vec<TypeRow> = vec![];
     let groups = plan.workload.devices.iter().zip(&outcome.books.groups).enumerate();
-    let mut planned_online: Vec<u64> = vec![];
+    let mut due: Vec<DueTimes> = vec![];
     for (index, (group, part)) in groups {
         let row = if index < TYPE_LIMIT {
             rows.push(row_of(&group.name, index));
-            planned_online.push(0);
+            due.push(DueTimes::default());
             index
         } else {
             if index == TYPE_LIMIT {
                 rows.push(row_of("other", TYPE_LIMIT));
-                planned_online.push(0);
+                due.push(DueTimes::default());
             }
             TYPE_LIMIT
         };
         rows[row].devices += part.devices;
-        planned_online[row] += part.planned_online;
-        let has_availability = has_availability(group);
+        due[row].add(group, part);
         books::add(&mut rows[row].delivery, &part.delivery);
-        let offered = rows[row].delivery.offered;
-        if has_availability && offered > 0 {
-            rows[row].availability = Some(planned_online[row] as f64 / offered as f64);
-        }
+        rows[row].availability = due[row].availability();
     }
     rows
 }
 
-/// Whether devices of a group have due times at which they may be planned offline. A flood has no due times: its devices send
-/// while they are online.
-fn has_availability(group: &DeviceGroup) -> bool {
-    group.churn.is_some() && !matches!(group.arrival, Arrival::Flood)
+/// Due times of the groups of a row.
+#[derive(Default)]
+struct DueTimes {
+    all: u64,
+    planned_online: u64,
+    has_churn: bool,
+}
+
+impl DueTimes {
+    /// Adds a group. A flood has no due times: its devices send while they are online.
+    fn add(&mut self, group: &DeviceGroup, part: &GroupBooks) {
+        if matches!(group.arrival, Arrival::Flood) {
+            return;
+        }
+        self.all += part.delivery.offered;
+        self.planned_online += part.planned_online;
+        self.has_churn |= group.churn.is_some();
+    }
+
+    /// The share at which devices were planned to be online; `None` if none of the groups has churn.
+    fn availability(&self) -> Option<f64> {
+        (self.has_churn && self.all > 0).then(|| self.planned_online as f64 / self.all as f64)
+    }
 }
 
 fn type_row(name: &str, times: Option<&TypeTimes>, clock_error_ns: Option<u64>) -> TypeRow {
@@ -472,7 +487,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_has_no_availability() {
+    fn availability_is_that_of_all_due_times_of_a_row_and_a_flood_has_none() {
         let groups = |lines: &str| {
             let text = format!(
                 "
@@ -490,8 +505,26 @@ subscribers:
             load::parse("groups.yaml", &text, &LoadOptions::default()).expect("a workload").devices
         };
         let churn = "    churn: {disconnect: 60% every 1s, reconnect: 60% every 1s}";
-        assert!(has_availability(&groups(&format!("    arrival: periodic\n    every: 1s\n{churn}"))[0]));
-        assert!(!has_availability(&groups("    arrival: periodic\n    every: 1s")[0]));
-        assert!(!has_availability(&groups(&format!("    arrival: flood\n{churn}"))[0]));
+        let with_churn = &groups(&format!("    arrival: periodic\n    every: 1s\n{churn}"))[0];
+        let without = &groups("    arrival: periodic\n    every: 1s")[0];
+        let flood = &groups(&format!("    arrival: flood\n{churn}"))[0];
+        let part = |offered, planned_online| GroupBooks {
+            delivery: Delivery { offered, ..Delivery::default() },
+            planned_online,
+            ..GroupBooks::default()
+        };
+        let availability = |row: &[(&DeviceGroup, GroupBooks)]| {
+            let mut due = DueTimes::default();
+            row.iter().for_each(|(group, part)| due.add(group, part));
+            due.availability()
+        };
+        assert_eq!(availability(&[(with_churn, part(100, 50))]), Some(0.5));
+        assert_eq!(availability(&[(without, part(100, 100))]), None);
+        assert_eq!(availability(&[(flood, part(100, 50))]), None);
+        // Groups share a row from the 257th on, in any order.
+        let mut row = [(with_churn, part(100, 50)), (flood, part(9_000, 9_000)), (without, part(300, 300))];
+        assert_eq!(availability(&row), Some(0.875));
+        row.reverse();
+        assert_eq!(availability(&row), Some(0.875));
     }
 }

@@ -27,6 +27,7 @@ use crate::bodies::{self, Bodies};
 use crate::content::broker::BrokerFilters;
 use crate::content::counts::ContentFilter;
 use crate::content::matches::{self, MatchNotes, Matching};
+use crate::due_times::sample::{self, DueSample};
 use crate::endpoints::Endpoints;
 use crate::fault_targets;
 use crate::faults::log::FaultLog;
@@ -553,6 +554,7 @@ impl Common<'_> {
             presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,
+            due_times: DueSample::new(sample::unpredictable_key()),
             run: plan.run_id,
             series_start_ns: plan.timeline.start_ns(),
             warmup_ns: plan.timeline.warmup_ns,

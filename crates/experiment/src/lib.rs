@@ -12,5 +12,5 @@ mod messages;
 mod observer;
 
 pub use end::End;
-pub use machines::Machines;
+pub use machines::{Machines, gather};
 pub use observer::{Event, Observer, RunPlace, TrialPlace};

@@ -1,14 +1,17 @@
 //! Machines that join an experiment or a search. They join once and are used by all its runs.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pubmark_runner::spec::Nodes;
-use pubmark_runner::{RunError, RunEvent, RunObserver};
+use pubmark_runner::{ErrorKind, JoinedNodes, RunError, RunEvent, RunObserver, RunSpec};
 
 use crate::observer::{Event, Observer};
 
 /// The machines of an experiment. They are not part of its definition, which does not depend on machines.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Machines {
     /// Machines that join, and the address for them.
     pub nodes: Nodes,
@@ -16,6 +19,8 @@ pub struct Machines {
     pub system_host: Option<Ipv4Addr>,
     /// Node that starts systems, unless the experiment names another one.
     pub system_node: Option<String>,
+    /// Those that joined an experiment before, for one that follows it.
+    pub joined: Option<Arc<JoinedNodes>>,
 }
 
 impl Machines {
@@ -26,7 +31,10 @@ impl Machines {
 
     /// Refuses options for machines that join if none does; `names_node`: a node starts one of the experiment's
     /// systems.
-    pub(crate) fn check(&self, names_node: bool) -> Result<(), RunError> {
+    ///
+    /// # Errors
+    /// The first such option.
+    pub fn check(&self, names_node: bool) -> Result<(), RunError> {
         let nodes = &self.nodes;
         let given = [
             ("--listen", nodes.listen.is_some()),
@@ -39,11 +47,40 @@ impl Machines {
         let joins = self.count().is_some() || self.system_node.is_some() || nodes.observers.is_some() || names_node;
         match given.iter().find(|(_, is_given)| *is_given && !joins) {
             Some((option, _)) => {
-                Err(RunError::input(format!("`{option}` is for machines that join, and the experiment wants none"))
+                Err(RunError::input(format!("`{option}` is for machines that join, and none is to join"))
                     .hint("`--nodes N` runs it on N machines"))
             }
             None => Ok(()),
         }
+    }
+
+    /// Waits for the machines that these runs share; `None` if everything is on this one. Machines that have joined before are
+    /// used again.
+    ///
+    /// # Errors
+    /// Observers have not one endpoint to stand beside, machines did not join in time, or `stop` was set.
+    pub fn join<'a>(
+        &self,
+        runs: impl Iterator<Item = &'a RunSpec>,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Arc<JoinedNodes>>, RunError> {
+        let runs: Vec<&RunSpec> = runs.collect();
+        let endpoints: BTreeSet<&str> = runs.iter().filter_map(|run| run.target.endpoint.as_deref()).collect();
+        if self.nodes.observers.is_some() && endpoints.len() != 1 {
+            return Err(RunError::input(format!(
+                "observers stand beside one system at an endpoint, and the runs have {}",
+                endpoints.len()
+            ))
+            .hint("leave `--observers` out, or measure one endpoint at a time"));
+        }
+        if let Some(joined) = &self.joined {
+            gather(joined, stop, observer)?;
+            return Ok(Some(Arc::clone(joined)));
+        }
+        let system_hosts: BTreeSet<&str> = runs.iter().filter_map(|run| run.target.node.as_deref()).collect();
+        let system_hosts = system_hosts.into_iter().map(str::to_owned).collect();
+        Ok(JoinedNodes::of(&self.nodes, system_hosts, stop, &mut NodeEvents(observer))?.map(Arc::new))
     }
 
     /// Options to resume an experiment, as typed on the command line, each preceded by a space.
@@ -62,6 +99,22 @@ impl Machines {
     }
 }
 
+/// Waits for machines that an earlier run lost.
+///
+/// # Errors
+/// One stayed away ([`ErrorKind::NodeLost`]), or `stop` was set.
+pub fn gather(joined: &JoinedNodes, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<(), RunError> {
+    joined.gather(&mut NodeEvents(observer), stop).map_err(lost)
+}
+
+/// The error for a machine that does not join again: it had joined, so the call was right.
+pub(crate) fn lost(error: RunError) -> RunError {
+    match error.kind {
+        ErrorKind::Input => RunError { kind: ErrorKind::NodeLost, ..error },
+        _ => error,
+    }
+}
+
 /// Passes events of nodes between runs to the observer of the experiment.
 pub(crate) struct NodeEvents<'a>(pub &'a mut dyn Observer);
 
@@ -77,10 +130,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_machine_that_stays_away_after_it_had_joined_is_lost_and_no_error_of_the_call() {
+        let error = lost(RunError::input("1 of 2 nodes joined").hint("join"));
+        assert_eq!((error.kind, error.hint.as_deref()), (ErrorKind::NodeLost, Some("join")));
+        assert_eq!(lost(RunError::new(ErrorKind::Interrupted, "stopped")).kind, ErrorKind::Interrupted);
+    }
+
+    #[test]
     fn options_for_machines_are_refused_where_none_join() {
         let mut machines = Machines { system_host: Some(Ipv4Addr::LOCALHOST), ..Machines::default() };
         let error = machines.check(false).unwrap_err();
-        assert_eq!(error.to_string(), "`--system-host` is for machines that join, and the experiment wants none");
+        assert_eq!(error.to_string(), "`--system-host` is for machines that join, and none is to join");
         machines.nodes.nodes = Some(2);
         machines.check(false).unwrap();
         machines.nodes.listen = Some("0.0.0.0:7701".parse().unwrap());

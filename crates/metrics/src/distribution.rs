@@ -76,34 +76,61 @@ impl TryFrom<Carried> for Distribution {
     type Error = NotAHistogram;
 
     fn try_from(carried: Carried) -> Result<Distribution, NotAHistogram> {
-        let histogram = read(&carried.histogram)?;
-        let ours = [Precision::Total, Precision::Breakdown].map(Distribution::new);
-        if !ours.iter().any(|ours| has_bounds_of(&histogram, &ours.histogram)) {
-            return Err(NotAHistogram::OtherBounds);
-        }
+        let histogram = read(&carried.histogram, &[Precision::Total, Precision::Breakdown])?;
         let Carried { sum_ns, negative, clipped, .. } = carried;
-        Ok(Distribution { histogram, sum_ns, negative, clipped })
+        let is_possible =
+            sum_ns <= u128::from(histogram.len()) * u128::from(LARGEST_NS) && negative.max(clipped) <= histogram.len();
+        match is_possible {
+            true => Ok(Distribution { histogram, sum_ns, negative, clipped }),
+            false => {
+                Err(NotAHistogram::Unreadable { found: "a sum or counts that its samples cannot have".to_owned() })
+            }
+        }
     }
 }
 
-fn read(mut bytes: &[u8]) -> Result<Histogram<u64>, NotAHistogram> {
-    let read = Deserializer::new().deserialize(&mut bytes);
-    read.map_err(|error| NotAHistogram::Unreadable { found: error.to_string() })
+/// First bytes of HdrHistogram's V2 format without compression.
+const V2_COOKIE: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
+/// Length of that format's header, bytes: cookie, length of the counts, offset, digits (4 B each), lowest and highest time,
+/// ratio (8 B each).
+const V2_HEADER_BYTES: usize = 40;
+
+/// Reads a histogram of one of these precisions. The header is validated first, because HdrHistogram allocates what the
+/// header says: up to 4 GB.
+fn read(mut bytes: &[u8], precisions: &[Precision]) -> Result<Histogram<u64>, NotAHistogram> {
+    let unreadable = |found: &str| NotAHistogram::Unreadable { found: found.to_owned() };
+    let counts = bytes.len().checked_sub(V2_HEADER_BYTES).ok_or_else(|| unreadable("shorter than its header"))?;
+    if bytes[..4] != V2_COOKIE {
+        return Err(unreadable("other first bytes, or compressed"));
+    }
+    let number = |from: usize, length: usize| {
+        bytes[from..from + length].iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte))
+    };
+    if number(4, 4) > counts as u64 {
+        return Err(unreadable("shorter than its header says"));
+    }
+    let bounds = (number(16, 8), number(24, 8));
+    if bounds != (1, LARGEST_NS) || !precisions.iter().any(|precision| u64::from(precision.digits()) == number(12, 4)) {
+        return Err(NotAHistogram::OtherBounds);
+    }
+    Deserializer::new().deserialize(&mut bytes).map_err(|error| unreadable(&error.to_string()))
 }
 
-fn has_bounds_of(one: &Histogram<u64>, other: &Histogram<u64>) -> bool {
-    (one.low(), one.high(), one.sigfig()) == (other.low(), other.high(), other.sigfig())
+impl Precision {
+    /// Number of significant digits.
+    fn digits(self) -> u8 {
+        match self {
+            Precision::Total => 3,
+            Precision::Breakdown => 2,
+        }
+    }
 }
 
 impl Distribution {
     /// An empty distribution.
     pub fn new(precision: Precision) -> Distribution {
-        let digits = match precision {
-            Precision::Total => 3,
-            Precision::Breakdown => 2,
-        };
-        let histogram =
-            Histogram::new_with_bounds(1, LARGEST_NS, digits).expect("the bounds are constants that HDR accepts");
+        let histogram = Histogram::new_with_bounds(1, LARGEST_NS, precision.digits())
+            .expect("the bounds are constants that HDR accepts");
         Distribution { histogram, sum_ns: 0, negative: 0, clipped: 0 }
     }
 
@@ -238,14 +265,9 @@ impl Distribution {
     /// exact sum nor the counts of negative and clipped samples: the mean is then computed from the middles of buckets,
     /// and the counts are 0.
     pub fn from_hdr_v2(bytes: &[u8]) -> Result<Distribution, NotAHistogram> {
-        let histogram = read(bytes)?;
-        let mut distribution = Distribution::new(Precision::Total);
-        if !has_bounds_of(&histogram, &distribution.histogram) {
-            return Err(NotAHistogram::OtherBounds);
-        }
-        distribution.sum_ns = (histogram.mean() * histogram.len() as f64) as u128;
-        distribution.histogram = histogram;
-        Ok(distribution)
+        let histogram = read(bytes, &[Precision::Total])?;
+        let sum_ns = (histogram.mean() * histogram.len() as f64) as u128;
+        Ok(Distribution { histogram, sum_ns, negative: 0, clipped: 0 })
     }
 }
 
@@ -298,6 +320,41 @@ mod tests {
         for bytes in [&b""[..], b"not a histogram", &coarse[..20]] {
             assert!(matches!(Distribution::from_hdr_v2(bytes), Err(NotAHistogram::Unreadable { .. })));
         }
+    }
+
+    /// The histogram allocates the length of its counts and its range before it reads them.
+    #[test]
+    fn a_header_that_promises_more_than_follows_is_refused_before_memory_is_allocated() {
+        let mut times = Distribution::new(Precision::Total);
+        (0..100).for_each(|time| times.record(time));
+        let honest = times.to_hdr_v2();
+        assert!(Distribution::from_hdr_v2(&honest).is_ok());
+        let changed = |from: usize, bytes: &[u8]| {
+            let mut changed = honest.clone();
+            changed[from..from + bytes.len()].copy_from_slice(bytes);
+            Distribution::from_hdr_v2(&changed).err().unwrap()
+        };
+        let shorter = NotAHistogram::Unreadable { found: "shorter than its header says".to_owned() };
+        assert_eq!(changed(4, &u32::MAX.to_be_bytes()), shorter);
+        assert_eq!(changed(12, &5u32.to_be_bytes()), NotAHistogram::OtherBounds);
+        assert_eq!(changed(24, &u64::MAX.to_be_bytes()), NotAHistogram::OtherBounds);
+        // The compressed format hides both numbers.
+        assert!(matches!(changed(0, &0x1c84_9314_u32.to_be_bytes()), NotAHistogram::Unreadable { .. }));
+    }
+
+    #[test]
+    fn figures_that_no_samples_have_are_refused() {
+        let mut times = Distribution::new(Precision::Breakdown);
+        [-5, 7, i64::MAX].into_iter().for_each(|time| times.record(time));
+        let read = |change: fn(&mut Carried)| {
+            let mut carried = Carried::from(times.clone());
+            change(&mut carried);
+            Distribution::try_from(carried).is_ok()
+        };
+        assert!(read(|_| ()));
+        assert!(!read(|carried| carried.sum_ns = u128::MAX));
+        assert!(!read(|carried| carried.negative = 4));
+        assert!(!read(|carried| carried.clipped = u64::MAX));
     }
 
     #[test]

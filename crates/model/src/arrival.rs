@@ -110,12 +110,28 @@ impl Arrival {
         }
     }
 
-    /// Mean messages per second in a measured window of this length, which may be only a part of a day.
+    /// Mean messages per second in a measured window of this length, above zero, which may be only a part of a day or of a
+    /// trace. Of a trace, the times from its start on count.
     pub fn mean_rate_within(&self, window: Duration) -> Option<f64> {
         match self {
             Arrival::Profiled { base, profile } => Some(base.mean_rate_per_s()? * profile.mean_over(window)),
+            Arrival::Trace { .. } => Some(self.trace_messages(window)? as f64 / window.as_secs_f64().max(1e-9)),
             arrival => arrival.mean_rate_per_s(),
         }
+    }
+
+    /// Number of messages in the first `length` of a trace; `None` if this is not a trace.
+    pub(crate) fn trace_messages(&self, length: Duration) -> Option<u64> {
+        let Arrival::Trace { offsets_ns, period } = self else { return None };
+        let before = |end: Duration| offsets_ns.partition_point(|at| u128::from(*at) < end.as_nanos()) as u64;
+        Some(match period.filter(|period| !period.is_zero()) {
+            None => before(length),
+            Some(period) => {
+                let rounds = u64::try_from(length.as_nanos() / period.as_nanos()).unwrap_or(u64::MAX);
+                let rest_ns = (length.as_nanos() % period.as_nanos()) as u64;
+                rounds.saturating_mul(before(period)).saturating_add(before(Duration::from_nanos(rest_ns)))
+            }
+        })
     }
 
     /// Messages per second of a device at the peak of its group's profile. On and off periods and states differ between
@@ -135,5 +151,28 @@ impl Arrival {
             Arrival::States(states) => Some(states.highest_rate_per_s()),
             arrival => arrival.mean_rate_per_s(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_a_trace_is_that_of_the_window() {
+        let seconds = Duration::from_secs;
+        let offsets_ns: Arc<[u64]> = [0, 1, 2, 3, 3_600].map(|at_s| at_s * 1_000_000_000).into();
+        let once = Arrival::Trace { offsets_ns: Arc::clone(&offsets_ns), period: None };
+        let again = Arrival::Trace { offsets_ns, period: Some(seconds(7_200)) };
+        for (window_s, from_once, from_again) in [(2, 2, 2), (10, 4, 4), (7_200, 5, 5), (7_202, 5, 7), (14_400, 5, 10)]
+        {
+            let messages = [&once, &again].map(|trace| {
+                let rate_per_s = trace.mean_rate_within(seconds(window_s)).unwrap_or(0.0);
+                (rate_per_s * window_s as f64).round() as u64
+            });
+            assert_eq!(messages, [from_once, from_again], "{window_s} s");
+        }
+        let single = Arrival::Trace { offsets_ns: [0].into(), period: None };
+        assert_eq!(single.mean_rate_within(seconds(10)), Some(0.1), "a trace of one message is no flood");
     }
 }

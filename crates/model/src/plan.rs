@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::arrival::Arrival;
 use crate::fleet::{Device, Fleet, SecondConnection, StreamSource};
 use crate::placement::{self, GroupNodes, Labels, NodeLabels};
 use crate::workload::{DeviceGroup, Workload};
@@ -144,7 +145,7 @@ pub struct Plan {
     pub incoming: Option<Traffic>,
     /// Traffic out of the system after fan-out: a message counts once for each subscriber that receives it.
     pub outgoing: Option<Traffic>,
-    /// Mean share of due times at which the device is online; `None` with a flood.
+    /// Mean share of due times at which the device is online; `None` with a flood, or if nothing is due.
     pub availability: Option<f64>,
     /// (publisher, topic) × subscription.
     pub streams: u64,
@@ -211,7 +212,9 @@ impl Plan {
             topics: fleet.topic_count(workload) as u64,
             incoming,
             outgoing: heard.total,
-            availability: incoming.map(|flow| flow.mean_messages_per_s / flow.messages_per_s),
+            availability: incoming
+                .filter(|flow| flow.messages_per_s > 0.0)
+                .map(|flow| flow.mean_messages_per_s / flow.messages_per_s),
             streams: heard.streams,
             overlapping_streams: heard.overlapping,
             largest_payload_bytes,
@@ -350,7 +353,10 @@ fn flows(workload: &Workload, fleet: &Fleet, window: Duration) -> Vec<Option<Tra
 
 fn of_one_device(group: &crate::workload::DeviceGroup, window: Duration) -> Option<Traffic> {
     let rate = group.arrival.mean_rate_within(window)?;
-    let peak = group.arrival.peak_rate_per_s()?;
+    let peak = match &group.arrival {
+        Arrival::Profiled { .. } => group.arrival.peak_rate_per_s()?,
+        _ => rate,
+    };
     let online = group.churn.as_ref().map_or(1.0, |churn| churn.availability());
     let bytes = group.mean_payload_bytes();
     Some(Traffic {

@@ -128,6 +128,7 @@ fn runs(experiment: &Experiment, record: &ExperimentRecord) -> RunsSummary {
         compared: compared(experiment, record),
         cautions: record.cautions.clone(),
         environment: record.environment.clone(),
+        nodes: record.nodes.clone(),
     }
 }
 

@@ -139,7 +139,7 @@ impl Collection {
                 let runs = part.runs.as_ref()?;
                 let systems = if guideline.compare == SYSTEM { compared(record, &table.experiment) } else { vec![] };
                 let ranking = ranking(&guideline, table, delivered, Systems(&systems))?;
-                let name = self.name_of(&Machine::of(&runs.environment));
+                let name = self.name_of(&machine_of(runs));
                 let machine = name.filter(|_| is_of_one(&runs.cautions));
                 Some(Evidence { folder, guideline, table, ranking, lacks_delivered, runs, machine })
             })
@@ -168,7 +168,12 @@ fn compared(record: &PaperRecord, experiment: &str) -> Vec<ComparedSystem> {
 /// The machines of a record's experiments.
 fn machines_of(record: &PaperRecord) -> Vec<Machine> {
     let runs = record.experiments.iter().filter_map(|part| part.runs.as_ref());
-    runs.map(|runs| Machine::of(&runs.environment)).collect()
+    runs.map(machine_of).collect()
+}
+
+/// The machine of an experiment, with those that joined it.
+fn machine_of(runs: &RunsSummary) -> Machine {
+    Machine::with_nodes(&runs.environment, runs.nodes.as_ref())
 }
 
 fn table<'a>(record: &'a PaperRecord, title: &str) -> Option<&'a TableResult> {

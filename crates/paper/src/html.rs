@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use pubmark_record::record::Status;
 use pubmark_report::html::{page, with_code};
 use pubmark_report::numbers::{MISSING, duration};
-use pubmark_report::words::{capitalised, sentence};
+use pubmark_report::words::{UNUSABLE, capitalised, sentence};
 
 use crate::missing;
 use crate::record::{Outcome, PaperRecord, StatementResult, TableCell, TableResult};
@@ -113,7 +113,7 @@ fn notes(layout: &TableLayout<'_>, missing: &[(String, String)]) -> Markup {
     let table = layout.table;
     let has_shown_only = table.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only);
     html! {
-        @if has_shown_only { p.aside { "*: its runs are invalid for times; the value is shown and not judged." } }
+        @if has_shown_only { p.aside { (UNUSABLE) ": its runs are invalid for times; the value is shown and not judged." } }
         @for (reason, cells) in missing { p.aside { (cells) ": " (with_code(&sentence(reason))) } }
         @if !table.printed_of.is_empty() { p.aside { "Measured there: " (table.printed_of) "." } }
         @if !table.differs.is_empty() && layout.has_printed() { p { "Why ours differ: " (with_code(&sentence(&table.differs))) } }

@@ -12,6 +12,7 @@ mod lock;
 mod markdown;
 mod merging;
 mod missing;
+mod notes;
 pub mod record;
 mod repetition;
 mod selection;

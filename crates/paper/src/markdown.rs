@@ -3,7 +3,7 @@
 use pubmark_record::record::Status;
 use pubmark_report::markdown::{escaped, table};
 use pubmark_report::numbers::MISSING;
-use pubmark_report::words::{capitalised, sentence};
+use pubmark_report::words::{UNUSABLE, capitalised, sentence};
 
 use crate::missing;
 use crate::record::{PaperRecord, StatementResult, TableCell, TableResult};
@@ -109,7 +109,7 @@ fn notes(text: &mut String, layout: &TableLayout<'_>, missing: &[(String, String
     let one = layout.table;
     let mut notes = vec![];
     if one.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only) {
-        notes.push("\\*: its runs are invalid for times; the value is shown and not judged.".to_owned());
+        notes.push(format!("{UNUSABLE}: its runs are invalid for times; the value is shown and not judged."));
     }
     for (reason, cells) in missing {
         notes.push(format!("{}: {}", escaped(cells), sentence(&escaped(reason))));

@@ -189,6 +189,10 @@ fn has_results(record: &PaperRecord, name: &str, runs: &RunsSummary) -> bool {
 
 /// How earlier runs of an experiment were made, if in another way than those of now.
 fn difference(earlier: &RunsSummary, now: &RunsSummary) -> Option<String> {
+    if earlier.nodes != now.nodes {
+        let joined = earlier.nodes.as_ref().map(|nodes| format!("with {}", nodes.in_words()));
+        return Some(joined.unwrap_or_else(|| "on one machine".to_owned()));
+    }
     let of_several = !is_of_one(&earlier.cautions) || !is_of_one(&now.cautions);
     if of_several || !Machine::of(&earlier.environment).is(&Machine::of(&now.environment)) {
         return Some("on another machine".to_owned());
@@ -252,6 +256,7 @@ mod tests {
 
     use pubmark_experiment::experiment::definition;
     use pubmark_record::experiment::FailureKind;
+    use pubmark_record::nodes::JoinedMachines;
     use pubmark_record::store;
 
     use super::cells::{NOTHING_MADE, system_of};
@@ -427,7 +432,8 @@ mod tests {
         let [first, second] = workloads();
         let now = record(&[&second], "2026-03-02T00:00:00Z");
         type Change = fn(&mut PaperRecord, &mut RunsSummary);
-        let changes: [(Change, &str); 7] = [
+        let changes: [(Change, &str); 8] = [
+            (|_, runs| runs.nodes = JoinedMachines::new(Some(2), None), "with 2 nodes"),
             (|_, runs| runs.environment.kernel.push('x'), "on another machine"),
             (|_, runs| runs.warmup_s = 7.0, "after 7 s"),
             (|record, _| record.pubmark_version = "0.0.1".to_owned(), "with pubmark 0.0.1"),

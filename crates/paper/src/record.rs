@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use pubmark_record::conclusion::Conclusion;
+use pubmark_record::nodes::JoinedMachines;
 use pubmark_record::record::{Environment, Status};
 use pubmark_record::store::Stored;
 
@@ -95,6 +97,9 @@ pub struct RunsSummary {
     pub cautions: Vec<String>,
     /// The machine.
     pub environment: Environment,
+    /// Machines that joined all runs; absent if everything was on the one of `environment`, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<JoinedMachines>,
 }
 
 /// A value of the axis `system`.
@@ -244,6 +249,30 @@ pub struct Omission {
     pub what: String,
     /// The reason.
     pub why: String,
+}
+
+impl PaperRecord {
+    /// Returns whether all runs that are possible here were made.
+    pub fn is_complete(&self) -> bool {
+        self.status == Status::Complete
+    }
+
+    /// The result of the call that wrote this record. `stopped` says whether an experiment [stopped](crate::Step::Stopped) in it.
+    pub fn conclusion(&self, stopped: bool) -> Conclusion {
+        match (self.is_complete(), self.has_measured()) {
+            // An experiment that stopped by itself would stop again.
+            (false, _) if stopped => Conclusion::Invalid,
+            (false, _) => Conclusion::Interrupted,
+            (true, true) => Conclusion::Done,
+            (true, false) => Conclusion::SystemFailed,
+        }
+    }
+
+    /// Returns whether an experiment with a folder here has a cell with a run that counts.
+    pub fn has_measured(&self) -> bool {
+        let here = self.experiments.iter().filter(|part| part.folder.is_some());
+        here.filter_map(|part| part.runs.as_ref()).any(|runs| runs.cells_measured > 0)
+    }
 }
 
 impl Stored for PaperRecord {

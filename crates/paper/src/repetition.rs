@@ -10,13 +10,10 @@ use std::time::Duration;
 use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::{PreparedExperiment, definition, planning};
 use pubmark_model::experiment::{Changes, Experiment, cells};
-use pubmark_record::by_reason::{by_reason, named};
-use pubmark_record::conclusion::Conclusion;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::in_use::JOURNAL_FILE;
 use pubmark_record::record::Status;
 use pubmark_record::store;
-use pubmark_report::numbers::counted;
 use pubmark_runner::spec::text::Text as _;
 use pubmark_runner::{ErrorKind, Host, RunError, command_line, save};
 
@@ -28,28 +25,48 @@ use crate::merging::{Merged, with_earlier};
 use crate::record::{PAPER_FILE, PaperRecord};
 use crate::step::report_replaced;
 pub use crate::step::{Progress, Step};
-use crate::{Selection, files};
+use crate::{Selection, files, notes};
 
 /// A publication's experiments in a folder.
 pub struct Repetition {
     paper: Paper,
     experiments: Vec<Experiment>,
+    /// Experiments that need more nodes than join, and why.
+    left_out: Vec<(Experiment, String)>,
     notes: Vec<String>,
     folder: PathBuf,
+    machines: Machines,
     quick: bool,
 }
 
 impl Repetition {
     /// The selected experiments of a publication, in a folder that may contain some of them already. These have the values that
-    /// they began with, too.
+    /// they began with, too. Those with an axis of more nodes than `machines` has are left out.
     ///
     /// # Errors
-    /// The selection names an unknown item, or selects nothing, or the folder cannot be read.
-    pub fn new(paper: Paper, selection: &Selection, folder: &Path, host: &Host) -> Result<Repetition, RunError> {
+    /// The selection names an unknown item, or selects nothing that can be run with these machines, or the folder cannot be read.
+    pub fn new(
+        paper: Paper,
+        selection: &Selection,
+        folder: &Path,
+        host: &Host,
+        machines: Machines,
+    ) -> Result<Repetition, RunError> {
+        machines.check(false)?;
         let changes = &selection.changes;
         let begun = if folder.is_dir() { begun(folder)? } else { vec![] };
-        let (mut experiments, mut raised) = (vec![], vec![]);
-        for selected in selection.of(&paper)? {
+        let (mut experiments, mut raised, mut left_out) = (vec![], vec![], vec![]);
+        let all = selection.of(&paper)?;
+        let number = all.len();
+        for selected in all {
+            if let Err(error) = planning::refuse_more_nodes(&selected, &machines) {
+                if left_out.len() + 1 == number {
+                    return Err(error);
+                }
+                raised.push((selected.name.clone(), notes::left_out(&error)));
+                left_out.push((selected, error.to_string()));
+                continue;
+            }
             let found = begun.iter().find(|one| one.experiment.name == selected.name);
             let earlier = found.map(|one| &one.experiment);
             let whole = match found {
@@ -58,20 +75,26 @@ impl Repetition {
                     let earlier: Option<ExperimentRecord> = store::load_as(&folder.join(&one.folder)).ok();
                     let is_complete = earlier.is_some_and(|record| record.status == Status::Complete);
                     let made = is_complete.then_some(&one.experiment);
-                    raised.extend(further(&whole, &selected, made).map(|note| (whole.name.clone(), note)));
+                    raised.extend(notes::further(&whole, &selected, made).map(|note| (whole.name.clone(), note)));
                     whole
                 }
                 None => selected,
             };
             let (whole, note) = match changes.warmup {
                 Some(_) => (whole, None),
-                None => warmed_up(whole, earlier, host)?,
+                None => warmed_up(whole, earlier, host, &machines)?,
             };
             raised.extend(note.map(|note| (whole.name.clone(), note)));
             experiments.push(whole);
         }
-        let notes = with_names(&raised);
-        Ok(Repetition { paper, experiments, notes, folder: folder.to_owned(), quick: changes.quick })
+        let notes = notes::with_names(&raised);
+        let (folder, quick) = (folder.to_owned(), changes.quick);
+        Ok(Repetition { paper, experiments, left_out, notes, folder, machines, quick })
+    }
+
+    /// Machines that join.
+    pub fn machines(&self) -> &Machines {
+        &self.machines
     }
 
     /// Notes for the user about changes to the experiments.
@@ -89,7 +112,7 @@ impl Repetition {
         &self.experiments
     }
 
-    /// Refuses a folder that contains one of the experiments with another definition.
+    /// Refuses a folder that contains one of the experiments with another definition, or of other machines.
     ///
     /// # Errors
     /// The folder contains such an experiment, or one of them twice, or cannot be read.
@@ -101,8 +124,8 @@ impl Repetition {
     /// each experiment.
     ///
     /// # Errors
-    /// The folder cannot be used, another call is at work in it, an experiment in it has another definition, or a run failed
-    /// for a reason that is neither the system's nor the experiment's. Results up to the failure are written.
+    /// The folder cannot be used, another call is at work in it, an experiment in it has another definition, machines did not
+    /// join, or a run failed for a reason that is neither the system's nor the experiment's. Results up to the failure are written.
     pub fn perform(&self, host: &Host, progress: &mut dyn Progress) -> Result<PaperRecord, RunError> {
         fs::create_dir_all(&self.folder).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error).during(format!("failed to make `{}`", self.folder.display()))
@@ -111,6 +134,7 @@ impl Repetition {
         let mut parts = self.parts()?;
         let earlier = self.earlier()?;
         let mut replaced: Vec<(String, String)> = vec![];
+        let mut machines = self.machines.clone();
         let selected = |part: &Part| self.experiments.iter().position(|one| one.name == part.experiment.name);
         for place in 0..parts.len() {
             let Some(number) = selected(&parts[place]) else { continue };
@@ -118,7 +142,7 @@ impl Repetition {
                 break;
             }
             // A complete experiment is planned again, too: a system that was not installed before may be installed now.
-            let made = self.make(&mut parts[place], number + 1, host, progress);
+            let made = self.make(&mut parts[place], number + 1, host, &mut machines, progress);
             let merged = self.write(&parts, earlier.as_ref(), host)?;
             // Whatever ends the call afterwards, the results are gone from the record.
             report_replaced(merged.replaced, &mut replaced, progress);
@@ -166,12 +190,16 @@ impl Repetition {
                 ))
                 .hint("move one of them away, or give another folder with `--out DIR`"));
             }
-            let selected = self.experiments.iter().find(|experiment| experiment.name == name);
+            let lacking = self.left_out.iter().find(|(experiment, _)| experiment.name == name);
+            let mut all = self.experiments.iter().chain(lacking.map(|(experiment, _)| experiment));
+            let selected = all.find(|experiment| experiment.name == name);
             if let (Some(found), Some(selected)) = (found, selected) {
                 self.refuse_other_definition(found, selected)?;
             }
             let Some(experiment) = found.map(|found| &found.experiment).or(selected) else { continue };
-            let record = found.map_or_else(|| Err(NOT_RUN.to_owned()), |found| self.read(&found.folder));
+            let why = || lacking.map_or_else(|| NOT_RUN.to_owned(), |(_, why)| why.clone());
+            let record = found.map_or_else(|| Err(why()), |found| self.read(&found.folder));
+            let left_out = found.is_none() && lacking.is_some();
             // The ids of a record's cells are those of its own definition. That of the folder has further values if a call ended
             // between the two.
             let own = found.zip(record.as_ref().ok()).and_then(|(found, record)| {
@@ -180,12 +208,15 @@ impl Repetition {
             let own = own.filter(|own| own.name == name);
             let experiment = own.unwrap_or_else(|| experiment.clone());
             let folder = found.map(|found| found.folder.clone());
-            parts.push(Part { experiment, folder, record, left_out: false });
+            parts.push(Part { experiment, folder, record, left_out });
         }
         Ok(parts)
     }
 
     fn refuse_other_definition(&self, found: &Begun, selected: &Experiment) -> Result<(), RunError> {
+        PreparedExperiment::check_machines(&self.folder.join(&found.folder), &self.machines).map_err(|error| {
+            error.hint("call it with the `--nodes` and `--system-node` that it began with, or with another `--out DIR`")
+        })?;
         // The length of the warm-up counts, and not who gave it.
         let found_experiment = Experiment { exact_warmup: selected.exact_warmup, ..found.experiment.clone() };
         // Further values of its axes can be added.
@@ -210,17 +241,22 @@ impl Repetition {
     }
 
     /// Makes the missing runs of an experiment.
-    fn make(&self, part: &mut Part, number: usize, host: &Host, progress: &mut dyn Progress) -> Result<(), RunError> {
+    fn make(
+        &self,
+        part: &mut Part,
+        number: usize,
+        host: &Host,
+        machines: &mut Machines,
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
         let experiment = &self.experiments[number - 1];
         let name = experiment.name.clone();
         let (of, goes_on) = (self.experiments.len(), part.folder.is_some());
         progress.step(Step::Begins { name: &name, number, of, goes_on });
-        let (machines, observer) = (Machines::default(), progress.observer());
+        let observer = progress.observer();
         let prepared = match &part.folder {
-            Some(folder) => {
-                PreparedExperiment::extend(&self.folder.join(folder), experiment, host, &machines, observer)
-            }
-            None => PreparedExperiment::begin(experiment.clone(), None, &self.folder, host, &machines, observer),
+            Some(folder) => PreparedExperiment::extend(&self.folder.join(folder), experiment, host, machines, observer),
+            None => PreparedExperiment::begin(experiment.clone(), None, &self.folder, host, machines, observer),
         };
         let prepared = match prepared {
             Ok(prepared) => prepared,
@@ -235,13 +271,18 @@ impl Repetition {
             }
             Err(error) => return Err(error.during(format!("`{name}` cannot be run"))),
         };
+        // Nodes join once, before the first experiment that can be run.
+        machines.joined = prepared.nodes().cloned();
         part.folder = prepared.folder().file_name().map(|name| name.to_string_lossy().into_owned());
         let finished = prepared.perform(progress.observer());
         part.experiment = experiment.clone();
         if let Some(folder) = &part.folder {
             part.record = self.read(folder);
         }
-        let finished = finished?;
+        let finished = finished.map_err(|error| match error.kind {
+            ErrorKind::NodeLost => error.hint("start the nodes again; the same call goes on"),
+            _ => error,
+        })?;
         if let Some(stopped) = &finished.no_progress {
             progress.step(Step::Stopped { name: &name, why: &stopped.reason });
         }
@@ -324,25 +365,6 @@ fn with_earlier_values(selected: &Experiment, earlier: &Experiment, changes: &Ch
     Ok(whole.with_values_of(&[&stored(selected.clone()), earlier]))
 }
 
-/// A note about cells that a call does not select, and that it runs if `made`, the complete experiment of the folder, does not have them.
-fn further(whole: &Experiment, selected: &Experiment, made: Option<&Experiment>) -> Option<String> {
-    let known: Vec<_> = [Some(selected), made].into_iter().flatten().flat_map(cells).map(|cell| cell.values).collect();
-    let count = cells(whole).into_iter().filter(|cell| !known.contains(&cell.values)).count() as u64;
-    (count > 0).then(|| {
-        format!(
-            "also runs what is missing of {} that this call does not select, because an experiment has all combinations of \
-             its values",
-            counted(count, "cell", "cells")
-        )
-    })
-}
-
-/// Notes about experiments, each once with the names of its experiments.
-fn with_names(notes: &[(String, String)]) -> Vec<String> {
-    let notes = by_reason(notes.iter().map(|(name, note)| (name.as_str(), note)));
-    notes.into_iter().map(|(note, names)| format!("{note}: {}", named(&names))).collect()
-}
-
 /// Whether values of an experiment were not added to its folder yet.
 fn lacks_values(parts: &[Part], experiment: &Experiment) -> bool {
     let part = parts.iter().find(|part| part.experiment.name == experiment.name);
@@ -356,9 +378,10 @@ fn warmed_up(
     experiment: Experiment,
     earlier: Option<&Experiment>,
     host: &Host,
+    machines: &Machines,
 ) -> Result<(Experiment, Option<String>), RunError> {
     let from = planning::absolute(None)?;
-    let raised = |experiment: Experiment| planning::warmed_up(experiment, &from, host, &Machines::default());
+    let raised = |experiment: Experiment| planning::warmed_up(experiment, &from, host, machines);
     let needed = definition::warm_ups(&experiment, Path::new(""))?;
     let Some(earlier) = earlier.filter(|earlier| is_possible(earlier.warmup, experiment.warmup, &needed)) else {
         return raised(experiment);
@@ -383,30 +406,6 @@ fn stored(experiment: Experiment) -> Experiment {
     definition::bundle(experiment, Path::new("")).experiment
 }
 
-impl PaperRecord {
-    /// Returns whether all runs that are possible here were made.
-    pub fn is_complete(&self) -> bool {
-        self.status == Status::Complete
-    }
-
-    /// The result of the call that wrote this record. `stopped` says whether an experiment [stopped](Step::Stopped) in it.
-    pub fn conclusion(&self, stopped: bool) -> Conclusion {
-        match (self.is_complete(), self.has_measured()) {
-            // An experiment that stopped by itself would stop again.
-            (false, _) if stopped => Conclusion::Invalid,
-            (false, _) => Conclusion::Interrupted,
-            (true, true) => Conclusion::Done,
-            (true, false) => Conclusion::SystemFailed,
-        }
-    }
-
-    /// Returns whether an experiment with a folder here has a cell with a run that counts.
-    pub fn has_measured(&self) -> bool {
-        let here = self.experiments.iter().filter(|part| part.folder.is_some());
-        here.filter_map(|part| part.runs.as_ref()).any(|runs| runs.cells_measured > 0)
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -423,7 +422,7 @@ mod tests {
     fn repetition(folder: &Path, warmup: Option<u64>) -> Repetition {
         let paper = crate::definition::find("mq-bench").unwrap();
         let host = Host::with_program("pubmark");
-        Repetition::new(paper, &selection(warmup.map(Duration::from_secs)), folder, &host).unwrap()
+        Repetition::new(paper, &selection(warmup.map(Duration::from_secs)), folder, &host, Machines::default()).unwrap()
     }
 
     /// A folder in which the experiment began with this warm-up.
@@ -458,10 +457,31 @@ mod tests {
     }
 
     #[test]
+    fn an_experiment_on_more_nodes_than_join_is_left_out_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let with = |names: &[&str]| {
+            let mut machines = Machines::default();
+            machines.nodes.nodes = Some(2);
+            let experiments = names.iter().map(|name| (*name).to_owned()).collect();
+            let selection = Selection { experiments, ..selection(Some(Duration::ZERO)) };
+            let paper = crate::definition::find("psmark").unwrap();
+            Repetition::new(paper, &selection, folder.path(), &Host::with_program("pubmark"), machines)
+        };
+        let found = with(&["psmark-conclusions", "psmark-nodes"]).unwrap();
+        assert_eq!((found.experiments.len(), found.experiments[0].name.as_str()), (1, "psmark-conclusions"));
+        assert!(found.notes[0].starts_with("not measured, the axis `nodes` asks for 8 machines"), "{:?}", found.notes);
+        let parts = found.parts().unwrap();
+        let lacking = parts.iter().find(|part| part.experiment.name == "psmark-nodes").unwrap();
+        assert!(lacking.left_out && lacking.record.as_ref().unwrap_err().contains("asks for 8 machines"));
+        let hint = with(&["psmark-nodes"]).err().unwrap().hint.unwrap();
+        assert!(hint.contains("`--nodes 8`"), "nothing is left: {hint}");
+    }
+
+    #[test]
     fn a_note_about_several_experiments_names_them() {
         let note = |name: &str, text: &str| (name.to_owned(), text.to_owned());
         let raised = "warm-up raised from 1 s to 20 s for Slow";
-        let found = with_names(&[note("one", raised), note("other", "longer"), note("third", raised)]);
+        let found = notes::with_names(&[note("one", raised), note("other", "longer"), note("third", raised)]);
         assert_eq!(found, [format!("{raised}: one; third"), "longer: other".to_owned()]);
     }
 
@@ -471,7 +491,7 @@ mod tests {
         selection.changes.repeat = repeat;
         selection.values = values.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect();
         let paper = crate::definition::find("mq-bench").unwrap();
-        Repetition::new(paper, &selection, folder, &Host::with_program("pubmark")).unwrap()
+        Repetition::new(paper, &selection, folder, &Host::with_program("pubmark"), Machines::default()).unwrap()
     }
 
     #[test]
@@ -500,11 +520,11 @@ mod tests {
         let small = values(&[("system", "NATS"), ("payload", "1024B")]);
         let large = values(&[("system", "Redis"), ("payload", "16384B")]);
         let both = values(&[("system", "NATS,Redis"), ("payload", "1024B,16384B")]);
-        let note = further(&both, &large, None).unwrap();
+        let note = notes::further(&both, &large, None).unwrap();
         assert!(note.starts_with("also runs what is missing of 3 cells that this call does not select"), "{note}");
-        let note = further(&both, &large, Some(&small)).unwrap();
+        let note = notes::further(&both, &large, Some(&small)).unwrap();
         assert!(note.contains(" 2 cells "), "those of the folder have all their runs: {note}");
-        assert_eq!(further(&both, &both, None), None);
+        assert_eq!(notes::further(&both, &both, None), None);
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn several_machines(statement: &Statement, parts: &[Part], base: &Path) -> Optio
 /// The machine of the runs of a side's cells; `None` if they are of several, or if their records are gone and the experiment's are.
 fn machine(side: &Side, (part, record): (&Part, &ExperimentRecord), base: &Path) -> Option<Machine> {
     if is_of_one(&record.cautions) {
-        return Some(Machine::of(&record.environment));
+        return Some(Machine::with_nodes(&record.environment, record.nodes.as_ref()));
     }
     let folder = base.join(part.folder.as_ref()?);
     let planned = cells(&part.experiment).into_iter().filter(|cell| is_meant(side, cell));

@@ -4,7 +4,7 @@ use pubmark_model::experiment::axis_title;
 use pubmark_record::comparison::Unit;
 use pubmark_report::columns::{ColumnUnit, figure};
 use pubmark_report::numbers::{counted, seconds, significant};
-use pubmark_report::words::command_line;
+use pubmark_report::words::{UNUSABLE, command_line};
 
 use crate::record::{
     Case, ExperimentPart, MeanFigure, Outcome, PaperRecord, RunsSummary, StatementResult, TableCell, TableResult,
@@ -73,9 +73,9 @@ impl<'a> TableLayout<'a> {
         self.table.cells.iter().any(|cell| cell.printed.is_some())
     }
 
-    /// The measured value without its unit; `*` if the verdicts forbid its use.
+    /// The measured value without its unit; marked ([`UNUSABLE`]) if the verdicts forbid its use.
     pub fn here(&self, here: &MeanFigure) -> String {
-        let mark = if here.shown_only { "*" } else { "" };
+        let mark = if here.shown_only { format!(" {UNUSABLE}") } else { String::new() };
         format!("{}{mark}", self.unit.bounds([here.lower, Some(here.mean)]))
     }
 
@@ -166,7 +166,7 @@ fn runs_words(made: &RunsSummary) -> String {
     )
 }
 
-/// The machine of an experiment, and its load.
+/// The machine of an experiment, its load, and the machines that joined.
 pub(crate) fn machine(made: &RunsSummary) -> String {
     let machine = &made.environment;
     let load = match (machine.load_after, machine.load_before) {
@@ -175,8 +175,9 @@ pub(crate) fn machine(made: &RunsSummary) -> String {
         (None, Some(load)) => format!(", load {load:.1} when its record was written"),
         (None, None) => String::new(),
     };
+    let nodes = made.nodes.as_ref().map_or_else(String::new, |nodes| format!("; {}", nodes.in_words()));
     format!(
-        "{} on {} of {}{}{load}; {}",
+        "{} on {} of {}{}{load}{nodes}; {}",
         machine.os,
         counted(machine.cores.into(), "core", "cores"),
         machine.cpu,
@@ -229,6 +230,7 @@ pub(crate) fn length(record: &PaperRecord) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_record::nodes::JoinedMachines;
     use pubmark_record::record::{Environment, Status};
     use pubmark_record::sample_experiment;
 
@@ -262,12 +264,16 @@ mod tests {
             compared: vec![],
             cautions: vec![],
             environment: Environment { load_before, load_after, ..environment.clone() },
+            nodes: None,
         };
         let now = machine(&runs(None, Some(0.31)));
         assert!(now.ends_with(", load 0.3 after the last run; 2026-11-28T14:00:00Z"), "{now}");
         let older = machine(&runs(Some(0.31), None));
         assert!(older.ends_with(", load 0.3 when its record was written; 2026-11-28T14:00:00Z"), "{older}");
         assert!(!machine(&runs(None, None)).contains("load"));
+        let joined = JoinedMachines::new(Some(2), None);
+        let on_nodes = machine(&RunsSummary { nodes: joined, ..runs(None, None) });
+        assert!(on_nodes.ends_with("; 2 nodes; 2026-11-28T14:00:00Z"), "{on_nodes}");
     }
 
     #[test]

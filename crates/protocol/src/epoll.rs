@@ -176,7 +176,10 @@ impl Epoll {
         };
         if self.exact.load(Relaxed) {
             match self.wait_exactly(events, &timeout) {
-                Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => self.exact.store(false, Relaxed),
+                // Of an old kernel, or of a container's filter of system calls that does not know this one.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+                    self.exact.store(false, Relaxed);
+                }
                 result => return result,
             }
         }
@@ -248,6 +251,46 @@ mod tests {
                 let event = events.get(0).unwrap();
                 assert!(event.key == 7 && event.is_readable() && !event.has_ended() && events.count() == 1);
             }
+        }
+    }
+
+    /// Makes `epoll_pwait2` fail in this thread, as the filter of a container does; false if this machine has no such filters.
+    fn forbid_exact_waits(error: libc::c_int) -> bool {
+        let step = |code: u32, k: u32, jf: u8| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+        let mut steps = [
+            // The number of the call is the first word of what the filter sees.
+            step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_epoll_pwait2 as u32, 1),
+            step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | error as u32, 0),
+            step(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
+        ];
+        let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        let (one, zero, mode): (libc::c_ulong, libc::c_ulong, libc::c_ulong) = (1, 0, libc::SECCOMP_MODE_FILTER.into());
+        // SAFETY: numbers, and a program of live steps, which the kernel copies.
+        unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, one, zero, zero, zero) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) == 0
+        }
+    }
+
+    #[test]
+    fn a_wait_goes_on_without_the_call_that_a_kernel_lacks_or_a_container_forbids() {
+        for error in [libc::ENOSYS, libc::EPERM] {
+            // A filter stays on its thread.
+            let thread = std::thread::spawn(move || {
+                let epoll = Epoll::new().unwrap();
+                let time = Duration::from_millis(3);
+                if !forbid_exact_waits(error) {
+                    return pubmark_testing::skip("this machine has no filters of system calls");
+                }
+                for _ in 0..2 {
+                    let (began, mut events) = (Instant::now(), Events::with_room(1));
+                    epoll.wait(&mut events, Some(time)).unwrap();
+                    assert!(began.elapsed() >= time && events.count() == 0);
+                }
+                assert!(!epoll.exact.load(Relaxed), "the call is not tried again");
+            });
+            thread.join().unwrap();
         }
     }
 

@@ -32,6 +32,7 @@ pub mod stream;
 pub mod tickets;
 pub mod timing;
 pub mod tls;
+mod tls_records;
 pub mod token;
 pub mod traffic;
 pub mod transform;

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::outbox::{BufferPool, Message, Outbox};
 use crate::socket::TcpSocket;
 use crate::tls::Agreed;
+use crate::tls_records::TlsRecords;
 use crate::traffic::Traffic;
 use crate::websocket::{FRAME_BYTES, Fault, WebSocket};
 
@@ -55,7 +56,7 @@ pub struct Received<'a> {
     /// The read left the socket empty.
     pub emptied: bool,
     /// The kernel's timestamp of the last byte read, ns of `CLOCK_REALTIME`; only if the read left the socket empty and that
-    /// byte is the protocol's own.
+    /// byte completed the last of `bytes`: it is neither of TLS's or WebSocket's own, nor the begin of a record that is not whole.
     pub stamp_realtime_ns: Option<u64>,
     /// The peer has ended the stream after these bytes.
     pub ended: bool,
@@ -75,6 +76,8 @@ pub struct WriteResult {
 pub struct Stream {
     socket: TcpSocket,
     tls: Option<Box<ClientConnection>>,
+    /// The server's records, if there is TLS.
+    records: TlsRecords,
     websocket: Option<Box<WebSocket>>,
     /// TLS failed behind bytes that were handed on: the result of the next read.
     failed: Option<Box<rustls::Error>>,
@@ -83,7 +86,7 @@ pub struct Stream {
 impl Stream {
     /// A connection over `socket`, in the clear.
     pub fn new(socket: TcpSocket) -> Stream {
-        Stream { socket, tls: None, websocket: None, failed: None }
+        Stream { socket, tls: None, records: TlsRecords::default(), websocket: None, failed: None }
     }
 
     /// Everything from here on goes through `tls`; its handshake is done by the next writes and reads.
@@ -188,12 +191,16 @@ impl Stream {
         };
         let mut emptied = read.bytes < buffers.raw.len();
         let mut ended = read.bytes == 0;
+        let mut own_stamp = true;
         let mut bytes = match &mut self.tls {
             None => &buffers.raw[..read.bytes],
             Some(tls) => {
                 buffers.plain.clear();
-                match decrypt(tls, &buffers.raw[..read.bytes], &mut buffers.plain) {
-                    Ok(closed) => ended |= closed,
+                match decrypt_read(tls, &mut self.records, &buffers.raw[..read.bytes], &mut buffers.plain) {
+                    Ok(decrypted) => {
+                        ended |= decrypted.closed;
+                        own_stamp = decrypted.ends_with_data;
+                    }
                     Err(StreamError::Tls(error)) if !buffers.plain.is_empty() => {
                         self.failed = Some(Box::new(error));
                         emptied = false;
@@ -203,7 +210,6 @@ impl Stream {
                 &buffers.plain
             }
         };
-        let mut own_stamp = emptied;
         if let Some(websocket) = &mut self.websocket {
             buffers.unframed.clear();
             let over = websocket.read(bytes, &mut buffers.unframed);
@@ -215,7 +221,7 @@ impl Stream {
                 let _ = self.flush();
             }
         }
-        let stamp_realtime_ns = read.stamp_realtime_ns.filter(|_| own_stamp);
+        let stamp_realtime_ns = read.stamp_realtime_ns.filter(|_| own_stamp && emptied);
         Ok(Received { bytes, taken: read.bytes, began_ns, at_ns, emptied, stamp_realtime_ns, ended })
     }
 
@@ -234,18 +240,23 @@ impl Stream {
         while !outbox.is_empty() {
             let now_ns = clock::monotonic_ns();
             match self.socket.write(outbox.prepare(now_ns, usize::MAX)) {
-                Ok(taken) => outbox.advance(taken),
+                Ok(taken) => {
+                    outbox.advance(taken);
+                    let written_ns = clock::monotonic_ns();
+                    // A message of no bytes is settled without a write.
+                    if taken > 0 {
+                        wrote.at_ns = Some(written_ns);
+                    }
+                    outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, written_ns));
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wrote.full = true;
                     outbox.note_full(now_ns);
                     return Ok(wrote);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
-            let written_ns = clock::monotonic_ns();
-            wrote.at_ns = Some(written_ns);
-            outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, written_ns));
         }
         Ok(wrote)
     }
@@ -265,11 +276,14 @@ impl Stream {
             let accepted = self.websocket.as_mut().map_or(0, |websocket| websocket.take_accepted());
             outbox.advance(accepted);
             // What TLS accepted is in the socket when all of TLS's bytes are; what was accepted of a frame without TLS is there.
-            if matches!(flushed, Ok(true)) || (accepted > 0 && self.tls.is_none()) {
-                wrote.at_ns = Some(now_ns);
+            if matches!(flushed, Ok(Flushed { all: true, .. })) || (accepted > 0 && self.tls.is_none()) {
                 outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, now_ns));
             }
-            wrote.full = !flushed?;
+            let flushed = flushed?;
+            if flushed.some {
+                wrote.at_ns = Some(now_ns);
+            }
+            wrote.full = !flushed.all;
             if wrote.full {
                 outbox.note_full(began_ns);
                 return Ok(wrote);
@@ -293,25 +307,31 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes what WebSocket and TLS have ready; false if the socket would block.
-    fn flush(&mut self) -> Result<bool, StreamError> {
+    /// Writes what WebSocket and TLS have ready.
+    fn flush(&mut self) -> Result<Flushed, StreamError> {
+        let mut some = false;
         loop {
-            if let Some(tls) = &mut self.tls
-                && !flush_records(tls, &self.socket)?
-            {
-                return Ok(false);
+            if let Some(tls) = &mut self.tls {
+                let flushed = flush_records(tls, &self.socket)?;
+                some |= flushed.some;
+                if !flushed.all {
+                    return Ok(Flushed { all: false, some });
+                }
             }
-            let Some(websocket) = &mut self.websocket else { return Ok(true) };
+            let Some(websocket) = &mut self.websocket else { return Ok(Flushed { all: true, some }) };
             let framed = websocket.outgoing();
             if framed.is_empty() {
-                return Ok(true);
+                return Ok(Flushed { all: true, some });
             }
             let taken = match &mut self.tls {
-                Some(tls) if tls.is_handshaking() => return Ok(true),
+                Some(tls) if tls.is_handshaking() => return Ok(Flushed { all: true, some }),
                 Some(tls) => io::Write::write(&mut tls.writer(), framed)?,
                 None => match self.socket.write(framed) {
-                    Ok(taken) => taken,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                    Ok(taken) => {
+                        some |= taken > 0;
+                        taken
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Flushed { all: false, some }),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => return Err(error.into()),
                 },
@@ -340,6 +360,40 @@ impl AsFd for Stream {
     }
 }
 
+/// Result of writing what is ready.
+#[derive(Clone, Copy, Debug)]
+struct Flushed {
+    /// Nothing is left; otherwise the socket would block.
+    all: bool,
+    /// The socket accepted bytes.
+    some: bool,
+}
+
+/// What TLS made of a read.
+struct Decrypted {
+    /// The peer has closed TLS.
+    closed: bool,
+    /// The last byte of the read completed the last plain byte.
+    ends_with_data: bool,
+}
+
+/// Appends the plain bytes of a read to `plain`, those before an error included. The last record goes to TLS on its own, which shows
+/// whether it carries data or is one of TLS's own, such as a ticket.
+fn decrypt_read(
+    tls: &mut ClientConnection,
+    records: &mut TlsRecords,
+    raw: &[u8],
+    plain: &mut Vec<u8>,
+) -> Result<Decrypted, StreamError> {
+    let (before, last) = raw.split_at(records.follow(raw).unwrap_or(raw.len()));
+    if decrypt(tls, before, plain)? {
+        return Ok(Decrypted { closed: true, ends_with_data: false });
+    }
+    let bytes = plain.len();
+    let closed = decrypt(tls, last, plain)?;
+    Ok(Decrypted { closed, ends_with_data: plain.len() > bytes })
+}
+
 /// Appends the plain bytes of `raw` to `plain`, those before an error included; true if the peer has closed TLS.
 fn decrypt(tls: &mut ClientConnection, mut raw: &[u8], plain: &mut Vec<u8>) -> Result<bool, StreamError> {
     while !raw.is_empty() {
@@ -364,15 +418,16 @@ fn decrypt(tls: &mut ClientConnection, mut raw: &[u8], plain: &mut Vec<u8>) -> R
     Ok(false)
 }
 
-/// Writes what TLS has ready; false if the socket would block.
-fn flush_records(tls: &mut ClientConnection, mut socket: &TcpSocket) -> Result<bool, StreamError> {
+/// Writes what TLS has ready.
+fn flush_records(tls: &mut ClientConnection, mut socket: &TcpSocket) -> Result<Flushed, StreamError> {
+    let mut some = false;
     while tls.wants_write() {
         match tls.write_tls(&mut socket) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Ok(taken) => some |= taken > 0,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Flushed { all: false, some }),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(true)
+    Ok(Flushed { all: true, some })
 }

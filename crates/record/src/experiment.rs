@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::Figure;
+use crate::nodes::JoinedMachines;
 use crate::record::{Curve, Environment, LatencyBounds, Status, SystemInfo, VerdictStatus};
 
 /// Version of this schema. It changes only when a field changes its meaning or is removed.
@@ -67,6 +68,9 @@ pub struct ExperimentRecord {
     pub cautions: Vec<String>,
     /// The machine that the experiment was executed on.
     pub environment: Environment,
+    /// Machines that joined all runs; absent if everything was on the one of `environment`, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<JoinedMachines>,
     /// Complete definition of the experiment as YAML, so that it can be run again.
     pub definition: String,
 }

@@ -1,10 +1,11 @@
 //! Nodes of a run: the machines, or processes that represent machines, over which the fleet was distributed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::by_reason::named;
 use crate::cost::Usage;
 use crate::quantity;
 
@@ -134,6 +135,61 @@ impl NodeMachine {
     }
 }
 
+/// The kinds of the machines of nodes, each with its number. Host names are left out: that of a container is new in each run.
+pub fn machines(nodes: &[NodeRow]) -> String {
+    let of_node = |node: &NodeRow| node.machine.as_ref().map(|machine| (machine.in_words(), machine.host.clone()));
+    let machines: BTreeSet<Option<(String, String)>> = nodes.iter().map(of_node).collect();
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    for (kind, _) in machines.iter().flatten() {
+        *kinds.entry(kind.clone()).or_default() += 1;
+    }
+    let here = machines.contains(&None).then(|| "this machine".to_string());
+    let others = kinds.into_iter().map(|(kind, count)| format!("{count} × ({kind})"));
+    let words: Vec<String> = here.into_iter().chain(others).collect();
+    match &words[..] {
+        [] => "none".to_string(),
+        words => named(&words.iter().map(String::as_str).collect::<Vec<&str>>()),
+    }
+}
+
+/// Machines that joined all runs of an experiment or of a choice, which are not of the coordinator's machine alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JoinedMachines {
+    /// Number of nodes with clients; a cell may use fewer of them. 0 if all clients were on the coordinator's machine.
+    pub nodes: u16,
+    /// Machines of these nodes by kind, of the first run on most of them; `null` if no such run was measured.
+    pub machines: Option<String>,
+    /// Node that started the systems; `null` if the coordinator did, or if the definition names a node for each.
+    pub system_node: Option<String>,
+}
+
+impl JoinedMachines {
+    /// Machines of which nothing but this is known yet; `None` if everything is on one machine.
+    pub fn new(nodes: Option<u16>, system_node: Option<&str>) -> Option<JoinedMachines> {
+        let joins = nodes.is_some() || system_node.is_some();
+        let (nodes, system_node) = (nodes.unwrap_or(0), system_node.map(str::to_owned));
+        joins.then_some(JoinedMachines { nodes, machines: None, system_node })
+    }
+
+    /// The same with the machines of the nodes of runs, in the order of these.
+    #[must_use]
+    pub fn with_machines<'a>(self, runs: impl Iterator<Item = &'a [NodeRow]>) -> JoinedMachines {
+        let larger = |one: &'a [NodeRow], other: &'a [NodeRow]| if other.len() > one.len() { other } else { one };
+        let most = runs.reduce(larger).filter(|nodes| self.nodes > 0 && !nodes.is_empty());
+        JoinedMachines { machines: most.map(machines), ..self }
+    }
+
+    /// `2 nodes on 2 × (4 cores, kernel 6.1.0), systems on node `broker``.
+    pub fn in_words(&self) -> String {
+        let nodes = (self.nodes > 0).then(|| {
+            let count = quantity::counted(u64::from(self.nodes), "node", "nodes");
+            self.machines.as_ref().map_or_else(|| count.clone(), |machines| format!("{count} on {machines}"))
+        });
+        let system = self.system_node.as_ref().map(|node| format!("systems on node `{node}`"));
+        nodes.into_iter().chain(system).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// A node's clock (`CLOCK_MONOTONIC_RAW`) relative to the coordinator's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
@@ -182,5 +238,21 @@ mod tests {
         assert!((found.variance.unwrap() - 32.0 / 7.0).abs() < 1e-12, "{found:?}");
         assert_eq!(ReceivedPerSecond::of(&[3]).unwrap().variance, None, "one second varies from nothing");
         assert_eq!(ReceivedPerSecond::of(&[]), None);
+    }
+
+    #[test]
+    fn joined_machines_are_those_of_the_first_run_on_most_nodes() {
+        let machine = |cores: u32| NodeMachine { cores, kernel: "6.1".to_string(), ..NodeMachine::default() };
+        let node = |cores: u32| NodeRow { machine: Some(machine(cores)), ..NodeRow::default() };
+        let runs = [vec![node(8)], vec![node(4), node(2)], vec![node(4), node(4)], vec![]];
+        let joined = JoinedMachines::new(Some(2), Some("broker")).unwrap();
+        assert_eq!(joined.in_words(), "2 nodes, systems on node `broker`");
+        let joined = joined.with_machines(runs.iter().map(Vec::as_slice));
+        let expected = "2 nodes on 1 × (2 cores, kernel 6.1); 1 × (4 cores, kernel 6.1), systems on node `broker`";
+        assert_eq!(joined.in_words(), expected);
+        let unmeasured = JoinedMachines::new(Some(2), None).unwrap().with_machines(runs[3..].iter().map(Vec::as_slice));
+        assert_eq!(unmeasured.machines, None);
+        assert_eq!(JoinedMachines::new(None, None), None);
+        assert_eq!(JoinedMachines::new(None, Some("broker")).unwrap().in_words(), "systems on node `broker`");
     }
 }

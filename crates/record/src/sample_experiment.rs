@@ -189,6 +189,7 @@ pub fn experiment_over(grid: &Grid) -> ExperimentRecord {
         cautions: Vec::new(),
         papers: Vec::new(),
         environment: sample::record().environment,
+        nodes: None,
         definition: "name: brokers\nworkload: smart-home\nrepeat: 5\naxes:\n  system: [alphamq, betamq]\n".to_string(),
     };
     record.contests = contests(&record);

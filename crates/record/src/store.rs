@@ -282,6 +282,10 @@ pub fn load(path: &Path) -> Result<Record, StoreError> {
 /// Reads a record of any kind at `path`.
 pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
     let file = if path.is_dir() { path.join(Kind::FILE) } else { path.to_path_buf() };
+    // Opening a FIFO would wait for its writer.
+    if fs::metadata(&file).is_ok_and(|found| !found.is_file()) {
+        return Err(failure("read", &file, io::Error::other("it is no regular file")));
+    }
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(StoreError::NotFound { path: file }),

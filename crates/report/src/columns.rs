@@ -2,7 +2,7 @@
 
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
 
-use crate::numbers::{MISSING, TimeUnit, bounds, known, short, significant};
+use crate::numbers::{MISSING, TimeUnit, between, bounds, known, own_bounds, percentage, short, significant};
 
 /// Unit and format of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,12 +49,11 @@ impl ColumnUnit {
         value / self.divisor
     }
 
-    /// A value without the symbol. 100 % is printed only if nothing is missing.
+    /// A value without the symbol. A share is rounded as [`percentage`] does.
     pub fn number(self, value: f64) -> String {
         match self.unit {
             _ if !value.is_finite() => MISSING.to_string(),
-            Unit::Share if value >= 1.0 => "100".to_string(),
-            Unit::Share => format!("{:.2}", (value * 1e4 + 1e-6).floor() / 1e2),
+            Unit::Share => percentage(Some(value)).trim_end_matches(" %").to_string(),
             Unit::Cores | Unit::Count => short(self.scaled(value)),
             _ => significant(self.scaled(value)),
         }
@@ -67,16 +66,27 @@ impl ColumnUnit {
 
     /// Both bounds of a value without the symbol, the lower one first; only the value if it has no lower bound.
     pub fn bounds(self, [lower, value]: [Option<f64>; 2]) -> String {
-        match lower {
-            Some(_) => bounds([lower, value].map(|bound| bound.map(|value| self.scaled(value)))),
-            None => self.optional(value),
+        let scaled = || [lower, value].map(|bound| bound.map(|value| self.scaled(value)));
+        match (self.unit, known(lower), known(value)) {
+            (_, None, _) | (_, _, None) => self.optional(value),
+            (Unit::Share, Some(lower), Some(value)) if lower < value => {
+                format!("{}{}{}", self.number(lower), between(lower), self.number(value))
+            }
+            (Unit::Share, _, Some(value)) => self.number(value),
+            (Unit::Number, ..) => own_bounds(scaled()),
+            _ => bounds(scaled()),
         }
     }
 
     /// The same with the symbol.
     pub fn bounds_with_symbol(self, bounds: [Option<f64>; 2]) -> String {
         let text = self.bounds(bounds);
-        if self.symbol.is_empty() || known(bounds[1]).is_none() { text } else { format!("{text} {}", self.symbol) }
+        match self.symbol {
+            _ if known(bounds[1]).is_none() => text,
+            "" => text,
+            "/s" => format!("{text}/s"),
+            symbol => format!("{text} {symbol}"),
+        }
     }
 
     /// A value with the symbol.

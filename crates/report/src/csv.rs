@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use pubmark_record::cost::Usage;
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{lower, upper};
 use pubmark_record::record::{Delivery, Record, Summary};
 use pubmark_record::requests::RequestFigures;
 use pubmark_record::wanted::not_delivered;
@@ -133,6 +133,8 @@ fn summary(record: &Record) -> String {
             add(&figure, "answered", "requests", Some(group.outcomes.answered as f64));
             add(&figure, "round_trip_p50", "us", upper(&group.round_trip).and_then(|summary| summary.p50));
             add(&figure, "round_trip_p99", "us", upper(&group.round_trip).and_then(|summary| summary.p99));
+            add(&figure, "round_trip_p50_lower", "us", lower(&group.round_trip).and_then(|summary| summary.p50));
+            add(&figure, "round_trip_p99_lower", "us", lower(&group.round_trip).and_then(|summary| summary.p99));
         }
     }
     for distribution in distributions(record) {
@@ -236,7 +238,7 @@ fn by_type(record: &Record) -> String {
     let mut names: Vec<String> = ["type", "devices", "availability"].map(String::from).to_vec();
     names.extend(BOOKS.iter().map(|(name, _)| (*name).to_string()));
     names.push("not_delivered".to_owned());
-    for key in ["latency_us", "service_latency_us", "backpressure_us"] {
+    for key in ["latency_us", "service_latency_us", "backpressure_us", "latency_lower_us", "service_latency_lower_us"] {
         names.extend(summary_names(key));
     }
     let mut table = Table::new(&names);
@@ -245,6 +247,9 @@ fn by_type(record: &Record) -> String {
         fields.extend(BOOKS.iter().map(|(_, get)| get(&row.delivery).to_string()));
         fields.push(not_delivered(record, &row.delivery).to_string());
         for summary in [upper(&row.latency), upper(&row.service_latency), row.backpressure.as_ref()] {
+            fields.extend(summary_fields(summary));
+        }
+        for summary in [lower(&row.latency), lower(&row.service_latency)] {
             fields.extend(summary_fields(summary));
         }
         table.row(&fields);
@@ -259,6 +264,7 @@ fn by_pair(record: &Record) -> String {
             .to_vec();
     names.extend(summary_names("latency_us"));
     names.push("silent_pairs".to_owned());
+    names.extend(summary_names("latency_lower_us"));
     let mut table = Table::new(&names);
     for row in &record.tables.by_pair {
         let mut fields = vec![
@@ -271,6 +277,7 @@ fn by_pair(record: &Record) -> String {
         ];
         fields.extend(summary_fields(upper(&row.latency)));
         fields.push(optional(row.silent_pairs));
+        fields.extend(summary_fields(lower(&row.latency)));
         table.row(&fields);
     }
     table.text
@@ -290,8 +297,12 @@ fn series(record: &Record) -> String {
         "p99_width_s",
         "max_us",
         "max_lag_us",
+        "p50_lower_us",
+        "p99_lower_us",
+        "max_lower_us",
     ]);
     for row in &record.tables.series {
+        let lower = row.latency.lower.unwrap_or_default();
         table.row(&[
             row.t_s.to_string(),
             row.width_s.to_string(),
@@ -305,6 +316,9 @@ fn series(record: &Record) -> String {
             optional(row.latency.upper.p99_width_s),
             optional(row.latency.upper.max_us),
             optional(row.max_scheduler_lag_us),
+            optional(lower.p50_us),
+            optional(lower.p99_us),
+            optional(lower.max_us),
         ]);
     }
     table.text
@@ -423,6 +437,25 @@ mod tests {
             assert_eq!(text.lines().count() > 1, !is_empty, "{}", table.file);
             assert!(text.lines().all(|line| line.split(',').count() == fields), "{}", table.file);
         }
+    }
+
+    #[test]
+    fn a_latency_has_its_lower_bound_behind_the_earlier_columns() {
+        let record = sample::record();
+        let lower_p99 = record.tables.by_type[0].latency.as_ref().and_then(|it| it.lower.as_ref()?.p99);
+        for (table, column, value) in [
+            (by_type(&record), "latency_lower_p99_us", lower_p99),
+            (series(&record), "p99_lower_us", record.tables.series[0].latency.lower.unwrap_or_default().p99_us),
+        ] {
+            let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+            let (head, first) = (lines.next().unwrap(), lines.next().unwrap());
+            let place = head.iter().position(|name| *name == column).unwrap();
+            assert_eq!(first[place], optional(value), "{table}");
+            let is_new = |name: &&str| name.contains("lower");
+            assert!(head.iter().skip_while(|name| !is_new(name)).all(is_new), "{head:?}");
+        }
+        let pairs = by_pair(&record);
+        assert!(pairs.lines().next().unwrap().contains(",silent_pairs,latency_lower_count,"), "{pairs}");
     }
 
     #[test]

@@ -101,6 +101,12 @@ impl Member<'_> {
         self.cell.system.as_ref().is_none_or(|system| system.ranked)
     }
 
+    /// Whether it has a mean that the verdicts of all its runs exclude.
+    pub fn has_unusable(&self) -> bool {
+        let own = self.cell.custom.iter().map(|metric| &metric.figure);
+        self.cell.figures.iter().chain(own).any(|figure| figure.shown_only)
+    }
+
     /// Number of fully usable runs.
     pub fn whole_runs(&self) -> usize {
         self.cell.runs.len() - self.runs_without_times()
@@ -169,6 +175,11 @@ impl<'a> View<'a> {
     pub fn wins(&self, cell: &Cell, name: &str) -> bool {
         let mut along = self.contests(name).filter(|contest| contest.axis == self.compared);
         along.any(|contest| contest.winner.as_deref() == Some(&cell.id))
+    }
+
+    /// Whether a mean is shown that the verdicts of all its runs exclude.
+    pub fn has_unusable(&self) -> bool {
+        self.members().any(Member::has_unusable)
     }
 
     /// Name of a cell in a sentence about one group.

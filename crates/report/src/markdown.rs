@@ -3,17 +3,17 @@
 mod experiment;
 mod faults;
 
-use pubmark_record::comparison::{ComparedFigure, Comparison, Unit};
+use pubmark_record::comparison::Comparison;
 use pubmark_record::custom::CustomMetric;
-use pubmark_record::latency::{both, upper};
+use pubmark_record::latency::{Summary, both, upper};
 use pubmark_record::objectives::Objective;
 use pubmark_record::record::Record;
 use pubmark_record::tables::TypeRow;
 use pubmark_record::wanted::{not_delivered, prevented};
 use pubmark_record::warnings::warnings;
 
-use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, figure, share, significant};
-use crate::words::{self, STATISTICS, distributions, verdict_word};
+use crate::numbers::{MISSING, TimeUnit, bounded_figure, bytes, cores, count, share, significant};
+use crate::words::{self, STATISTICS, UNUSABLE, UNUSABLE_MEANS, distributions, verdict_word};
 
 pub use experiment::{capacity, experiment};
 
@@ -76,7 +76,7 @@ fn custom(text: &mut String, record: &Record) {
 
 fn connecting(text: &mut String, record: &Record) {
     let Some(figures) = &record.connections.tls else { return };
-    text.push_str(&format!("\n## TLS\n\n{}.\n", words::capitalised(&words::tls(figures))));
+    text.push_str(&format!("\n## TLS\n\n{}.\n", escaped(&words::capitalised(&words::tls(figures)))));
     if let Some(opening) = &figures.opening {
         text.push_str(&format!("\nThe protocol's opening after it: {}.\n", words::middle_and_largest(opening)));
     }
@@ -95,15 +95,25 @@ pub fn comparison(comparison: &Comparison) -> String {
             .chain(comparison.runs.iter().map(|run| verdict_word(run.record.verdict.status).to_string()))
             .collect::<Vec<String>>(),
     ];
+    let mut has_excluded = false;
     for row in comparison.figures.iter().chain(&comparison.custom) {
         let mut cells = vec![escaped(&row.figure.label())];
         for position in 0..row.values.len() {
-            let value = bounded(row, position);
-            cells.push(if row.best == Some(position) { format!("**{value}**") } else { value });
+            let value = bounded_figure(row.figure.unit, row.bounds(position));
+            let is_excluded = row.values[position].is_some() && !row.figure.is_usable(comparison.runs[position].record);
+            has_excluded |= is_excluded;
+            cells.push(match row.best == Some(position) {
+                true => format!("**{value}**"),
+                false if is_excluded => struck(&value),
+                false => value,
+            });
         }
         rows.push(cells);
     }
     table(&mut text, &header, &rows);
+    if has_excluded {
+        text.push_str(&format!("\n- {UNUSABLE} {UNUSABLE_MEANS}"));
+    }
     for run in &comparison.runs {
         if let Some(reason) = &run.not_ranked {
             text.push_str(&format!("\n- {} is not ranked: {}", escaped(&run.label), escaped(reason)));
@@ -116,16 +126,9 @@ pub fn comparison(comparison: &Comparison) -> String {
     text
 }
 
-/// Value of a run with its unit; both bounds of a latency.
-fn bounded(row: &ComparedFigure, run: usize) -> String {
-    let [lower, value] = row.bounds(run);
-    match (lower, value) {
-        (Some(_), Some(upper)) if row.figure.unit == Unit::Microseconds => {
-            let unit = TimeUnit::for_value(upper);
-            format!("{} {}", unit.interval([lower, value]), unit.symbol())
-        }
-        _ => figure(row.figure.unit, value),
-    }
+/// A figure that must not be used.
+fn struck(value: &str) -> String {
+    format!("~~{value}~~ {UNUSABLE}")
 }
 
 fn verdict(text: &mut String, record: &Record) {
@@ -217,14 +220,14 @@ fn requests(text: &mut String, record: &Record) {
         .by_group
         .iter()
         .map(|group| {
-            let round_trip = upper(&group.round_trip);
+            let round_trip = |figure: fn(&Summary) -> Option<f64>| unit.interval(both(&group.round_trip, figure));
             vec![
                 escaped(&group.name),
                 count(group.outcomes.sent),
                 share(group.outcomes.answered, group.outcomes.sent),
-                unit.number(round_trip.and_then(|summary| summary.p50)),
-                unit.number(round_trip.and_then(|summary| summary.p99)),
-                unit.number(round_trip.map(|summary| summary.max)),
+                round_trip(|summary| summary.p50),
+                round_trip(|summary| summary.p99),
+                round_trip(|summary| Some(summary.max)),
             ]
         })
         .collect();
@@ -262,12 +265,13 @@ fn latency_breakdown(text: &mut String, record: &Record) {
         .iter()
         .map(|row| {
             let parts = row.parts.in_order();
-            let shown = columns.iter().map(|(place, _)| parts[*place]).chain([upper(&row.parts.whole)]);
-            let both = shown.map(|part| {
-                let number = |value: Option<f64>| unit.number(value);
-                format!("{} / {}", number(part.and_then(|part| part.p50)), number(part.and_then(|part| part.p99)))
-            });
-            std::iter::once(escaped(&row.class)).chain(both).collect()
+            let number = |place: usize, figure: fn(&Summary) -> Option<f64>| unit.number(parts[place].and_then(figure));
+            let shown = columns
+                .iter()
+                .map(|(place, _)| format!("{} / {}", number(*place, |part| part.p50), number(*place, |part| part.p99)));
+            let whole = |figure: fn(&Summary) -> Option<f64>| unit.interval(both(&row.parts.whole, figure));
+            let whole = format!("{} / {}", whole(|whole| whole.p50), whole(|whole| whole.p99));
+            std::iter::once(escaped(&row.class)).chain(shown).chain([whole]).collect()
         })
         .collect();
     table(text, &header, &rows);
@@ -293,7 +297,7 @@ fn cost(text: &mut String, record: &Record) {
         .iter()
         .map(|(name, usage)| {
             vec![
-                name.clone(),
+                escaped(name),
                 usage.map_or_else(|| MISSING.to_string(), |usage| format!("{} s", significant(usage.cpu_seconds))),
                 cores(usage.map(|usage| usage.cores)),
                 bytes(usage.map(|usage| usage.peak_rss_bytes as f64)),
@@ -402,7 +406,7 @@ pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
-            '|' | '*' | '<' | '>' | '[' | ']' | '\\' => {
+            '|' | '*' | '~' | '<' | '>' | '[' | ']' | '\\' => {
                 safe.push('\\');
                 safe.push(letter);
             }

@@ -3,11 +3,15 @@
 use pubmark_record::comparison::Unit;
 use pubmark_record::quantity;
 
+use crate::columns::ColumnUnit;
+
 /// Text for a value that was not measured.
 pub const MISSING: &str = "—";
 
 /// Most decimals of an interval, whose two numbers share a column.
 const MOST_DECIMALS: i32 = 3;
+/// Most decimals of an interval of a unit that is not pubmark's, whose values may be of any size.
+const MOST_OWN_DECIMALS: i32 = 12;
 
 /// Unit of a column of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +27,10 @@ pub enum TimeUnit {
 impl TimeUnit {
     /// The unit for a column whose typical large value, a p99, is `value_us`: µs below 0.1 ms, s from 10 s.
     pub fn for_value(value_us: f64) -> TimeUnit {
-        if value_us < 100.0 {
+        let size_us = value_us.abs();
+        if size_us < 100.0 {
             TimeUnit::Microseconds
-        } else if value_us < 10_000_000.0 {
+        } else if size_us < 10_000_000.0 {
             TimeUnit::Milliseconds
         } else {
             TimeUnit::Seconds
@@ -109,29 +114,43 @@ pub fn significant(value: f64) -> String {
     let magnitude = rounded.abs().log10().floor() as i32;
     let decimals = (2 - magnitude).max(0) as usize;
     if decimals == 0 {
-        let whole = grouped(rounded.abs() as u64);
-        return if rounded < 0.0 { format!("−{whole}") } else { whole };
+        return whole(rounded);
     }
     format!("{rounded:.decimals$}").replace('-', "−")
 }
 
-/// Both bounds of a value, the lower one first: `0.018–0.106`. The upper one has three significant digits; the lower
+/// Both bounds of a value, the lower one first: `0.018–0.106`, `−2.00 to 3.00`. The larger one has three significant digits; the other
 /// one has the same decimals. They are rounded away from each other. If there is no lower bound, or both are equal,
 /// only the upper one.
-pub fn bounds([lower, upper]: [Option<f64>; 2]) -> String {
+pub fn bounds(bounds: [Option<f64>; 2]) -> String {
+    rounded_outwards(bounds, MOST_DECIMALS)
+}
+
+/// The same for a unit of the user's own, whose values may be small: `0.000120–0.000340`.
+pub fn own_bounds(bounds: [Option<f64>; 2]) -> String {
+    rounded_outwards(bounds, MOST_OWN_DECIMALS)
+}
+
+fn rounded_outwards([lower, upper]: [Option<f64>; 2], most_decimals: i32) -> String {
     let (Some(lower), Some(upper)) = (lower, upper) else { return upper.map_or_else(missing, significant) };
-    if !(lower.is_finite() && upper > 0.0 && upper.is_finite()) {
+    if !(lower < upper && lower.is_finite() && upper.is_finite()) {
         return significant(upper);
     }
-    let decimals = (2 - upper.log10().floor() as i32).clamp(0, MOST_DECIMALS);
+    let largest = lower.abs().max(upper.abs());
+    let decimals = (2 - largest.log10().floor() as i32).clamp(0, most_decimals);
     let step = 10f64.powi(decimals);
     let (lower, upper) = ((lower * step).floor() / step, (upper * step).ceil() / step);
     let text = |value: f64| match decimals {
-        _ if value <= 0.0 => "0".to_string(),
-        0 => grouped(value as u64),
-        decimals => format!("{value:.decimals$}", decimals = decimals as usize),
+        _ if value == 0.0 => "0".to_string(),
+        0 => whole(value),
+        decimals => format!("{value:.decimals$}", decimals = decimals as usize).replace('-', "−"),
     };
-    if lower < upper { format!("{}–{}", text(lower), text(upper)) } else { text(upper) }
+    if lower < upper { format!("{}{}{}", text(lower), between(lower), text(upper)) } else { text(upper) }
+}
+
+/// What stands between two bounds: a dash beside the sign of a negative number would be read as another sign.
+pub(crate) fn between(lower: f64) -> &'static str {
+    if lower < 0.0 { " to " } else { "–" }
 }
 
 /// At most three significant digits, without trailing zeros: `0.31`, `5`, `1,200`.
@@ -176,8 +195,12 @@ pub fn share(part: u64, whole: u64) -> String {
 }
 
 /// A share that is known as a number, 1 for all, as a percentage; rounded as [`share`] does, `—` where it is not known.
+/// What is no part of a whole, such as a metric of the user's own above 100 %, has three significant digits.
 pub fn percentage(share: Option<f64>) -> String {
-    share.map_or_else(missing, quantity::share)
+    known(share).map_or_else(missing, |share| match share {
+        0.0..=1.0 => quantity::share(share),
+        _ => format!("{} %", short(share * 100.0)),
+    })
 }
 
 /// A number of cores as a percentage of one core.
@@ -189,7 +212,7 @@ pub fn cores(value: Option<f64>) -> String {
 pub fn bytes(value: Option<f64>) -> String {
     let Some(value) = known(value) else { return missing() };
     for (size, symbol) in [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")] {
-        if value >= size {
+        if value.abs() >= size {
             return format!("{} {symbol}", short(value / size));
         }
     }
@@ -225,15 +248,23 @@ pub fn figure(unit: Unit, value: Option<f64>) -> String {
     let Some(value) = known(value) else { return missing() };
     match unit {
         Unit::Count => count(value as u64),
-        // 100 % is printed only if nothing is missing.
-        Unit::Share if value >= 1.0 => "100 %".to_string(),
-        Unit::Share => format!("{:.2} %", (value * 1e4 + 1e-6).floor() / 1e2),
+        Unit::Share => percentage(Some(value)),
         Unit::Microseconds => time(Some(value)),
         Unit::PerSecond => format!("{}/s", significant(value)),
         Unit::Cores => cores(Some(value)),
         Unit::CpuSecondsPerMillion => format!("{} s", significant(value)),
         Unit::Bytes => bytes(Some(value)),
         Unit::Number => significant(value),
+    }
+}
+
+/// The same with both bounds, the lower one first; only the value if it has no lower bound, or if both are equal.
+pub fn bounded_figure(unit: Unit, bounds: [Option<f64>; 2]) -> String {
+    match bounds.map(known) {
+        [Some(lower), Some(value)] if lower < value => {
+            ColumnUnit::of(unit, lower.abs().max(value.abs())).bounds_with_symbol(bounds)
+        }
+        [_, value] => figure(unit, value),
     }
 }
 
@@ -245,6 +276,12 @@ pub fn known(value: Option<f64>) -> Option<f64> {
 /// Text for a value that was not measured.
 pub fn missing() -> String {
     MISSING.to_string()
+}
+
+/// A number without decimals, with its sign.
+fn whole(value: f64) -> String {
+    let digits = grouped(value.abs() as u64);
+    if value < 0.0 { format!("−{digits}") } else { digits }
 }
 
 fn grouped(value: u64) -> String {
@@ -275,6 +312,39 @@ mod tests {
         assert_eq!(interval(105.0, 105.0), "0.105");
         assert_eq!(TimeUnit::Milliseconds.interval([None, Some(105.0)]), "0.105");
         assert_eq!(TimeUnit::Milliseconds.interval([None, None]), MISSING);
+    }
+
+    #[test]
+    fn a_negative_bound_is_printed_as_it_is() {
+        let both = |lower, upper| bounds([Some(lower), Some(upper)]);
+        assert_eq!(both(-2.0, 3.0), "−2.00 to 3.00");
+        assert_eq!(both(-2.0, -1.0), "−2.00 to −1.00");
+        assert_eq!(both(-1_234.5, 0.0), "−1,235 to 0");
+        assert_eq!(both(-0.5, 1_234.0), "−1 to 1,234");
+        assert_eq!(both(-4.0, -4.0), "−4.00");
+        assert_eq!([time(Some(-5e6)), bytes(Some(-2e6))], ["−5,000 ms", "−2 MB"]);
+        assert_eq!(bounded_figure(Unit::Bytes, [Some(-2e6), Some(1e6)]), "−2.00 to 1.00 MB");
+        assert_eq!(bounded_figure(Unit::Number, [Some(-2.5), Some(-2.5)]), "−2.50");
+    }
+
+    #[test]
+    fn small_values_of_an_own_unit_keep_their_digits() {
+        assert_eq!(own_bounds([Some(0.00012), Some(0.00034)]), "0.000120–0.000340");
+        assert_eq!(own_bounds([Some(0.00012), Some(0.00012)]), "0.000120");
+        assert_eq!(bounds([Some(0.00012), Some(0.00012)]), "0.000120", "the same as without a lower bound");
+    }
+
+    #[test]
+    fn every_percentage_follows_one_rule() {
+        for (share, expected) in
+            [(0.999_96, "99.99 %"), (0.000_04, "< 0.01 %"), (0.0, "0 %"), (1.0, "100 %"), (0.333_3, "33.3 %")]
+        {
+            let column = ColumnUnit::of(Unit::Share, 1.0);
+            assert_eq!([figure(Unit::Share, Some(share)), percentage(Some(share))], [expected; 2]);
+            assert_eq!(column.with_symbol(share), expected);
+        }
+        assert_eq!(figure(Unit::Share, Some(2.5)), "250 %", "a metric of the user's own");
+        assert_eq!(figure(Unit::Share, Some(-0.05)), "−5 %");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! column.
 //!
 //! [`COLUMNS`] has the settings of a run and the outcomes of its messages; one column for each of [`FIGURES`] follows,
-//! even if the verdict excludes the figure: the verdict is a column, too. User-defined metrics of all runs are last;
-//! for a metric with bounds, the upper bound.
+//! even if the verdict excludes the figure: the verdict is a column, too. User-defined metrics of all runs follow; a value with
+//! bounds is the upper one. Lower bounds, of latencies and of user-defined metrics, are last.
 
 use pubmark_record::custom::PREFIX;
 use pubmark_record::figures::{FIGURES, Figure, Unit, custom_figures};
@@ -82,28 +82,35 @@ pub const COLUMNS: [Column; 41] = [
 /// The table of these runs, with a final newline.
 pub fn table(records: &[Record], format: Format) -> String {
     let figures: Vec<Figure> = FIGURES.iter().copied().chain(custom_figures(records.iter())).collect();
-    let names: Vec<String> =
-        COLUMNS.iter().map(|column| column.name.to_owned()).chain(figures.iter().map(figure_column)).collect();
+    let uppers = figures.iter().map(|figure| figure_column(figure, false));
+    let lowers = figures.iter().filter(|figure| has_lower(figure)).map(|figure| figure_column(figure, true));
+    let names: Vec<String> = COLUMNS.iter().map(|column| column.name.to_owned()).chain(uppers).chain(lowers).collect();
     render(&names, records.iter().map(|record| row(record, &figures)), format)
 }
 
 /// A table of rows with a value for each name of a column, with a final newline.
 pub fn render(names: &[String], rows: impl Iterator<Item = Vec<Value>>, format: Format) -> String {
     match format {
-        Format::Csv => lines(names.join(","), rows.map(|row| row.iter().map(csv_field).collect::<Vec<_>>().join(","))),
+        Format::Csv => lines(csv_head(names), rows.map(|row| row.iter().map(csv_field).collect::<Vec<_>>().join(","))),
         // Keys in the order of the columns; a map of serde_json would sort them.
         Format::Ndjson => rows
             .map(|row| {
-                let fields = names.iter().zip(row).map(|(name, value)| format!("\"{name}\":{value}"));
+                let fields = names.iter().zip(row).map(|(name, value)| format!("{}:{value}", Value::from(&**name)));
                 format!("{{{}}}\n", fields.collect::<Vec<_>>().join(","))
             })
             .collect(),
         Format::Markdown => {
-            let head = format!("| {} |\n|{}", names.join(" | "), "---|".repeat(names.len()));
+            // Names of user-defined metrics may come from a record of others.
+            let heads: Vec<String> = names.iter().map(|name| crate::markdown::escaped(name)).collect();
+            let head = format!("| {} |\n|{}", heads.join(" | "), "---|".repeat(names.len()));
             let line = |row: Vec<Value>| format!("| {} |", row.iter().map(cell).collect::<Vec<_>>().join(" | "));
             lines(head, rows.map(line))
         }
     }
+}
+
+fn csv_head(names: &[String]) -> String {
+    names.iter().map(|name| crate::csv::text(name)).collect::<Vec<_>>().join(",")
 }
 
 fn lines(head: String, rows: impl Iterator<Item = String>) -> String {
@@ -112,7 +119,13 @@ fn lines(head: String, rows: impl Iterator<Item = String>) -> String {
 
 fn row(record: &Record, figures: &[Figure]) -> Vec<Value> {
     let own = COLUMNS.iter().map(|column| (column.get)(record));
-    own.chain(figures.iter().map(|figure| figure_value(figure, record))).collect()
+    let lowers = figures.iter().filter(|figure| has_lower(figure)).map(|figure| Value::from(figure.lower(record)));
+    own.chain(figures.iter().map(|figure| figure_value(figure, record))).chain(lowers).collect()
+}
+
+/// Whether a figure has a column of its lower bound.
+fn has_lower(figure: &Figure) -> bool {
+    figure.is_latency || figure.is_custom()
 }
 
 /// Value of a figure; counts are integers.
@@ -123,10 +136,12 @@ fn figure_value(figure: &Figure, record: &Record) -> Value {
     }
 }
 
-/// Column name of a figure: `latency p99.9` becomes `latency_p999_us`, `custom.jitter` becomes `custom_jitter_us`.
-fn figure_column(figure: &Figure) -> String {
+/// Column name of a figure: `latency p99.9` becomes `latency_p999_us`, `custom.jitter` becomes `custom_jitter_us`; of its lower bound
+/// `latency_p999_lower_us`.
+fn figure_column(figure: &Figure, is_lower: bool) -> String {
     let label = if figure.is_custom() { format!("{PREFIX}{}", figure.name) } else { figure.name.to_owned() };
     let name = label.replace("p99.9", "p999").replace(['-', ' ', '.'], "_").to_lowercase();
+    let name = if is_lower { format!("{name}_lower") } else { name };
     match figure.unit {
         Unit::Count | Unit::Number => name,
         Unit::Share => format!("{name}_share"),
@@ -207,12 +222,13 @@ mod tests {
 
     #[test]
     fn every_row_has_every_column_and_names_are_different() {
+        let columns = COLUMNS.len() + FIGURES.len() + FIGURES.iter().filter(|figure| figure.is_latency).count();
         for line in table(&[sample::record()], Format::Csv).lines() {
-            assert_eq!(line.split(',').count(), COLUMNS.len() + FIGURES.len(), "{line}");
+            assert_eq!(line.split(',').count(), columns, "{line}");
         }
         let head = table(&[], Format::Csv);
         let names: BTreeSet<&str> = head.trim().split(',').collect();
-        assert_eq!(names.len(), COLUMNS.len() + FIGURES.len(), "{head}");
+        assert_eq!(names.len(), columns, "{head}");
         for name in ["delivered_share", "latency_p999_us", "system_cpu_s_per_million", "system_memory_bytes"] {
             assert!(names.contains(name), "{name}: {names:?}");
         }
@@ -227,6 +243,8 @@ mod tests {
         let json: Vec<Value> =
             table(&runs, Format::Ndjson).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(json[0]["latency_p50_us"].as_f64(), runs[0].latency.total.as_ref().unwrap().upper.p50);
+        let lower = runs[0].latency.total.as_ref().and_then(|it| it.lower.as_ref()?.p50);
+        assert_eq!((json[0]["latency_p50_lower_us"].as_f64(), lower.is_some()), (lower, true));
         assert_eq!((&json[0]["qos"], &json[1]["qos"]), (&1.into(), &"0+2".into()));
         assert_eq!((&json[1]["latency_p50_us"], &json[1]["round_trip_p50_us"]), (&Value::Null, &Value::Null));
         assert_eq!(json[1]["run"], "a \"quoted\", name");

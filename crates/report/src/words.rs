@@ -43,6 +43,11 @@ pub use sites::*;
 pub use transform::*;
 pub use trust::*;
 
+/// Sign of a figure that the verdict of its run excludes, the same in every report.
+pub const UNUSABLE: &str = "✗";
+/// What the sign means.
+pub const UNUSABLE_MEANS: &str = "of an invalid run: not to be quoted";
+
 /// The verdict as one word.
 pub fn verdict_word(status: VerdictStatus) -> &'static str {
     status.as_str()

@@ -43,7 +43,7 @@ impl Life {
         let ends =
             |fault: &Occurrence| matches!(workload.faults[fault.fault].kind, FaultKind::Kill | FaultKind::Restart);
         Life {
-            processes: target.running.as_ref().map(|running| EndWatch::new(&running.cost_sources())),
+            processes: target.running.as_ref().map(RunningSystem::end_watch),
             is_broken: faults.iter().any(ends),
             ended_ns: None,
             // Where faults break connections, a lost connection is no sign of the system's end.

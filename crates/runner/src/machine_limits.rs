@@ -2,9 +2,10 @@
 
 use pubmark_model::fleet::{ConnectionCounts, ConnectionsOnNodes};
 use pubmark_model::placement::{self, NodeLabels};
-use pubmark_model::plan::{Plan, PlanOptions};
+use pubmark_model::plan::{BOOK_BYTES_PER_STREAM, Plan, PlanOptions};
 use pubmark_model::workload::Workload;
 use pubmark_protocols::ProtocolPair;
+use pubmark_systems::cgroup::quota;
 use pubmark_systems::{descriptors, environment, ports};
 
 use crate::error::{ErrorKind, RunError};
@@ -200,8 +201,8 @@ pub fn look_at_descriptors(_needed: u64) -> Result<u64, RunError> {
     })
 }
 
-/// Refuses a run that needs more than the total memory of this machine, by an estimate of the generator's memory;
-/// `--dry-run` is stricter.
+/// Refuses a run on this machine that needs more than its total memory, or than the control groups of this process allow, by an
+/// estimate of the generator's memory; `--dry-run` is stricter.
 pub fn check_memory(spec: &RunSpec, workload: &Workload, protocol_pair: ProtocolPair) -> Result<(), RunError> {
     let options = PlanOptions {
         nodes: spec.node_count(),
@@ -210,14 +211,29 @@ pub fn check_memory(spec: &RunSpec, workload: &Workload, protocol_pair: Protocol
         second_connection: protocol_pair.second_connection(),
         ..PlanOptions::default()
     };
-    let needed = Plan::new(workload, &options).node.generator_bytes;
-    let Some(memory) = environment::memory_bytes().filter(|memory| needed > *memory) else { return Ok(()) };
-    let [needed, memory] = [needed, memory].map(|bytes| bytes.div_ceil(1 << 20));
-    Err(RunError::new(
-        ErrorKind::TooLarge,
-        format!("the generator needs about {needed} MiB of memory, this machine has {memory} MiB"),
-    )
-    .hint("use fewer devices, or more machines"))
+    let needed = generator_bytes(&Plan::new(workload, &options));
+    refuse_memory(needed, environment::memory_bytes(), quota::own_memory_bytes())
+}
+
+/// Memory of all nodes of a plan, which are processes of this machine, bytes.
+fn generator_bytes(plan: &Plan) -> u64 {
+    let nodes = u64::from(plan.nodes);
+    let (node, books) = (&plan.node, plan.streams.saturating_mul(BOOK_BYTES_PER_STREAM));
+    // A stream is at one node, though each node may be counted with those of the subscribers that exist once.
+    let books = node.book_bytes.saturating_mul(nodes).min(books.max(node.book_bytes));
+    (node.generator_bytes - node.book_bytes).saturating_mul(nodes).saturating_add(books)
+}
+
+fn refuse_memory(needed: u64, of_machine: Option<u64>, of_group: Option<u64>) -> Result<(), RunError> {
+    let fewer = "use fewer devices, or more machines";
+    let of_machine = of_machine.map(|bytes| (bytes, "this machine has", fewer.to_owned()));
+    let raise = format!("raise it (`memory.max`; of a container, `--memory`), {fewer}");
+    let of_group = of_group.map(|bytes| (bytes, "the limit of its control group is", raise));
+    let least = of_machine.into_iter().chain(of_group).min_by_key(|(bytes, ..)| *bytes);
+    let Some((available, whose, hint)) = least.filter(|(bytes, ..)| needed > *bytes) else { return Ok(()) };
+    let [needed, available] = [needed, available].map(|bytes| bytes.div_ceil(1 << 20));
+    let text = format!("the generator needs about {needed} MiB of memory, {whose} {available} MiB");
+    Err(RunError::new(ErrorKind::TooLarge, text).hint(hint))
 }
 
 #[cfg(test)]
@@ -272,6 +288,33 @@ mod tests {
         assert_eq!((files, ports), (76 + OTHER_DESCRIPTORS, 151));
         assert!(refusal.unwrap().contains("`--source-addresses` with 2 addresses"));
         assert_eq!(needs(|spec| spec.nodes.nodes = Some(2), "{subscribers: once}", &[]), (140, 76, None));
+    }
+
+    #[test]
+    fn nodes_of_this_machine_need_its_memory_together() {
+        let needed = |nodes: u16| {
+            let workload = pubmark_model::load::load("smart-home", &Default::default()).unwrap();
+            let plan = Plan::new(&workload, &PlanOptions { nodes, ..PlanOptions::default() });
+            (plan.node.generator_bytes, generator_bytes(&plan))
+        };
+        let (of_one, all) = needed(1);
+        assert_eq!(of_one, all);
+        let (of_one, all) = needed(4);
+        assert!(all > 3 * of_one && all <= 4 * of_one, "{all} of 4 nodes, each {of_one}");
+    }
+
+    #[test]
+    fn the_memory_limit_of_the_control_group_counts_if_it_is_less_than_the_machine_has() {
+        let refusal = |of_machine: Option<u64>, of_group: Option<u64>| {
+            let error = refuse_memory(300 << 20, of_machine, of_group).err()?;
+            Some(format!("{error} / {}", error.hint.as_deref().unwrap_or_default()))
+        };
+        let machine = refusal(Some(200 << 20), Some(250 << 20)).unwrap();
+        assert!(machine.contains("about 300 MiB of memory, this machine has 200 MiB / use fewer"), "{machine}");
+        let group = refusal(Some(1 << 30), Some(250 << 20)).unwrap();
+        assert!(group.contains("the limit of its control group is 250 MiB / raise it"), "{group}");
+        assert_eq!(refusal(Some(1 << 30), Some(300 << 20)), None);
+        assert_eq!(refusal(None, None), None);
     }
 
     #[test]

@@ -46,13 +46,13 @@ pub struct RunEntry {
     pub folders: Vec<String>,
     /// Reason of the failure.
     pub error: Option<Failure>,
-    /// Summary of the result in its last folder.
+    /// Summary of the result in the folder that the request names, or else in its last folder.
     pub headline: Option<Headline>,
     /// Messages offered per second by a run; `null` if it is not known.
     pub offered_per_s: Option<f64>,
     /// Number of devices of a run; `null` if it is not known.
     pub devices: Option<u64>,
-    /// Note and tags of its last folder; `null` without a result.
+    /// Note and tags of the same folder; `null` without a result.
     pub note: Option<Note>,
     /// Why the note cannot be read; `null` if it can.
     pub note_problem: Option<String>,

@@ -1,8 +1,9 @@
 //! Access control: a request must have the token and a known host name, and must not come from another site's page. There
 //! are no cookies, so a browser sends no credentials by itself.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use crate::problem::Problem;
@@ -98,6 +99,14 @@ impl Guard {
     }
 }
 
+/// Whether a request names a server on this machine in a way that no domain name of another site can (DNS rebinding): as
+/// `localhost` or as an IP address. With any port, because a forwarded port is another one.
+pub fn is_local_name(headers: &HeaderMap) -> bool {
+    let Ok(host) = only(headers, header::HOST).unwrap_or_default().parse::<Authority>() else { return false };
+    let name = host.host().trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
 /// The value of a header that occurs exactly once, as text.
 fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     std::str::from_utf8(only_bytes(headers, name)?).ok()
@@ -146,6 +155,17 @@ mod tests {
         ] {
             assert!(guard.site(&headers(wrong)).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn no_domain_name_of_another_site_is_local() {
+        for right in ["127.0.0.1:9464", "127.0.0.1", "LocalHost:80", "[::1]:9464", "[::1]"] {
+            assert!(is_local_name(&headers(&[("host", right)])), "{right}");
+        }
+        for wrong in ["evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
+            assert!(!is_local_name(&headers(&[("host", wrong)])), "{wrong}");
+        }
+        assert!(!is_local_name(&HeaderMap::new()));
     }
 
     #[test]

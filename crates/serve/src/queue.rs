@@ -33,6 +33,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const ORDERLY: Duration = Duration::from_secs(30);
 /// Maximum time from the second request to SIGKILL.
 const AT_ONCE: Duration = Duration::from_secs(5);
+/// Maximum time from the end of a child to the end of what it started, before that is killed: a supervisor ends its system
+/// in order.
+const LEFT_BEHIND: Duration = if cfg!(test) { Duration::from_millis(200) } else { ORDERLY };
 /// Exit code of a run whose results were not written, or not completely.
 const NOT_WRITTEN: i32 = 7;
 /// What the next submission waits for while another server executes a run.
@@ -153,26 +156,29 @@ impl Queue {
     pub fn carry_out(&self) {
         self.end_orphans();
         while !self.is_stopping() {
-            let next = self.store.all().into_iter().find(|entry| entry.status.state == State::Queued);
-            match next {
-                Some(entry) => self.carry_out_next(&entry),
-                None => {
-                    self.waits_for_others.store(false, Ordering::Relaxed);
-                    self.rest();
-                }
+            let is_queued = |entry: &Entry| entry.status.state == State::Queued;
+            let queued: Vec<Entry> = self.store.all().into_iter().filter(is_queued).collect();
+            if queued.is_empty() {
+                self.waits_for_others.store(false, Ordering::Relaxed);
+            }
+            // A submission whose start cannot be recorded waits, without delaying those behind it.
+            if !queued.iter().any(|entry| self.carry_out_next(entry)) {
+                self.rest();
             }
         }
     }
 
-    /// Executes a submission as soon as no other server measures on this machine.
-    fn carry_out_next(&self, entry: &Entry) {
+    /// Executes a submission, or waits for another server that measures on this machine. `false` if its start cannot be
+    /// recorded: then the one behind it may begin.
+    fn carry_out_next(&self, entry: &Entry) -> bool {
         let machine = self.machine.try_take();
         self.waits_for_others.store(matches!(machine, Ok(None)), Ordering::Relaxed);
         match machine {
-            Ok(Some(machine)) => self.carry_out_one(entry, machine),
+            Ok(Some(machine)) => return self.carry_out_one(entry, machine),
             Ok(None) => self.rest(),
             Err(error) => self.never_began(&entry.submitted.id, &Problem::internal(&error).body.chain),
         }
+        true
     }
 
     fn rest(&self) {
@@ -188,7 +194,7 @@ impl Queue {
         for entry in self.store.all().into_iter().filter(under_way) {
             // A child that cannot be ended would disturb the next measurement, so nothing starts meanwhile.
             while let Err(error) = child::end_orphan(&self.store.folder(&entry.submitted.id), ORDERLY) {
-                self.note_orphan(&entry.submitted.id, &error);
+                self.note_rest(&entry.submitted.id, "failed to end the run of a server that was killed", &error);
                 if self.is_stopping() {
                     return;
                 }
@@ -199,13 +205,14 @@ impl Queue {
     }
 
     /// Reports why nothing starts; if that cannot be written, it is written after the next check.
-    fn note_orphan(&self, id: &str, error: &io::Error) {
-        let chain = vec!["failed to end the run of a server that was killed".to_owned(), error.to_string()];
+    fn note_rest(&self, id: &str, what: &str, error: &io::Error) {
+        let chain = vec![what.to_owned(), error.to_string()];
         let hint = Some("end its processes, or restart the machine".to_owned());
         let _ = self.store.change(id, |status| status.error = Some(Failure { chain, hint }));
     }
 
-    fn carry_out_one(&self, entry: &Entry, machine: File) {
+    /// Whether its start could be recorded.
+    fn carry_out_one(&self, entry: &Entry, machine: File) -> bool {
         let _held = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         let id = &entry.submitted.id;
         let begun = self.store.change(id, |status| {
@@ -217,21 +224,23 @@ impl Queue {
         let entry = match begun {
             Ok(Some(entry)) if entry.status.state == State::Running => entry,
             // Cancelled in the meantime.
-            Ok(_) => return,
+            Ok(_) => return true,
             // On a full disk no run starts unless its start is recorded: it waits for space.
-            Err(_) => return self.rest(),
+            Err(_) => return false,
         };
         let folder = self.store.folder(id);
         let words = words(&entry, &folder, self.store.runs());
         let at = in_its_folder(&entry).then_some(folder.as_path());
-        let mut running = match Running::start(&self.program, &words, &folder, at, machine) {
+        let running = match Running::start(&self.program, &words, &folder, at, machine) {
             Ok(running) => running,
             Err(error) => {
                 let chain = [format!("failed to start `{}`", self.program.display()), error.to_string()];
-                return self.never_began(id, &chain);
+                self.never_began(id, &chain);
+                return true;
             }
         };
-        let exit = self.wait(id, &mut running);
+        self.wait(id, &running);
+        let (exit, rest) = running.finish(LEFT_BEHIND);
         let asked = self.store.get(id).map(|entry| entry.status.state) == Some(State::Cancelling);
         let state = match exit {
             _ if asked => State::Cancelled,
@@ -242,22 +251,23 @@ impl Queue {
             _ => State::Failed,
         };
         self.close(id, exit, state);
+        if let Err(error) = rest {
+            self.note_rest(id, "failed to end what the run had started", &error);
+        }
+        true
     }
 
-    /// Waits for the end of a child, and requests it if the submission is cancelled or the server stops. `None` if a signal
-    /// ended the child.
-    fn wait(&self, id: &str, running: &mut Running) -> Option<i32> {
+    /// Waits for the end of a child, and requests it if the submission is cancelled or the server stops.
+    fn wait(&self, id: &str, running: &Running) {
         let mut asked: Option<(Instant, u32)> = None;
         let mut events = Tail::of(self.store.folder(id).join(EVENTS_FILE));
         let mut noted = Noted::default();
         loop {
             noted.read(&mut events);
             noted.write(&self.store, id);
-            match running.ended() {
-                Ok(None) => {}
-                Ok(Some(exit)) => return exit,
-                // Waiting is no longer possible, so the process has ended.
-                Err(_) => return None,
+            // If waiting is no longer possible, the process has ended.
+            if running.has_ended().unwrap_or(true) {
+                return;
             }
             let is_cancelled = self.store.get(id).is_some_and(|entry| entry.status.state == State::Cancelling);
             if is_cancelled || self.is_stopping() {
@@ -289,8 +299,10 @@ impl Queue {
         let folders: Vec<String> = found.folders.into_iter().filter(is_there).collect();
         // Its results were not written, or not completely: without a record it has no outcome.
         let has_record = folders.iter().any(|name| holds_results(&self.store.runs().join(name)));
+        // Nor is a run complete whose further repetitions were not made.
+        let is_short = state == State::Complete && kind == Some(Kind::Run) && !found.is_last;
         let state = match state {
-            _ if exit == Some(NOT_WRITTEN) && !has_record => State::Failed,
+            _ if exit == Some(NOT_WRITTEN) && (!has_record || is_short) => State::Failed,
             // It completed before it received the request to end.
             State::Cancelled | State::Interrupted if found.is_complete && has_record => State::Complete,
             state => state,

@@ -42,3 +42,52 @@ pub struct Shared {
     /// Limits lists to one at a time: the first one may read thousands of records, and other requests must not wait for it.
     pub lists: Semaphore,
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+impl Shared {
+    /// The state of a server with this queue, for a test.
+    pub fn of_queue(store: &Arc<Store>, queue: &Arc<Queue>) -> Shared {
+        use crate::guard::Of;
+        use crate::token::Token;
+
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 7_000));
+        Shared {
+            store: Arc::clone(store),
+            library: Library::default(),
+            queue: Arc::clone(queue),
+            allow: Allow::default(),
+            host: Host::this(),
+            views: Views::default(),
+            latest: Latest::default(),
+            nodes: Following::default(),
+            guard: Guard::new(Of::Server, Token::random().unwrap(), address, &[], false),
+            exports: Arc::new(Semaphore::new(1)),
+            slow: Arc::new(Semaphore::new(1)),
+            lists: Semaphore::new(1),
+        }
+    }
+
+    /// The state of a server with one submission, of a run of two repetitions, in this state; the first one has a record in
+    /// the folder `one`. And the id of the submission.
+    pub fn of_two_repetitions(place: &std::path::Path, state: crate::store::State) -> (Shared, String) {
+        use pubmark_record::sample;
+        use pubmark_record::store::RunFolder;
+
+        use crate::queue::machine::Machine;
+        use crate::submission::Submission;
+
+        let store = Arc::new(Store::open(&place.join("runs")).unwrap());
+        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s", "repetitions": 2}"#;
+        let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
+        RunFolder::at(&store.runs().join("one")).unwrap().write_record(&sample::record()).unwrap();
+        store
+            .change(&id, |status| {
+                status.state = state;
+                status.folders = vec!["one".to_owned()];
+            })
+            .unwrap();
+        let queue = Queue::new(Arc::clone(&store), "/bin/false".into(), Machine::with_session(place.to_owned()));
+        (Shared::of_queue(&store, &Arc::new(queue)), id)
+    }
+}

@@ -2,6 +2,7 @@
 //! replaced atomically. Nothing else is stored, so that a server that was killed finds everything again.
 
 mod deleting;
+mod reading;
 mod state;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,6 @@ use pubmark_record::store::write_whole;
 use pubmark_record::time::UtcTime;
 use pubmark_runner::now;
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
@@ -25,6 +25,7 @@ use crate::submission::Submission;
 use crate::token::random_hex;
 pub(crate) use deleting::deleted;
 use deleting::unless_gone;
+use reading::{read_all, read_one, submissions};
 pub use state::State;
 
 /// Folder of the server within the results folder.
@@ -369,46 +370,6 @@ fn create_whole(folder: &Path, files: &[(&str, Vec<u8>)]) -> io::Result<()> {
     written
 }
 
-/// Names of the submissions' folders, sorted. Other files, and folders that are incomplete or being removed, are left out.
-fn submissions(queue: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(queue)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        // A folder that was removed after it was listed is left out as well.
-        if !name.starts_with('.') && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
-/// All submissions that are complete and can be read; the others stay unchanged ([`Store::unreadable`]). Incomplete folders
-/// are removed, by `delete`; those that cannot be are returned as well ([`Store::left_over`]).
-fn read_all(
-    queue: &Path,
-    delete: impl Fn(&Path) -> io::Result<()>,
-) -> io::Result<(BTreeMap<String, Entry>, Vec<StoreError>)> {
-    let mut left_over = Vec::new();
-    for entry in fs::read_dir(queue)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() && entry.file_name().to_string_lossy().starts_with('.') {
-            left_over.extend(deleted(&entry.path(), delete(&entry.path())).err());
-        }
-    }
-    let mut found = BTreeMap::new();
-    for name in submissions(queue)? {
-        let folder = queue.join(&name);
-        let Ok(entry) = read_one(&folder) else { continue };
-        if entry.status.state.is_over() {
-            left_over.extend(remove_secrets(&folder, &entry.submitted).err());
-        }
-        found.insert(name, entry);
-    }
-    Ok((found, left_over))
-}
-
 /// Removes what is not needed after the end and may contain passwords: the password file and the submitted text. The
 /// results folder has the specification without passwords.
 fn remove_secrets(folder: &Path, submitted: &Submitted) -> Result<(), StoreError> {
@@ -416,16 +377,6 @@ fn remove_secrets(folder: &Path, submitted: &Submitted) -> Result<(), StoreError
     // One that cannot be deleted does not keep the other one.
     let outcomes: Vec<_> = paths.map(|path| deleted(&path, fs::remove_file(&path))).collect();
     outcomes.into_iter().collect()
-}
-
-fn read_one(folder: &Path) -> io::Result<Entry> {
-    Ok(Entry { submitted: read_json(&folder.join(SUBMISSION_FILE))?, status: read_json(&folder.join(STATUS_FILE))? })
-}
-
-fn read_json<Value: DeserializeOwned>(path: &Path) -> io::Result<Value> {
-    let failed = |error: &dyn std::fmt::Display| format!("failed to read `{}`: {error}", path.display());
-    let text = fs::read(path).map_err(|error| io::Error::new(error.kind(), failed(&error)))?;
-    serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, failed(&error)))
 }
 
 #[cfg(test)]
@@ -501,6 +452,34 @@ mod tests {
         fs::remove_dir_all(queue.join("20260101-000000-copied")).unwrap();
         assert_eq!(unreadable().len(), 1);
         assert!(queue.join(&ids[1]).is_dir(), "it is there for whoever mends it");
+    }
+
+    #[test]
+    fn a_copy_of_a_submission_and_files_that_would_block_are_named_and_do_not_stop_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let ids = {
+            let store = Store::open(folder.path()).unwrap();
+            [(); 2].map(|()| store.add(submission()).unwrap().submitted.id)
+        };
+        let queue = folder.path().join(SERVE_FOLDER).join("queue");
+        let [copy, pipe] = ["20260101-000000-copied", "20260101-000001-pipe"].map(|name| queue.join(name));
+        for one in [&copy, &pipe] {
+            fs::create_dir(one).unwrap();
+            for file in [SUBMISSION_FILE, STATUS_FILE] {
+                fs::copy(queue.join(&ids[0]).join(file), one.join(file)).unwrap();
+            }
+        }
+        fs::remove_file(pipe.join(SUBMISSION_FILE)).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(pipe.join(SUBMISSION_FILE)).status().unwrap();
+        assert!(made.success());
+        let store = open_again(folder.path());
+        let read: Vec<String> = store.all().into_iter().map(|entry| entry.submitted.id).collect();
+        assert_eq!(read, ids);
+        let found = store.unreadable().unwrap();
+        let reasons: Vec<&str> = found.iter().map(|one| one.reason.as_str()).collect();
+        let [copied, piped] = reasons[..] else { panic!("{found:?}") };
+        assert!(copied.contains(&format!("is a copy of `{}`", ids[0])), "{copied}");
+        assert!(piped.contains("no regular file"), "{piped}");
     }
 
     #[test]

@@ -154,6 +154,11 @@ pub fn memory_bytes() -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
+/// Memory that this process may use, bytes: that of this machine, or less if its control groups limit it.
+pub fn usable_memory_bytes() -> Option<u64> {
+    memory_bytes().into_iter().chain(quota::own_memory_bytes()).min()
+}
+
 /// The environment of this process, as far as files show it: a container, a virtual machine and its hypervisor, or
 /// both.
 fn virtualization() -> Option<String> {

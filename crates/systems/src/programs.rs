@@ -16,7 +16,7 @@ pub const FOLDER_VARIABLE: &str = "PUBMARK_PROGRAMS";
 pub const PROGRAM_VARIABLE: &str = "PUBMARK_PROGRAM_";
 /// Replaces the folder for programs if there is none (Debian policy, 9.2.3: this path never exists).
 const NOWHERE: &str = "/nonexistent";
-/// Program name that means the running program.
+/// As a program name, the running program; in arguments, the system's program that was found.
 pub const SELF: &str = "{self}";
 /// Longest run of a command that prints a version: a Java program on a busy machine takes seconds.
 pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(30);
@@ -137,25 +137,26 @@ fn distrust_of(owner: u32, group: u32, mode: u32, own_user: u32) -> Option<Strin
 
 /// The version that the program prints; `None` if its output does not have the expected form.
 pub fn read_version(program: &Path, back_end: &ProcessBackEnd) -> Result<Option<String>, SystemError> {
-    let Some((version, program)) = version_words(back_end, program)? else { return Ok(None) };
-    let mut command = Command::new(program);
-    command.args(version.arguments.iter().map(|argument| with_folder(argument)));
+    let Some((version, command)) = version_words(back_end, program)? else { return Ok(None) };
+    let own = program.display().to_string();
+    let mut command = Command::new(command);
+    command.args(version.arguments.iter().map(|argument| with_folder(argument).replace(SELF, &own)));
     // Some programs exit with a failure after they print their help, so the status is ignored.
     let (_, output) = run_to_end(command, VERSION_WITHIN)?;
     Ok(version_in(&output, &version.after))
 }
 
-/// The command that prints the version, and its program.
+/// The command that prints the version of `program`, and the program of that command.
 pub(crate) fn version_words<'a>(
     back_end: &'a ProcessBackEnd,
     program: &Path,
 ) -> Result<Option<(&'a VersionCommand, PathBuf)>, SystemError> {
     let Some(version) = &back_end.version else { return Ok(None) };
-    let program = match &version.program {
+    let command = match &version.program {
         Some(other) => find_program(other, back_end)?,
         None => program.to_owned(),
     };
-    Ok(Some((version, program)))
+    Ok(Some((version, command)))
 }
 
 /// The word after the text that comes before a version.

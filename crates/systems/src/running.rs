@@ -9,6 +9,7 @@ use std::time::Duration;
 use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
 
 use crate::cgroup::{Cgroup, CostSource};
+use crate::end_watch::EndWatch;
 use crate::launch::{Broker, Endpoint};
 use crate::private_directory::PrivateDirectory;
 use crate::process::Stopped;
@@ -28,7 +29,10 @@ pub struct RunningSystem {
     pub(crate) endpoints: Vec<Endpoint>,
     /// As many as `endpoints`, or none.
     pub(crate) second_endpoints: Vec<Endpoint>,
+    /// The processes of each broker; for a container that is not visible here, the command that runs it.
     pub(crate) places: Vec<CostSource>,
+    /// Whether `places` has the processes of every broker.
+    pub(crate) cost_is_visible: bool,
     pub(crate) stop_within: Duration,
     pub(crate) stopped: bool,
     // Dropped in this order: the brokers before the folder that they share.
@@ -52,9 +56,15 @@ impl RunningSystem {
         &self.endpoints[0]
     }
 
-    /// Where each broker's cost can be read.
+    /// Where each broker's cost can be read; empty if the container of one is not visible here, because the cost of the others is
+    /// not that of the system.
     pub fn cost_sources(&self) -> Vec<CostSource> {
-        self.places.clone()
+        if self.cost_is_visible { self.places.clone() } else { vec![] }
+    }
+
+    /// Watches whether one of its brokers ends.
+    pub fn end_watch(&self) -> EndWatch {
+        EndWatch::new(&self.places)
     }
 
     /// Id of the first broker's first process, the root of its tree.

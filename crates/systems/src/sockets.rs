@@ -1,6 +1,6 @@
 //! Bytes in a system's sockets that the kernel still buffers: not acknowledged by the other end, or not read there or here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use procfs::FromReadSI as _;
 use procfs::net::{TcpNetEntries, TcpState, UdpNetEntries};
@@ -8,6 +8,17 @@ use procfs::net::{TcpNetEntries, TcpState, UdpNetEntries};
 /// Tables of the calling thread's network namespace: IPv4, IPv6. A kernel may lack the second.
 const TCP: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
 const UDP: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
+
+/// Inodes of the TCP sockets that listen at a port, in the network namespace of the calling thread: a thread that reaches clients
+/// behind links has another one than its process.
+pub(crate) fn listening(port: u16) -> HashSet<u64> {
+    let info = procfs::current_system_info();
+    let entries = TCP.iter().filter_map(|table| TcpNetEntries::from_file(table, info).ok()).flat_map(|table| table.0);
+    entries
+        .filter(|entry| entry.state == TcpState::Listen && entry.local_address.port() == port)
+        .map(|entry| entry.inode)
+        .collect()
+}
 
 /// Bytes between a system and its clients that their reader has not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -147,6 +147,7 @@ fn texts(definition: &Definition) -> Vec<&str> {
         texts.extend(process.search.iter().filter_map(|folder| folder.to_str()));
         texts.extend(process.arguments.iter().flat_map(|part| &part.add).map(String::as_str));
         texts.extend(process.environment.values().map(String::as_str));
+        texts.extend(process.version.iter().flat_map(|version| &version.arguments).map(String::as_str));
         for command in process.prepare.iter().chain(&process.clean_up) {
             texts.push(&command.program);
             texts.extend(command.arguments.iter().map(String::as_str));

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use procfs::process::{FDTarget, Process, Stat, all_processes};
 use procfs::{ProcError, ProcResult};
 
+use crate::sockets;
 use crate::supervisor::NAME;
 
 /// Ids of all processes of a session.
@@ -143,13 +144,10 @@ fn descend(children: &HashMap<i32, Vec<i32>>, mut open: Vec<i32>) -> Vec<u32> {
     members
 }
 
-/// Does `root` or a process of its tree listen on this TCP port? `None` if that cannot be determined.
+/// Does `root` or a process of its tree listen on this TCP port, in the network namespace of the calling thread? `None` if that
+/// cannot be determined.
 pub fn listens(root: u32, port: u16) -> Option<bool> {
-    let sockets = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
-    let listening: HashSet<u64> = sockets
-        .filter(|socket| socket.state == procfs::net::TcpState::Listen && socket.local_address.port() == port)
-        .map(|socket| socket.inode)
-        .collect();
+    let listening = sockets::listening(port);
     if listening.is_empty() {
         return None;
     }
@@ -206,6 +204,22 @@ mod tests {
         // If the program of the first container has process id 1 and no pause process exists, that program is the
         // system.
         assert_eq!(other_processes(&[stat(1, "mosquitto", 0), stat(9, "pubmark", 0)], 9), [1]);
+    }
+
+    #[test]
+    fn a_listener_is_looked_for_in_the_network_of_the_calling_thread() {
+        let in_a_network_of_its_own = || {
+            // SAFETY: a plain system call; it changes the network namespace of this thread alone, which ends after the test.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+                return pubmark_testing::skip(
+                    "a thread may not have a network namespace of its own (needs CAP_SYS_ADMIN)",
+                );
+            }
+            // The loopback interface of a new namespace is down, so the listener is at all addresses.
+            let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+            assert_eq!(listens(std::process::id(), listener.local_addr().unwrap().port()), Some(true));
+        };
+        std::thread::spawn(in_a_network_of_its_own).join().unwrap();
     }
 
     #[test]

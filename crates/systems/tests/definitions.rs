@@ -1,8 +1,13 @@
 //! The embedded definitions, and the errors for wrong definitions.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use pubmark_systems::condition::{Condition, When};
-use pubmark_systems::{Definition, SystemError};
+use pubmark_systems::launch::{read_version, rendered};
+use pubmark_systems::{Definition, StartOptions, SystemError};
 
 #[test]
 fn every_embedded_definition_is_right_and_has_both_profiles() {
@@ -151,6 +156,64 @@ fn vernemq_keeps_the_plug_in_that_lets_clients_use_topics() {
         "the plug-in is switched or its list replaced"
     );
     assert!(definition.deviations.iter().all(|change| !change.setting.contains("vmq_acl")));
+}
+
+/// Redis 7 and Valkey refuse clients of other machines and of other network namespaces that do not log in, whatever address they
+/// are bound to.
+#[test]
+fn redis_and_valkey_accept_clients_from_elsewhere_that_do_not_log_in() {
+    for name in ["redis", "valkey"] {
+        let definition = Definition::load(name).unwrap();
+        let rendered = rendered(&definition, &StartOptions::new("redis")).unwrap();
+        assert!(rendered.configuration().unwrap().contains("\nprotected-mode no\n"), "{name}: {rendered:?}");
+        let named = |deviation: &pubmark_record::record::Deviation| deviation.detail.starts_with("protected-mode no: ");
+        assert!(rendered.deviations.iter().any(named), "{name}: {:?}", rendered.deviations);
+    }
+}
+
+/// The page on comparing says that `tuned` drops no messages of a client that is behind and does not disconnect it.
+#[test]
+fn a_profile_tuned_writes_what_it_names() {
+    for (name, protocol, settings) in [
+        ("redis", "redis", vec!["client-output-buffer-limit pubsub 0 0 0"]),
+        ("valkey", "redis", vec!["client-output-buffer-limit pubsub 0 0 0"]),
+        ("nats", "nats", vec!["max_pending: 1073741824"]),
+        ("vernemq", "mqtt5", vec!["max_online_messages = 1000000", "max_offline_messages = 1000000"]),
+    ] {
+        let options = StartOptions { profile: "tuned".to_owned(), ..StartOptions::new(protocol) };
+        let rendered = rendered(&Definition::load(name).unwrap(), &options).unwrap();
+        let lines: Vec<&str> = rendered.configuration().unwrap().lines().collect();
+        for setting in settings {
+            assert!(lines.contains(&setting), "{name}: {lines:?}");
+            let detail = format!("{setting}: ");
+            assert!(rendered.deviations.iter().any(|change| change.detail.starts_with(&detail)), "{name}: {setting}");
+        }
+    }
+}
+
+/// Another installation of the same system may be in the folder for programs, or where the distribution puts it.
+#[test]
+fn a_version_is_that_of_the_program_that_was_found() {
+    let root = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    let version = |system: &str, program: &Path| {
+        read_version(program, Definition::load(system).unwrap().back_ends.process.as_ref().unwrap()).unwrap()
+    };
+    let rabbit = write("rabbitmq_server-9.8.7/sbin/rabbitmq-server", "");
+    let link = root.path().join("rabbitmq-server");
+    std::os::unix::fs::symlink(&rabbit, &link).unwrap();
+    assert_eq!(version("rabbitmq", &link).as_deref(), Some("9.8.7"));
+    let mochi = write("mochi", "dep\tgithub.com/mochi-mqtt/server/v2\tv9.8.6\n");
+    assert_eq!(version("mochi", &mochi).as_deref(), Some("9.8.6"));
+    let iotcore = write("venv/bin/iotcore", "");
+    write("venv/lib/python3/sboms/iotcore.cyclonedx.json", "\"bom-ref\": \"rumqttd@9.8.5\"\n");
+    assert_eq!(version("rumqttd", &iotcore).as_deref(), Some("9.8.5"));
 }
 
 #[test]

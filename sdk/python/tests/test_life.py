@@ -187,6 +187,10 @@ def test_repetitions_have_records_of_their_own(client: pubmark.Client) -> None:
     assert [one.record["run"]["repetition"] for one in (first, second)] == [1, 2]
     assert run.record == second.record
     assert first.id != second.id
+    headlines = [one.refresh().entry["headline"] for one in (first, second)]
+    assert [one and one["folder"] for one in headlines] == [first.id, second.id]
+    assert [one.entry["headline"] for one in run.repetitions()] == headlines
+    assert list(client.frame([first, second])["id"]) == [first.id, second.id]
 
 
 def test_runs_are_listed_filtered_and_in_pages(

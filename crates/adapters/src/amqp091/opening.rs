@@ -4,8 +4,8 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
 use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
 use pubmark_wire::amqp091::{
-    Declare, LEAST_FRAME_BYTES, Login, Method, Publish, Start, Tune, encode_channel_open, encode_declare, encode_open,
-    encode_select, encode_start_ok, encode_tune_ok,
+    Declare, LEAST_FRAME_BYTES, Login, Method, Publish, Start, Tune, encode_channel_open, encode_declare,
+    encode_delete, encode_open, encode_select, encode_start_ok, encode_tune_ok,
 };
 
 use super::cause::unexpected;
@@ -68,11 +68,11 @@ pub(super) struct Opening {
     confirmed: Channel,
     /// The response to `confirm.select` has not arrived.
     selecting: bool,
-    /// The check whether the session's queue exists is sent, and has no response yet.
+    /// The check whether the session's queue exists, or its deletion, is sent and has no response yet.
     checking: bool,
-    /// It is.
+    /// The queue exists.
     found: bool,
-    /// The session was open before.
+    /// The session was open before, in this run.
     was_open: bool,
     heartbeat_s: u16,
 }
@@ -115,12 +115,18 @@ impl Opening {
         matches!(state, Channel::Opening | Channel::Open)
     }
 
-    /// Is the response to the check for the queue awaited?
+    /// Deletes the session's queue before it opens: one that exists is an earlier run's, with its messages and bindings. The
+    /// queue of a group has the run's number in its name, and another member may have declared it.
+    pub(super) fn deletes_queue(&self, config: &SessionConfig) -> bool {
+        !self.was_open && config.options.shared.is_none()
+    }
+
+    /// Is the response to the check for the queue, or to its deletion, awaited?
     pub(super) fn awaits_queue_check(&self) -> bool {
         self.checking
     }
 
-    /// The response to that check.
+    /// The response to that.
     pub(super) fn answered(&mut self, found: bool) {
         (self.checking, self.found) = (false, found);
     }
@@ -213,14 +219,17 @@ impl Amqp091 {
         Ok(())
     }
 
-    /// The connection is open: requests channels and confirms, and checks whether the server has the session's queue.
+    /// The connection is open: requests channels and confirms. Checks whether the server has the session's queue, or deletes the one
+    /// of an earlier run.
     fn open_channels(&mut self, link: &mut Link, shared: &mut Shared) {
         let opening = &mut self.opening;
         opening.step = Step::Nothing;
         opening.plain.open();
         opening.confirmed.open();
         opening.selecting = opening.confirmed != Channel::Unused;
-        opening.checking = link.config.persistent && !link.config.subscriptions.is_empty();
+        let deletes = opening.deletes_queue(&link.config);
+        opening.checking =
+            link.config.persistent && !link.config.subscriptions.is_empty() && (opening.was_open || deletes);
         let queue = &kept_queue(link, shared);
         link.outbox.append(&mut shared.pool, |out| {
             if opening.plain != Channel::Unused {
@@ -230,7 +239,9 @@ impl Amqp091 {
                 encode_channel_open(CONFIRMED, out);
                 encode_select(CONFIRMED, out);
             }
-            if opening.checking {
+            if opening.checking && deletes {
+                encode_delete(PLAIN, queue, false, out);
+            } else if opening.checking {
                 encode_declare(PLAIN, &Declare { queue, passive: true, ..Declare::default() }, out);
             }
         });

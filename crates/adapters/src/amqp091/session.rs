@@ -173,7 +173,8 @@ impl Dialect for Amqp091 {
             (Kind::Heartbeat, CONNECTION) => Ok(()),
             (kind, channel) => Err(Cause::Protocol(format!("a frame of kind {kind:?} on channel {channel}"))),
         }?;
-        if times.ends_the_read() {
+        // What was read behind a message that its subscriber processes is handled later, one message after the other.
+        if times.ends_the_read() || sink.is_at_work(link.id) {
             self.acknowledge(link, shared);
         }
         Ok(())

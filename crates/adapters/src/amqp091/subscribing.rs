@@ -1,10 +1,10 @@
 //! A session's queue: declared, bound once for each subscription, consumed.
 //!
 //! A session has a queue of its own, so that every subscriber gets every message: one that the server names and that is deleted
-//! with the connection, or for a persistent session a durable one with the client's name. Only the members of a shared group
-//! share one, with the group's name, which is deleted with the last of them unless their sessions are persistent. Commands are
-//! pipelined. The server responds in order, and a refusal closes the channel and discards all later commands: it belongs to the
-//! first command without a response, and the rest is sent again on a new channel.
+//! with the connection, or for a persistent session a durable one with the client's name, which is deleted before the session's
+//! first opening in a run. Only the members of a shared group share one, with the group's name, which is deleted with the last of
+//! them unless their sessions are persistent. Commands are pipelined. The server responds in order, and a refusal closes the channel
+//! and discards all later commands: it belongs to the first command without a response, and the rest is sent again on a new channel.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
@@ -178,8 +178,12 @@ impl Amqp091 {
     ) -> Result<(), Cause> {
         let last = self.binding_keys.len();
         match (self.consumer.step, method) {
-            (_, Method::QueueDeclareOk(_)) if self.opening.awaits_queue_check() => {
-                self.opening.answered(true);
+            (_, Method::QueueDeclareOk(_) | Method::QueueDeleteOk) if self.opening.awaits_queue_check() => {
+                let is_deleted = matches!(method, Method::QueueDeleteOk);
+                if is_deleted != self.opening.deletes_queue(&link.config) {
+                    return Err(unexpected(link.phase, PLAIN, method));
+                }
+                self.opening.answered(!is_deleted);
                 self.open_if_settled(link, shared, sink);
             }
             (Step::Declaring, Method::QueueDeclareOk(name)) => {

@@ -153,7 +153,8 @@ impl Dialect for Amqp10 {
             Packet::Frame(frame) if frame.body.is_empty() => {}
             Packet::Frame(frame) => self.on_frame(link, shared, frame, times, sink)?,
         }
-        if times.ends_the_read() {
+        // What was read behind a message that its subscriber processes is handled later, one message after the other.
+        if times.ends_the_read() || sink.is_at_work(link.id) {
             self.accept_all(link, shared);
         }
         Ok(())

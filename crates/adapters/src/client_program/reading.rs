@@ -229,17 +229,11 @@ impl ProgramClients {
         reason: &str,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
-        let session = &mut self.sessions[index];
-        let number = usize::from(subscription);
-        let answer = session.answers.get_mut(number).ok_or(Misreport::UnknownSubscription)?;
-        if *answer != Answer::Awaited {
-            return Err(Misreport::OutOfTurn);
-        }
         let granted = Qos::from_level(qos);
-        *answer = if granted.is_some() { Answer::Granted } else { Answer::NotHeld };
-        let id = session.id;
+        let answer = if granted.is_some() { Answer::Granted } else { Answer::NotHeld };
+        self.sessions[index].note_answer(subscription, Answer::Awaited, answer)?;
         let granted = granted.ok_or_else(|| reason_of(qos, &self.shown(index, reason)));
-        sink.event(id, Event::Subscribed { index: number, granted });
+        sink.event(self.sessions[index].id, Event::Subscribed { index: usize::from(subscription), granted });
         Ok(())
     }
 
@@ -252,16 +246,9 @@ impl ProgramClients {
         reason: &str,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
-        let session = &mut self.sessions[index];
-        let number = usize::from(subscription);
-        let answer = session.answers.get_mut(number).ok_or(Misreport::UnknownSubscription)?;
-        if *answer != Answer::Granted {
-            return Err(Misreport::OutOfTurn);
-        }
-        *answer = Answer::NotHeld;
-        let id = session.id;
-        let reason = reason_of(code, &self.shown(index, reason));
-        sink.event(id, Event::Subscribed { index: number, granted: Err(reason) });
+        self.sessions[index].note_answer(subscription, Answer::Granted, Answer::NotHeld)?;
+        let granted = Err(reason_of(code, &self.shown(index, reason)));
+        sink.event(self.sessions[index].id, Event::Subscribed { index: usize::from(subscription), granted });
         Ok(())
     }
 

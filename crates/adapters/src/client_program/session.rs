@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
+use pubmark_protocol::client_program::Misreport;
 use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::events::{Cause, Event, Sink, Token};
 
@@ -91,6 +92,16 @@ impl Session {
             blocked: false,
             config,
         }
+    }
+
+    /// The program reported something of a subscription of which it had reported `before`.
+    pub fn note_answer(&mut self, subscription: u16, before: Answer, after: Answer) -> Result<(), Misreport> {
+        let answer = self.answers.get_mut(usize::from(subscription)).ok_or(Misreport::UnknownSubscription)?;
+        if *answer != before {
+            return Err(Misreport::OutOfTurn);
+        }
+        *answer = after;
+        Ok(())
     }
 
     /// Can it take this message, as far as it is the client's matter? Why not, otherwise.

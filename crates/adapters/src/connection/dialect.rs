@@ -45,7 +45,7 @@ pub trait Dialect: Sized {
     fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Self::Packet<'_>>, Cause>;
 
     /// How many of the bytes that follow belong to a front whose length is not known yet: one at least, and none that could be
-    /// the next packet's. `bytes` are not empty.
+    /// the next packet's. `bytes` are not empty. Used if [`Dialect::ONE_MESSAGE_A_PACKET`].
     fn partial_bytes(bytes: &[u8]) -> usize {
         let _ = bytes;
         1

@@ -297,35 +297,44 @@ impl<D: Dialect> Session<D> {
     fn complete_partial<'a>(
         &mut self,
         shared: &mut Shared,
-        mut bytes: &'a [u8],
+        bytes: &'a [u8],
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<&'a [u8], Cause> {
         let mut whole = std::mem::take(&mut self.link.partial);
         let most_bytes = shared.config.connections.maximum_packet_bytes;
+        let mut rest = bytes;
         loop {
             let partial = match D::next_packet(&whole, most_bytes)? {
                 Front::Partial(total) => Some(total),
                 Front::Whole { packet, bytes: total } => {
-                    debug_assert_eq!(total, whole.len(), "no more than what was missing was added");
-                    self.handle_packet(shared, &packet, times.of(true, bytes.is_empty()), sink)?;
+                    let surplus = whole.len() - total;
+                    debug_assert!(surplus == 0 || !D::ONE_MESSAGE_A_PACKET, "no more than what was missing was added");
+                    rest = &bytes[bytes.len() - rest.len() - surplus..];
+                    self.handle_packet(shared, &packet, times.of(true, rest.is_empty()), sink)?;
                     None
                 }
             };
             let Some(total) = partial else {
                 whole.clear();
                 shared.spare = whole;
-                return Ok(bytes);
+                return Ok(rest);
             };
-            if bytes.is_empty() {
+            if rest.is_empty() {
                 self.link.partial = whole;
                 self.keep(&[], total);
-                return Ok(bytes);
+                return Ok(rest);
             }
-            let missing = total.map_or_else(|| D::partial_bytes(bytes), |total| total - whole.len());
-            let (more, rest) = bytes.split_at(missing.min(bytes.len()));
+            let missing = match total {
+                // A list is parsed from its front each time: with each value of hundreds that would take longer than a copy of what
+                // may be behind it.
+                _ if !D::ONE_MESSAGE_A_PACKET => rest.len(),
+                Some(total) => total - whole.len(),
+                None => D::partial_bytes(rest),
+            };
+            let (more, behind) = rest.split_at(missing.min(rest.len()));
             whole.extend_from_slice(more);
-            bytes = rest;
+            rest = behind;
         }
     }
 

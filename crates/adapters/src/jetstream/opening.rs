@@ -6,8 +6,8 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Connected, Event, Reason, Sink};
 use pubmark_wire::nats::encode_subscribe;
 use pubmark_wire::nats::jetstream::{
-    Consumer, CreateConsumer, Stream, consumer_deleted_subject, consumer_info_subject, encode_empty_request,
-    encode_request,
+    Consumer, CreateConsumer, Stream, consumer_deleted_subject, consumer_info_subject, delete_consumer_subject,
+    encode_empty_request, encode_request,
 };
 
 use super::session::{INBOX, JetStream, Step, all_headers_bytes};
@@ -40,8 +40,11 @@ impl JetStream {
         });
     }
 
-    /// All streams exist. Checks whether consumers of a persistent session still exist.
+    /// All streams exist. Checks whether consumers of a persistent session still exist, or deletes those of an earlier run.
     pub(super) fn on_streams(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        if link.config.persistent && !self.was_open && !self.listeners.is_empty() {
+            return self.delete_consumers(link, shared);
+        }
         if !self.is_retained || self.listeners.is_empty() {
             return self.open(link, shared, sink);
         }
@@ -54,9 +57,22 @@ impl JetStream {
         });
     }
 
+    /// Deletes the consumers of a persistent session that was never open. Those that exist are an earlier run's, with its messages: the
+    /// request to create the same one would change nothing.
+    fn delete_consumers(&mut self, link: &mut Link, shared: &mut Shared) {
+        self.step = Step::Deletions(self.listeners.len());
+        link.outbox.append(&mut shared.pool, |out| {
+            for (index, listener) in self.listeners.iter().enumerate() {
+                let subject = delete_consumer_subject(&listener.stream, &self.durable(index));
+                encode_empty_request(&subject, &self.inbox("x", index as u64), out);
+            }
+        });
+    }
+
     /// All responses have arrived: the session is open.
     pub(super) fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         self.step = Step::Ready;
+        self.was_open = true;
         let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
         let session_present = self.is_retained;

@@ -7,6 +7,9 @@ use pubmark_wire::nats::jetstream::ApiResponse;
 use super::session::{JetStream, Step};
 use crate::connection::{Link, Progress, Shared};
 
+/// The server's number of the error that there is no such consumer (`JSConsumerNotFoundErr`).
+const CONSUMER_NOT_FOUND: u32 = 10_014;
+
 impl JetStream {
     /// Handles a message to our inbox.
     pub(super) fn on_response(
@@ -21,6 +24,7 @@ impl JetStream {
         match (kind, self.step) {
             ("s", Step::Streams(left)) => self.on_stream(link, shared, message, (number, left), sink),
             ("i", Step::Consumers(left)) => self.on_consumer_info(link, shared, message, left, sink),
+            ("x", Step::Deletions(left)) => self.on_deleted(link, shared, message, left, sink),
             ("c", Step::Ready) => self.on_consumer(link, shared, message, number, sink),
             ("p", Step::Ready) => self.on_published(link, shared, message, number, sink),
             // A message's acknowledgement is confirmed; `number` holds listener and number in the stream.
@@ -76,6 +80,26 @@ impl JetStream {
     ) -> Result<(), Cause> {
         self.is_retained &= read(message)?.is_ok();
         self.step = Step::Consumers(left.saturating_sub(1));
+        if left <= 1 {
+            self.open(link, shared, sink);
+        }
+        Ok(())
+    }
+
+    /// A consumer is deleted, or there was none.
+    fn on_deleted(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        message: &Message<'_>,
+        left: usize,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let error = ApiResponse::read(message.payload).ok().and_then(|answer| answer.error);
+        if error.is_none_or(|error| error.err_code != CONSUMER_NOT_FOUND) {
+            read(message)?.map_err(Cause::Refused)?;
+        }
+        self.step = Step::Deletions(left.saturating_sub(1));
         if left <= 1 {
             self.open(link, shared, sink);
         }

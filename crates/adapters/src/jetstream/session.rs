@@ -44,6 +44,8 @@ pub(super) enum Step {
     Streams(usize),
     /// Responses about N consumers that should exist.
     Consumers(usize),
+    /// Responses about the deletion of N consumers.
+    Deletions(usize),
     /// Nothing: the session is open.
     Ready,
 }
@@ -85,6 +87,8 @@ pub struct JetStream {
     pub(super) storage: Storage,
     pub(super) listeners: Vec<Listener>,
     pub(super) in_flight: InFlight,
+    /// The session was open before, in this run.
+    pub(super) was_open: bool,
     /// The server has all state of the session from its last connection, according to its responses.
     pub(super) is_retained: bool,
     /// Exactly once: messages delivered whose acknowledgement was not confirmed, by listener and number in the stream.
@@ -165,6 +169,7 @@ impl Dialect for JetStream {
             storage: Storage::default(),
             listeners,
             in_flight: InFlight::new(config.in_flight_window.max(1)),
+            was_open: false,
             is_retained: false,
             unconfirmed: BTreeSet::new(),
             lacks_reports: false,

@@ -28,9 +28,7 @@ impl RedisStreams {
         if granted.is_empty() {
             return;
         }
-        let entries =
-            (READ_BYTES / shared.config.connections.maximum_packet_bytes.max(1)).min(MOST_ENTRIES) / granted.len();
-        let entries = entries.max(1).to_string();
+        let entries = entries_of_each(granted.len(), shared.config.connections.maximum_packet_bytes).to_string();
         let block_ms = opening::wait_ms(shared).to_string();
         let mut words: Vec<&[u8]> = vec![b"XREADGROUP", b"GROUP", self.group.as_bytes(), self.group.as_bytes()];
         words.extend([&b"COUNT"[..], entries.as_bytes()]);
@@ -99,6 +97,12 @@ impl RedisStreams {
     }
 }
 
+/// Most entries of each of N streams in one response (`COUNT`).
+fn entries_of_each(streams: usize, maximum_packet_bytes: usize) -> usize {
+    let entries = (READ_BYTES / maximum_packet_bytes.max(1)).min(MOST_ENTRIES);
+    (entries / streams.max(1)).max(1)
+}
+
 /// `id` and its fields; `None` if it is something else. Entries of others may have other fields.
 fn entry<'a>(values: &mut Values<'a>) -> Option<Entry<'a>> {
     let parts = values.open().filter(|parts| *parts == 2);
@@ -129,5 +133,20 @@ mod tests {
     fn the_most_entries_of_a_response_are_the_delivery_window_of_each_level() {
         let window = |qos: Qos| RedisStreams::CAPABILITIES.features.delivery_window_of(std::iter::once(qos));
         assert_eq!([Qos::BestEffort, Qos::AtLeastOnce].map(window), [Some(100); 2]);
+    }
+
+    #[test]
+    fn a_response_has_as_many_entries_as_the_delivery_window_unless_messages_are_large() {
+        for (streams, maximum_packet_bytes, entries) in [
+            (1, 1 << 20, 100),
+            (1, 64 << 10, 100),
+            (3, 1 << 20, 33),
+            (1, 8 << 20, 12),
+            (1, 512 << 20, 1),
+            (101, 1 << 20, 1),
+        ] {
+            let found = entries_of_each(streams, maximum_packet_bytes);
+            assert_eq!(found, entries, "{streams} streams, {maximum_packet_bytes} B");
+        }
     }
 }

@@ -26,14 +26,14 @@ impl RedisStreams {
         };
         match (awaited, reply) {
             (Awaited::Hello, Reply::Aggregate(_)) => {
-                self.on_hello(link, shared, sink);
+                self.create_groups(link, shared, sink);
                 Ok(())
             }
             (Awaited::Hello, Reply::Error(words)) => Err(opening::refusal(words)),
             // A stream that does not exist has no group to delete; any other error is reported when the group is created.
             (Awaited::Destroyed, Reply::Integer(_) | Reply::Error(_)) => Ok(()),
             (Awaited::Group(stream), Reply::Simple(_) | Reply::Error(_)) => {
-                self.on_group(stream, reply)?;
+                self.on_group(link, stream, reply)?;
                 if self.answered == self.asked {
                     self.open(link, shared, sink);
                 }
@@ -61,12 +61,19 @@ impl RedisStreams {
         }
     }
 
-    /// The log-in was accepted: requests groups. A session that is not persistent begins with new ones; a persistent one has a
-    /// group on the streams it writes to, too, which shows whether the server still has the session.
-    fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        let persistent = link.config.persistent;
-        let listed = if persistent { self.streams.len() } else { self.read };
-        self.asked = listed;
+    /// Does the session begin with new groups? A session that is not persistent does so on each connection, a persistent one on its
+    /// first connection in a run: groups that exist then are an earlier run's, with its messages.
+    fn begins_anew(&self, link: &Link) -> bool {
+        !link.config.persistent || !self.was_open
+    }
+
+    /// The log-in was accepted: requests groups. A persistent session has a group on the streams it writes to, too, which shows
+    /// whether the server still has the session.
+    fn create_groups(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        let begins_anew = self.begins_anew(link);
+        let listed = if link.config.persistent { self.streams.len() } else { self.read };
+        (self.asked, self.answered, self.found) = (listed, 0, 0);
+        self.refused.clear();
         if self.asked == 0 {
             return self.open(link, shared, sink);
         }
@@ -74,7 +81,7 @@ impl RedisStreams {
         link.outbox.append(&mut shared.pool, |out| {
             let group = self.group.as_bytes();
             for (index, key) in self.streams[..listed].iter().enumerate() {
-                if !persistent {
+                if begins_anew {
                     encode_command(&[b"XGROUP", b"DESTROY", key.as_bytes(), group], out);
                     awaited.push_back(Awaited::Destroyed);
                 }
@@ -84,22 +91,25 @@ impl RedisStreams {
         });
     }
 
-    fn on_group(&mut self, stream: usize, reply: &Reply<'_>) -> Result<(), Cause> {
+    fn on_group(&mut self, link: &Link, stream: usize, reply: &Reply<'_>) -> Result<(), Cause> {
         self.answered += 1;
         let Reply::Error(words) = reply else { return Ok(()) };
         let reason = Reason::words((*words).to_owned());
         match words.starts_with("BUSYGROUP") {
-            true => self.found += 1,
-            false if stream < self.read => self.refused.push((stream, reason)),
+            true if !self.begins_anew(link) => self.found += 1,
+            // One that could not be deleted would deliver what others left in it.
+            _ if stream < self.read => self.refused.push((stream, reason)),
             // No subscription can be refused: the session cannot be persistent.
-            false => return Err(Cause::Refused(reason)),
+            _ => return Err(Cause::Refused(reason)),
         }
         Ok(())
     }
 
     /// Every group has a response: the session is open.
     fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        let session_present = link.config.persistent && self.asked > 0 && self.found == self.asked;
+        let begins_anew = self.begins_anew(link);
+        self.was_open = true;
+        let session_present = !begins_anew && self.asked > 0 && self.found == self.asked;
         let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
         sink.event(link.id, Event::Connected(Connected { session_present, ..Connected::default() }));
@@ -107,18 +117,15 @@ impl RedisStreams {
             self.in_flight.hold_all();
         } else {
             self.forget(link.id, sink);
+            self.report_subscriptions(link, sink);
         }
-        self.report_subscriptions(link, sink);
         self.send_held(link, shared, sink);
-        self.read(link, shared, session_present);
+        // If the server has lost some of the groups, the others still have what was read and not acknowledged.
+        self.read(link, shared, !begins_anew);
     }
 
-    /// Reports the outcome of every subscription, once for each session of the server's. A session may be found at its first
-    /// opening: a connection that ended before the responses has created its groups, or an earlier run has.
-    fn report_subscriptions(&mut self, link: &Link, sink: &mut impl Sink) {
-        if std::mem::replace(&mut self.reported, true) {
-            return;
-        }
+    /// Reports the outcome of every subscription, once for each session of the server's.
+    fn report_subscriptions(&self, link: &Link, sink: &mut impl Sink) {
         for (index, listener) in self.listeners.iter().enumerate() {
             let refused = self.refused.iter().find(|(stream, _)| *stream == listener.stream);
             let granted = refused.map_or(Ok(listener.qos), |(_, reason)| Err(reason.clone()));

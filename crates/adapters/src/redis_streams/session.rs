@@ -18,7 +18,7 @@ use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
 use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command, encode_command_front};
 
 use super::reading::MOST_ENTRIES;
-use crate::connection::{Blocked, Dialect, InFlight, Link, Progress, Refusal, Sending, Shared, Times, up_to_line_end};
+use crate::connection::{Blocked, Dialect, InFlight, Link, Progress, Refusal, Sending, Shared, Times};
 use crate::redis::Waits;
 use crate::redis::opening::{self, LARGEST_PAYLOAD_BYTES};
 
@@ -27,8 +27,9 @@ const KEY_PREFIX: &str = "pubmark:";
 /// Approximate number of entries that a stream stores: without a limit the server's memory would grow during the run. A reader
 /// that falls further behind loses messages, which the message accounting shows.
 const STREAM_ENTRIES: &str = "100000";
-/// Largest response to a read, bytes, unless one message may be larger.
-pub(super) const READ_BYTES: usize = 32 << 20;
+/// Largest response to a read, bytes, unless one message may be larger: all entries of a response, as large as a run accepts them if
+/// its own messages do not need more (1 MiB).
+pub(super) const READ_BYTES: usize = MOST_ENTRIES << 20;
 /// What the group of a session that only publishes has behind its name: the other connection of a session that also subscribes has
 /// a group of the session's name, and each finds its own.
 const GROUP_OF_PUBLISHER: &str = ":sends";
@@ -75,14 +76,14 @@ pub struct RedisStreams {
     pub(super) group: String,
     pub(super) awaited: VecDeque<Awaited>,
     pub(super) in_flight: InFlight,
+    /// The session was open before, in this run.
+    pub(super) was_open: bool,
     /// Groups requested, those with a response, and those of them that existed already.
     pub(super) asked: usize,
     pub(super) answered: usize,
     pub(super) found: usize,
     /// Streams on which no group was granted.
     pub(super) refused: Vec<(usize, Reason)>,
-    /// The outcome of the subscriptions was reported since the server last had no session.
-    pub(super) reported: bool,
 }
 
 impl Dialect for RedisStreams {
@@ -143,18 +144,16 @@ impl Dialect for RedisStreams {
             },
             awaited: VecDeque::new(),
             in_flight: InFlight::new(config.in_flight_window.max(1)),
+            was_open: false,
             asked: 0,
             answered: 0,
             found: 0,
             refused: vec![],
-            reported: false,
         }
     }
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         self.awaited.clear();
-        (self.asked, self.answered, self.found) = (0, 0, 0);
-        self.refused.clear();
         opening::send_hello(link, shared);
         self.awaited.push_back(Awaited::Hello);
         Ok(())
@@ -163,11 +162,6 @@ impl Dialect for RedisStreams {
     /// Several entries arrive in one response.
     fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
         opening::next_packet(bytes, most_bytes.max(READ_BYTES))
-    }
-
-    /// Up to the end of the line: a string whose length is known is waited for as a whole.
-    fn partial_bytes(bytes: &[u8]) -> usize {
-        up_to_line_end(bytes)
     }
 
     fn handle(
@@ -221,7 +215,6 @@ impl Dialect for RedisStreams {
                 sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
-        self.reported = false;
     }
 }
 

@@ -28,7 +28,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             let set = ["arrival=flood", "publishers=1", &format!("payload={payload}")];
             let order = Order { qos, ..Order::new(&broker.address, &set) };
             let found: Finding = child::run_child("generator", &order)?;
-            values.push(found.cpu_s_per_million());
+            values.push(found.cpu_s_per_million()?);
         }
         readings.push(Reading::new(case, values, "s", Some(bar)));
     }

@@ -20,7 +20,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
         let mut values = vec![];
         for _ in 0..repetitions {
             let found: Finding = child::run_child("generator", &order)?;
-            values.push(found.cpu_s / (found.sent as f64 / 1e6));
+            values.push(found.cpu_s_per_million_written()?);
         }
         readings.push(Reading::new(case, values, "s", Some(bar)));
     }

@@ -48,8 +48,8 @@ fn rustdds(repetitions: usize) -> Result<Vec<Reading>, String> {
         let found: Finding = child::run_child("generator", &order)?;
         let order = rustdds_loop::Order { payload_bytes: 100, rate: RUSTDDS_RATE };
         let other: rustdds_loop::Finding = child::run_child("rustdds", &order)?;
-        let own = found.cpu_s_per_million();
-        let least = other.cpu_s / (other.delivered as f64 / 1e6);
+        let own = found.cpu_s_per_million()?;
+        let least = other.cpu_s / (other.arrived as f64 / 1e6);
         ours.push(own);
         theirs.push(least);
         ratios.push(own / least);
@@ -79,7 +79,7 @@ fn zenoh(repetitions: usize) -> Result<Vec<Reading>, String> {
     let (mut ours, mut theirs, mut ratios) = (vec![], vec![], vec![]);
     for _ in 0..repetitions {
         let found = flood(&case, "16B")?;
-        let own = found.cpu_s_per_million();
+        let own = found.cpu_s_per_million()?;
         let address = TestSystem::start(case.system, case.protocol, false)?.address.to_string();
         let other: zenoh_loop::Finding = child::run_child("zenoh", &zenoh_loop::Order { address, payload_bytes: 16 })?;
         let other = other.cpu_s / (other.delivered as f64 / 1e6);
@@ -101,8 +101,8 @@ fn dds(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut packed = vec![];
     for _ in 0..repetitions {
         let found = flood(&case, "100B")?;
-        let rate = found.delivered as f64 / found.window_s / 1e3;
-        let own = found.cpu_s_per_million();
+        let rate = found.arrived as f64 / found.window_s / 1e3;
+        let own = found.cpu_s_per_million()?;
         let other: dds_loop::Finding = child::run_child("dds", &dds_loop::Order { payload_bytes: 100 })?;
         let other = other.cpu_s / (other.delivered as f64 / 1e6);
         ours.push(own);

@@ -96,9 +96,9 @@ fn cost(case: &Case, role: Role, test_system: &TestSystem) -> Result<f64, String
     let set = ["arrival=flood", "publishers=1", "payload=16B"];
     let order = Order { publish_only: role == Role::Publish, ..order(case, test_system, &set) };
     let found: Finding = child::run_child("generator", &order)?;
-    let messages = if role == Role::Publish { found.sent } else { found.delivered };
-    if messages == 0 {
-        return Err(format!("{} QoS {}: nothing came through", case.protocol, case.qos));
-    }
-    Ok(found.cpu_s / (messages as f64 / 1e6))
+    let cost = match role {
+        Role::Publish => found.cpu_s_per_million_written(),
+        Role::Carry => found.cpu_s_per_million(),
+    };
+    cost.map_err(|why| format!("{} QoS {}: {why}", case.protocol, case.qos))
 }

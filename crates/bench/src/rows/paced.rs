@@ -113,6 +113,11 @@ impl Case {
     }
 }
 
+/// The same for all tools.
+fn load(rate_per_s: u32) -> Load {
+    Load { publishers: PUBLISHERS, rate_per_s, payload_bytes: PAYLOAD_BYTES, duration_s: SECONDS }
+}
+
 fn own_cost(rate_per_s: u32, pace: Pace) -> Result<f64, String> {
     let broker = TestSystem::mosquitto(false)?;
     let set = [
@@ -128,13 +133,13 @@ fn own_cost(rate_per_s: u32, pace: Pace) -> Result<f64, String> {
         ..Order::new(&broker.address, &set.each_ref().map(String::as_str))
     };
     let found: Finding = child::run_child("generator", &order)?;
-    Ok(found.cpu_s_per_million())
+    load(rate_per_s).check("pubmark", found.arrived)?;
+    found.cpu_s_per_million()
 }
 
 fn mqttv5_cost(rate_per_s: u32) -> Result<f64, String> {
     let broker = TestSystem::mosquitto(false)?;
-    let load = Load { publishers: PUBLISHERS, rate_per_s, payload_bytes: PAYLOAD_BYTES, duration_s: SECONDS };
-    mqttv5::cpu_s_per_million(broker.address, &load)
+    mqttv5::cpu_s_per_million(broker.address, &load(rate_per_s))
 }
 
 fn rumqttc_cost(rate_per_s: u32, exact: bool) -> Result<f64, String> {
@@ -148,5 +153,6 @@ fn rumqttc_cost(rate_per_s: u32, exact: bool) -> Result<f64, String> {
         exact,
     };
     let found: rumqttc_client::Finding = child::run_child("rumqttc", &order)?;
+    load(rate_per_s).check("rumqttc", found.delivered)?;
     Ok(found.cpu_s / (found.delivered as f64 / 1e6))
 }

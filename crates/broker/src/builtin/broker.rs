@@ -17,7 +17,7 @@ use super::publish::Target;
 use super::session::Session;
 use super::subscribe::Options;
 use crate::error::BrokerError;
-use crate::net::{Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, Slab, Stream};
+use crate::net::{Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, Slab, Stream, TURN_BYTES};
 use crate::settings::Settings;
 use crate::statistics::Statistics;
 use crate::topic_tree::TopicTree;
@@ -33,8 +33,6 @@ pub struct Broker {
     pub(super) settings: Settings,
     pub(super) poll: Poll,
     listener: Listener,
-    /// The listener is not polled: no descriptor was left.
-    is_exhausted: bool,
     pub(super) peers: Slab<Peer>,
     pub(super) sessions: Slab<Session>,
     pub(super) by_client_id: HashMap<Rc<str>, Key>,
@@ -42,6 +40,8 @@ pub struct Broker {
     pub(super) retained: Retained,
     /// Connections with something to write.
     pub(super) dirty: Vec<Key>,
+    /// Connections that wait for their next turn, to read bytes that the poll may not report.
+    unfinished: Vec<Key>,
     /// Messages routed so far.
     pub(super) routed: u64,
     /// Reused for every message.
@@ -71,13 +71,13 @@ impl Broker {
             pace,
             poll,
             listener,
-            is_exhausted: false,
             peers: Slab::new(),
             sessions: Slab::new(),
             by_client_id: HashMap::new(),
             tree: TopicTree::new(),
             retained: Retained::default(),
             dirty: Vec::new(),
+            unfinished: Vec::new(),
             routed: 0,
             targets: Vec::new(),
             statistics: Statistics::default(),
@@ -121,7 +121,8 @@ impl Broker {
         buffer: &mut Vec<u8>,
         longest: Duration,
     ) -> io::Result<()> {
-        self.poll.wait(events, longest)?;
+        let unfinished = std::mem::take(&mut self.unfinished);
+        self.poll.wait(events, if unfinished.is_empty() { longest } else { Duration::ZERO })?;
         self.now_ns = monotonic_ns();
         for index in 0..events.len() {
             match events.get(index) {
@@ -130,14 +131,21 @@ impl Broker {
                     if writable {
                         self.flush(key);
                     }
-                    if readable || self.is_paused(key) {
+                    // An unfinished one has its turn below.
+                    if (readable || self.is_paused(key)) && !self.is_unfinished(key) {
                         self.read(key, buffer);
                     }
                 }
                 None => {}
             }
         }
-        self.tick()?;
+        for key in unfinished {
+            if let Some(peer) = self.peers.get_mut(key) {
+                peer.is_unfinished = false;
+                self.read(key, buffer);
+            }
+        }
+        self.tick(buffer);
         self.flush_dirty();
         Ok(())
     }
@@ -146,12 +154,7 @@ impl Broker {
         loop {
             match self.listener.accept()? {
                 Accepted::Nobody => return Ok(()),
-                Accepted::Exhausted => {
-                    // Polled again at the next tick: otherwise the kernel would wake us without end.
-                    self.statistics.descriptors_exhausted += 1;
-                    self.is_exhausted = true;
-                    return self.poll.remove(self.listener.descriptor());
-                }
+                Accepted::Exhausted => return self.pause_accepting(),
                 Accepted::Stream(socket) => {
                     self.statistics.connections += 1;
                     let Ok(stream) = Stream::new(socket, self.settings.tls.as_ref()) else {
@@ -169,24 +172,51 @@ impl Broker {
                         last_progress_ns: self.now_ns,
                         maximum_packet_bytes: usize::MAX,
                         is_dirty: false,
+                        is_unfinished: false,
                     });
-                    self.poll.add(descriptor, key)?;
+                    if self.poll.add(descriptor, key).is_err() {
+                        self.peers.remove(key);
+                        return self.pause_accepting();
+                    }
                 }
             }
         }
     }
 
+    /// Accepts no connections until the next tick, because there is no descriptor or memory for one.
+    fn pause_accepting(&mut self) -> io::Result<()> {
+        self.statistics.descriptors_exhausted += 1;
+        self.listener.pause(&self.poll)
+    }
+
+    fn is_unfinished(&self, key: Key) -> bool {
+        self.peers.get(key).is_some_and(|peer| peer.is_unfinished)
+    }
+
+    /// Reads and handles the bytes of one turn. If more may be available that the poll does not report, the connection is
+    /// unfinished and has another turn.
     fn read(&mut self, key: Key, buffer: &mut Vec<u8>) {
+        let mut left_bytes = TURN_BYTES;
         loop {
             if self.must_pause(key) {
                 return;
             }
             let Some(peer) = self.peers.get_mut(key) else { return };
             match peer.connection.receive(buffer) {
-                Ok(Received::Some { filled_bytes, more }) => {
+                Ok(Received::Some { read_bytes, more }) => {
                     peer.note_progress(self.now_ns);
-                    self.read_packets(key, &buffer[..filled_bytes]);
+                    let (read, incoming) = (&buffer[..read_bytes], peer.connection.take_incoming());
+                    let used = self.read_packets(key, if incoming.is_empty() { read } else { &incoming[..] });
+                    let Some(peer) = self.peers.get_mut(key) else { return };
+                    peer.connection.keep(incoming, read, used);
                     if !more {
+                        return;
+                    }
+                    left_bytes = left_bytes.saturating_sub(read_bytes);
+                    if left_bytes == 0 {
+                        if !std::mem::replace(&mut peer.is_unfinished, true) {
+                            self.unfinished.push(key);
+                        }
                         return;
                     }
                 }
@@ -201,8 +231,8 @@ impl Broker {
         }
     }
 
-    /// Handles all complete packets in `bytes`, which has at least one byte, and stores the rest for the next read.
-    fn read_packets(&mut self, key: Key, bytes: &[u8]) {
+    /// Handles all complete packets in `bytes`, which has at least one byte, and returns their length.
+    fn read_packets(&mut self, key: Key, bytes: &[u8]) -> usize {
         let limit = self.settings.maximum_packet_bytes as usize;
         let mut rest = bytes;
         let is_stranger =
@@ -210,23 +240,26 @@ impl Broker {
         if is_stranger && PacketType::of(rest[0]) != Some(PacketType::Connect) {
             // Not a CONNECT: the end of the packet is not waited for.
             self.statistics.protocol_errors += 1;
-            return self.end(key, Farewell::Lost);
+            self.end(key, Farewell::Lost);
+            return bytes.len();
         }
         loop {
             match frame(rest, limit) {
                 Ok(Some(packet)) => {
-                    if let Err(farewell) = self.handle(key, &packet) {
-                        return self.end(key, farewell);
-                    }
                     rest = &rest[packet.total_bytes..];
+                    if let Err(farewell) = self.handle(key, &packet) {
+                        self.end(key, farewell);
+                        break;
+                    }
                 }
                 Ok(None) => break,
-                Err(error) => return self.break_off(key, &error),
+                Err(error) => {
+                    self.break_off(key, &error);
+                    break;
+                }
             }
         }
-        if let Some(peer) = self.peers.get_mut(key) {
-            peer.connection.keep(rest);
-        }
+        bytes.len() - rest.len()
     }
 
     /// Handles one packet; an error ends the connection.
@@ -308,22 +341,18 @@ impl Broker {
         }
     }
 
-    fn tick(&mut self) -> io::Result<()> {
+    fn tick(&mut self, buffer: &mut Vec<u8>) {
         if self.now_ns.saturating_sub(self.last_tick_ns) < TICK.as_nanos() as u64 {
-            return Ok(());
+            return;
         }
         self.last_tick_ns = self.now_ns;
-        if self.is_exhausted {
-            self.is_exhausted = false;
-            self.poll.add_listener(self.listener.descriptor())?;
-        }
-        self.end_silent();
+        self.listener.resume(&self.poll);
+        self.end_silent(buffer);
         self.end_expired();
         self.expire();
-        Ok(())
     }
 
-    fn end_silent(&mut self) {
+    fn end_silent(&mut self, buffer: &mut Vec<u8>) {
         let now_ns = self.now_ns;
         let is_silent = |peer: &Peer| {
             peer.silence_limit_ns > 0 && now_ns.saturating_sub(peer.last_progress_ns) > peer.silence_limit_ns
@@ -334,6 +363,9 @@ impl Broker {
                 // The poll reports a socket as writable only once a third of its buffer is free, which takes a slow reader long.
                 self.flush(key);
             }
+            // If the broker was late, what the client sent may not have been read: a wake-up serves a limited number of sockets,
+            // and more may have arrived since.
+            self.read(key, buffer);
             if self.peers.get(key).is_some_and(is_silent) {
                 self.statistics.silent += 1;
                 self.end(key, Farewell::Ours(reason::KEEP_ALIVE_TIMEOUT));
@@ -359,7 +391,140 @@ impl Broker {
         let keys: Vec<Key> = self.peers.iter().map(|(key, _)| key).collect();
         for key in keys {
             self.send_goodbye(key, reason::SERVER_SHUTTING_DOWN);
-            self.peers.remove(key);
+            if let Some(peer) = self.peers.remove(key) {
+                peer.connection.close();
+            }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{ErrorKind, Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use rustls::pki_types::{CertificateDer, ServerName};
+    use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+    use super::super::served::{CONNACK, CONNECT, PATIENCE, PINGREQ, PINGRESP, Served};
+    use super::*;
+    use crate::net::ServerTls;
+
+    /// A connected client with TLS whose socket does not block.
+    struct TlsClient {
+        socket: TcpStream,
+        tls: ClientConnection,
+    }
+
+    impl TlsClient {
+        /// A broker with TLS, and a client of it.
+        fn of_a_broker() -> (Served, TlsClient) {
+            let folder = tempfile::tempdir().unwrap();
+            let (certificate, key) = (folder.path().join("server.crt"), folder.path().join("server.key"));
+            let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
+            std::fs::write(&certificate, made.cert.pem()).unwrap();
+            std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+            let tls = ServerTls::read(&certificate, &key).unwrap();
+            let mut served = Served::with(|settings| settings.tls = Some(tls));
+            let client = TlsClient::connect(&mut served, made.cert.der().clone());
+            (served, client)
+        }
+
+        fn connect(served: &mut Served, authority: CertificateDer<'static>) -> TlsClient {
+            let mut roots = RootCertStore::empty();
+            roots.add(authority).unwrap();
+            let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+            let tls = ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+            let mut client = TlsClient { socket: served.socket(), tls };
+            client.tls.set_buffer_limit(None);
+            client.tls.writer().write_all(&CONNECT).unwrap();
+            let until = Instant::now() + PATIENCE;
+            let mut found = [0; 64];
+            loop {
+                client.exchange();
+                match client.tls.reader().read(&mut found) {
+                    Ok(read) => {
+                        assert_eq!(found[..read], CONNACK);
+                        return client;
+                    }
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+                }
+                served.wake_up();
+                assert!(Instant::now() < until, "no CONNACK came");
+            }
+        }
+
+        /// Moves the bytes that can be moved now; whether the broker has said that no more follow.
+        fn exchange(&mut self) -> bool {
+            while self.tls.wants_write() {
+                if let Err(error) = self.tls.write_tls(&mut self.socket) {
+                    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                    break;
+                }
+            }
+            if let Err(error) = self.tls.read_tls(&mut self.socket) {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            }
+            self.tls.process_new_packets().unwrap().peer_has_closed()
+        }
+    }
+
+    #[test]
+    fn a_fast_client_with_tls_has_a_limited_turn_and_loses_nothing() {
+        const MESSAGES: u64 = 4_096;
+        const MESSAGE_BYTES: usize = 1_024;
+        // The last read of a turn may go beyond its length by some TLS records.
+        const MOST: u64 = (TURN_BYTES / MESSAGE_BYTES + 64) as u64;
+        let (mut served, mut client) = TlsClient::of_a_broker();
+        let mut message = vec![0x30, 0xfd, 0x07, 0, 1, b't'];
+        message.resize(MESSAGE_BYTES, b'x');
+        client.tls.writer().write_all(&message.repeat(MESSAGES as usize)).unwrap();
+        let until = Instant::now() + PATIENCE;
+        let mut before = 0;
+        while before < MESSAGES {
+            client.exchange();
+            served.wake_up();
+            let received = served.broker.statistics.messages_received;
+            assert!(received - before <= MOST, "{} messages in one turn", received - before);
+            assert!(Instant::now() < until, "{received} messages");
+            before = received;
+        }
+        assert_eq!((before, served.broker.statistics.protocol_errors), (MESSAGES, 0));
+    }
+
+    #[test]
+    fn a_client_with_tls_learns_that_its_connection_has_ended_in_order() {
+        let (mut served, mut client) = TlsClient::of_a_broker();
+        client.tls.writer().write_all(&[0xe0, 0]).unwrap();
+        let until = Instant::now() + PATIENCE;
+        while !client.exchange() {
+            served.wake_up();
+            assert!(Instant::now() < until, "no close_notify came");
+        }
+    }
+
+    #[test]
+    fn a_client_that_sent_in_time_is_not_ended_by_a_late_broker() {
+        let mut served = Served::with(|_| {});
+        let mut client = served.client_with_keep_alive(b'c', 1);
+        let key = served.only_peer();
+        client.write_all(&PINGREQ).unwrap();
+        served.wait_until_readable(key);
+        // The broker was busy for longer than the keep-alive, and has not read yet.
+        served.broker.now_ns = monotonic_ns();
+        served.broker.peers.get_mut(key).unwrap().last_progress_ns = 0;
+        served.broker.end_silent(&mut served.buffer);
+        assert_eq!((served.broker.peers.len(), served.broker.statistics.silent), (1, 0));
+        assert_eq!(served.received(&mut client, PINGRESP.len()), PINGRESP);
+        served.broker.peers.get_mut(key).unwrap().last_progress_ns = 0;
+        served.broker.end_silent(&mut served.buffer);
+        assert_eq!((served.broker.peers.len(), served.broker.statistics.silent), (0, 1));
     }
 }

@@ -94,7 +94,6 @@ impl Broker {
         let session = self.sessions.get_mut(session_key).expect("the session was just found or made");
         session.peer = Some(key);
         session.expiry_s = expiry_s;
-        session.outgoing.window = window.max(1);
         session.will = will;
         session.will_due_ns = None;
 
@@ -114,7 +113,7 @@ impl Broker {
         written.expect("our announcements and an identifier of ours can be said");
         self.statistics.sessions += 1;
         self.mark_dirty(key);
-        self.resume(session_key);
+        self.resume(session_key, window.max(1));
         Ok(())
     }
 

@@ -39,19 +39,27 @@ impl Broker {
             }
             return;
         }
-        if session.outgoing.queue.len() >= self.settings.maximum_queued_messages {
+        let outgoing = &mut session.outgoing;
+        if outgoing.queued().len() >= self.settings.maximum_queued_messages
+            || outgoing.stored_bytes() > self.settings.maximum_queued_bytes
+        {
             self.statistics.dropped_queued_messages += 1;
             return;
         }
         let message = match kept {
             Some(message) => Rc::clone(message),
             None => {
-                let Ok(message) = Message::new(publish, self.now_ns) else { return };
+                let Ok(message) = Message::new(publish, self.now_ns) else {
+                    self.statistics.dropped_too_large += 1;
+                    return;
+                };
                 Rc::clone(kept.insert(Rc::new(message)))
             }
         };
         let subscription_ids = target.subscription_ids.as_slice().into();
-        session.outgoing.queue.push_back(Queued { message, manner: target.manner, subscription_ids });
+        let queued = Queued { message, manner: target.manner, subscription_ids };
+        let bytes = queued.bytes();
+        outgoing.push(queued, target.manner.qos, bytes);
         if peer.is_some() {
             self.advance(target.session);
         }
@@ -60,8 +68,8 @@ impl Broker {
     /// QoS 0: straight from the buffer it was read into. `age_ns` is the time since it was received.
     fn deliver_at_once(&mut self, key: Key, target: &Target, publish: &Publish<'_>, age_ns: u64) {
         let Some(peer) = self.peers.get_mut(key) else { return };
-        if peer.connection.pending_bytes() > self.settings.maximum_queued_bytes && !peer.connection.is_blocked() {
-            self.flush(key);
+        if peer.connection.pending_bytes() > self.settings.maximum_queued_bytes {
+            self.flush_early(key);
         }
         let Some(peer) = self.peers.get_mut(key) else { return };
         if peer.connection.pending_bytes() > self.settings.maximum_queued_bytes {
@@ -69,13 +77,24 @@ impl Broker {
             return;
         }
         let written = write_message(peer, publish, target.manner, None, false, &target.subscription_ids, age_ns);
-        let is_early = peer.connection.pending_bytes() > EARLY_FLUSH_BYTES && !peer.connection.is_blocked();
+        let is_early = peer.connection.pending_bytes() > EARLY_FLUSH_BYTES;
         self.count(written);
         if is_early {
-            self.flush(key);
+            self.flush_early(key);
         } else {
             self.mark_dirty(key);
         }
+    }
+
+    /// Writes to a client while a message is sent to all its subscribers. A failure does not end the connection here, because
+    /// that could publish a will before the message has reached all of them, and a will could end the next connection, and so
+    /// on. The write at the end of this wake-up fails as well and ends it.
+    fn flush_early(&mut self, key: Key) {
+        let Some(peer) = self.peers.get_mut(key) else { return };
+        if !peer.connection.is_blocked() {
+            peer.connection.flush(&self.poll, key).ok();
+        }
+        self.mark_dirty(key);
     }
 
     fn count(&mut self, written: Written) {
@@ -86,57 +105,42 @@ impl Broker {
         }
     }
 
-    /// Sends queued messages until the in-flight window is full.
+    /// Sends messages in flight that are owed to a new connection, then queued ones, until the in-flight window is full.
     pub(super) fn advance(&mut self, session_key: Key) {
         loop {
             let Some(session) = self.sessions.get_mut(session_key) else { return };
             let Some(key) = session.peer else { return };
-            if !session.outgoing.has_room() {
-                return;
-            }
-            let Some(queued) = session.outgoing.queue.pop_front() else { return };
             let Some(peer) = self.peers.get_mut(key) else { return };
-            let message = Rc::clone(&queued.message);
-            let (manner, ids) = (queued.manner, queued.subscription_ids.clone());
+            let Some(next) = session.outgoing.next_to_send() else { return };
+            let (packet_id, is_repeated) = (next.packet_id, next.is_repeated);
+            let Queued { message, manner, subscription_ids } = next.message;
+            let manner = *manner;
             let age_ns = self.now_ns.saturating_sub(message.received_ns);
-            let packet_id = session.outgoing.start(queued, manner.qos);
-            let written = write_message(peer, &message.publish(), manner, Some(packet_id), false, &ids, age_ns);
+            let publish = message.publish();
+            let written = write_message(peer, &publish, manner, Some(packet_id), is_repeated, subscription_ids, age_ns);
             if written != Written::Yes {
                 session.outgoing.finish(packet_id, manner.qos);
             }
-            self.count(written);
+            // What is repeated was counted when it was sent first.
+            if !is_repeated {
+                self.count(written);
+            }
             self.mark_dirty(key);
         }
     }
 
-    /// A client has reconnected: resends what it has not acknowledged, in order, then continues with the queue (MQTT 5.0 §4.4).
-    pub(super) fn resume(&mut self, session_key: Key) {
+    /// A client has reconnected: resends what it has not acknowledged, in order, then continues with the queue (MQTT 5.0 §4.4),
+    /// all of it within the window of the new connection.
+    pub(super) fn resume(&mut self, session_key: Key, window: u16) {
         let Some(session) = self.sessions.get_mut(session_key) else { return };
         let Some(key) = session.peer else { return };
-        let Some(peer) = self.peers.get_mut(key) else { return };
+        let Some(peer) = self.peers.get(key) else { return };
         let version = peer.version;
-        let mut releases = Vec::new();
-        for packet_id in session.outgoing.in_order() {
-            let Some(flight) = session.outgoing.in_flight.get(&packet_id) else { continue };
-            match &flight.waiting {
-                None => releases.push(packet_id),
-                Some(queued) => {
-                    let (publish, manner) = (queued.message.publish(), queued.manner);
-                    let age_ns = self.now_ns.saturating_sub(queued.message.received_ns);
-                    let ids = &queued.subscription_ids;
-                    let written = write_message(peer, &publish, manner, Some(packet_id), true, ids, age_ns);
-                    // It was counted when it was sent first; a message that cannot be resent is finished.
-                    if written != Written::Yes {
-                        session.outgoing.finish(packet_id, manner.qos);
-                    }
-                }
-            }
-        }
+        let releases = session.outgoing.reconnect(window);
+        self.advance(session_key);
         for packet_id in releases {
             self.answer(key, version, Ack::new(AckKind::Pubrel, packet_id, reason::SUCCESS));
         }
-        self.mark_dirty(key);
-        self.advance(session_key);
     }
 
     /// PUBACK, PUBREC, PUBCOMP for what the broker sent; PUBREL for what it received.
@@ -192,7 +196,7 @@ fn write_message(
 ) -> Written {
     let mut list = Vec::new();
     if peer.version == Version::V5 || !publish.head.properties.is_empty() {
-        match forwarded(&publish.head.properties, subscription_ids, age_ns) {
+        match forwarded(&publish.head.properties, subscription_ids, age_ns, dup) {
             Some(found) => list = found,
             None => return Written::Expired,
         }
@@ -211,4 +215,63 @@ fn write_message(
         return Written::TooLarge;
     }
     Written::Yes
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Write as _;
+    use std::time::Instant;
+
+    use pubmark_wire::mqtt::{Connect, Packet, Will, encode};
+
+    use super::super::served::{CONNACK, PATIENCE, SUBACK, SUBSCRIBE, Served};
+    use super::*;
+
+    fn head(topic: &str) -> PublishHead<'_> {
+        let properties = Properties::NONE;
+        PublishHead { dup: false, qos: Qos::BestEffort, retain: false, topic, packet_id: None, properties }
+    }
+
+    #[test]
+    fn a_will_of_a_client_whose_write_fails_comes_after_the_message_that_was_written() {
+        let mut served = Served::with(|_| {});
+        let properties = Properties::NONE;
+        let will = Will { qos: Qos::BestEffort, retain: false, topic: "t", payload: b"will", properties };
+        let connect = Connect {
+            version: Version::V311,
+            clean_start: true,
+            keep_alive_s: 0,
+            client_id: "broken",
+            will: Some(will),
+            user: None,
+            password: None,
+            properties,
+        };
+        let mut bytes = vec![];
+        encode(Version::V311, &Packet::Connect(connect), &mut bytes).unwrap();
+        bytes.extend(SUBSCRIBE);
+        let mut broken = served.socket();
+        broken.write_all(&bytes).unwrap();
+        let until = Instant::now() + PATIENCE;
+        while broken.peek(&mut [0; 64]).unwrap_or(0) < CONNACK.len() + SUBACK.len() {
+            served.wake_up();
+            assert!(Instant::now() < until, "no SUBACK came");
+        }
+        let key = served.only_peer();
+        let mut other = served.client(b'o');
+        other.write_all(&SUBSCRIBE).unwrap();
+        assert_eq!(served.received(&mut other, SUBACK.len()), SUBACK);
+        // It has not read what it got, so that closing resets the connection, and the next write fails.
+        drop(broken);
+        served.wait_until_readable(key);
+
+        let payload = vec![b'm'; EARLY_FLUSH_BYTES + 1];
+        let message = Publish { head: head("t"), payload: &payload };
+        served.broker.spread(None, &message);
+        let mut expected = vec![];
+        encode_publish(Version::V311, &message, &mut expected).unwrap();
+        encode_publish(Version::V311, &Publish { head: head("t"), payload: b"will" }, &mut expected).unwrap();
+        assert!(served.received(&mut other, expected.len()) == expected, "the will came first");
+    }
 }

@@ -16,6 +16,7 @@ impl Broker {
         }
         // Closing the socket removes it from the poll.
         let Some(peer) = self.peers.remove(key) else { return };
+        peer.connection.close();
         let Some(session_key) = peer.session else { return };
         let Some(session) = self.sessions.get_mut(session_key) else { return };
         session.peer = None;

@@ -11,6 +11,8 @@ mod message;
 mod pace;
 mod peer;
 mod publish;
+#[cfg(test)]
+mod served;
 mod session;
 mod subscribe;
 mod unread;

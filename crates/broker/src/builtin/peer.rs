@@ -21,6 +21,8 @@ pub(crate) struct Peer {
     pub(crate) maximum_packet_bytes: usize,
     /// Is in the list of those to be flushed.
     pub(crate) is_dirty: bool,
+    /// Is in the list of those that have not been read completely.
+    pub(crate) is_unfinished: bool,
 }
 
 impl Peer {

@@ -72,7 +72,8 @@ impl Broker {
     /// Stores a retained message and sends a message to all its subscribers; `from` is its publisher's session.
     pub(super) fn spread(&mut self, from: Option<Key>, publish: &Publish<'_>) {
         if publish.head.retain {
-            let kept = self.retained.store(publish, self.now_ns, self.settings.maximum_retained_topics);
+            let (topics, bytes) = (self.settings.maximum_retained_topics, self.settings.maximum_retained_bytes);
+            let kept = self.retained.store(publish, self.now_ns, topics, bytes);
             if !kept.unwrap_or(false) {
                 self.statistics.dropped_retained += 1;
             }

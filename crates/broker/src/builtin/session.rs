@@ -38,12 +38,19 @@ pub(crate) struct Will {
     pub(crate) delay_s: u32,
 }
 
-/// A message that waits for space in the in-flight window.
+/// A message for this client alone: as it was published, and how it is forwarded.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) message: Rc<Message>,
     pub(crate) manner: Manner,
     pub(crate) subscription_ids: Box<[u32]>,
+}
+
+impl Queued {
+    /// Bytes that it occupies, without what is the same for all messages.
+    pub(crate) fn bytes(&self) -> usize {
+        self.message.bytes() + size_of_val(&*self.subscription_ids)
+    }
 }
 
 impl Session {

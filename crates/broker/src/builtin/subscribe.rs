@@ -112,6 +112,10 @@ impl Broker {
         let SubscribeRequest { filter, qos, no_local, retain_as_published, .. } = *request;
         let options = Options { qos, no_local, retain_as_published, subscription_id };
         let state = self.sessions.get_mut(session).ok_or(reason::UNSPECIFIED_ERROR)?;
+        if state.filters.len() >= self.settings.maximum_subscriptions && !state.filters.contains(filter) {
+            self.statistics.subscriptions_refused += 1;
+            return Err(reason::QUOTA_EXCEEDED);
+        }
         state.filters.insert(filter.into());
         Ok(self.tree.insert(filter, session, options))
     }

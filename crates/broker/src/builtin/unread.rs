@@ -43,64 +43,24 @@ impl Broker {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::io::{ErrorKind, Read as _, Write as _};
-    use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+    use std::net::TcpStream;
     use std::time::{Duration, Instant};
 
-    use super::*;
-    use crate::net::Events;
-    use crate::settings::Settings;
+    use super::super::served::{PATIENCE, PINGREQ, PINGRESP, SUBACK, SUBSCRIBE, Served};
 
     const LIMIT: usize = 100_000;
     /// Most bytes of one read.
     const READ: usize = 256 * 1024;
     /// More than all buffers of the kernel between a client and the broker.
     const WITHOUT_END: usize = 128 << 20;
-    /// Longest wait for a response; only a failing test waits so long.
-    const PATIENCE: Duration = Duration::from_secs(60);
 
-    const CONNECT: [u8; 15] = [0x10, 13, 0, 4, b'M', b'Q', b'T', b'T', 4, 2, 0, 0, 0, 1, b'c'];
-    const CONNACK: [u8; 4] = [0x20, 2, 0, 0];
-    const PINGREQ: [u8; 2] = [0xc0, 0];
-    const PINGRESP: [u8; 2] = [0xd0, 0];
-    const SUBSCRIBE: [u8; 8] = [0x82, 6, 0, 1, 0, 1, b't', 0];
-    const SUBACK: [u8; 5] = [0x90, 3, 0, 1, 0];
-
-    /// A broker whose wake-ups the test makes.
-    struct Served {
-        broker: Broker,
-        events: Events,
-        buffer: Vec<u8>,
+    fn served() -> Served {
+        Served::with(|settings| settings.maximum_queued_bytes = LIMIT)
     }
 
     impl Served {
-        fn new() -> Served {
-            let settings = Settings::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-            let broker = Broker::bind(Settings { maximum_queued_bytes: LIMIT, ..settings }).unwrap();
-            Served { broker, events: Events::new(), buffer: vec![] }
-        }
-
-        fn wake_up(&mut self) {
-            self.broker.serve_ready(&mut self.events, &mut self.buffer, Duration::ZERO).unwrap();
-        }
-
         fn most_pending_bytes(&self) -> usize {
             self.broker.peers.iter().map(|(_, peer)| peer.connection.pending_bytes()).max().unwrap_or(0)
-        }
-
-        /// A client of this name without keep-alive that is connected, whose socket does not block.
-        fn client(&mut self, name: u8) -> TcpStream {
-            self.client_with_keep_alive(name, 0)
-        }
-
-        /// The same with a keep-alive, s.
-        fn client_with_keep_alive(&mut self, name: u8, keep_alive_s: u8) -> TcpStream {
-            let mut client = TcpStream::connect(self.broker.local_address().unwrap()).unwrap();
-            client.set_nonblocking(true).unwrap();
-            let mut connect = CONNECT;
-            (connect[11], connect[14]) = (keep_alive_s, name);
-            client.write_all(&connect).unwrap();
-            assert_eq!(self.received(&mut client, CONNACK.len()), CONNACK);
-            client
         }
 
         /// Sends a packet again and again, until reading is paused and the kernel's buffers are full; the bytes that were sent.
@@ -127,29 +87,12 @@ mod tests {
                 );
             }
         }
-
-        /// The next bytes for a client.
-        fn received(&mut self, client: &mut TcpStream, bytes: usize) -> Vec<u8> {
-            let until = Instant::now() + PATIENCE;
-            let mut found = vec![0; bytes];
-            let mut filled = 0;
-            while filled < bytes {
-                match client.read(&mut found[filled..]) {
-                    Ok(0) => panic!("the connection ended after {filled} of {bytes} bytes"),
-                    Ok(read) => filled += read,
-                    Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
-                }
-                assert!(Instant::now() < until, "{filled} of {bytes} bytes");
-                self.wake_up();
-            }
-            found
-        }
     }
 
     #[test]
     fn a_client_that_sends_and_does_not_read_takes_limited_memory_and_is_served_once_it_reads() {
         for (packet, response) in [(&PINGREQ[..], &PINGRESP[..]), (&SUBSCRIBE[..], &SUBACK[..])] {
-            let mut served = Served::new();
+            let mut served = served();
             let mut hostile = served.client(b'h');
             let sent = served.fill(&mut hostile, packet);
             let mut other = served.client(b'o');
@@ -163,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_client_that_leaves_while_reading_from_it_is_paused_is_noticed() {
-        let mut served = Served::new();
+        let mut served = served();
         let mut hostile = served.client(b'h');
         served.fill(&mut hostile, &PINGREQ);
         drop(hostile);
@@ -176,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_paused_client_that_reads_nothing_is_ended_after_its_keep_alive() {
-        let mut served = Served::new();
+        let mut served = served();
         let mut hostile = served.client_with_keep_alive(b'h', 1);
         served.fill(&mut hostile, &PINGREQ);
         let until = Instant::now() + PATIENCE;
@@ -189,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_paused_client_that_reads_slowly_is_not_ended() {
-        let mut served = Served::new();
+        let mut served = served();
         let mut slow = served.client_with_keep_alive(b's', 2);
         let sent = served.fill(&mut slow, &PINGREQ);
         // It sends as well, so that what it reads does not end.

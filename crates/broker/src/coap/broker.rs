@@ -54,6 +54,8 @@ pub struct CoapBroker {
     pub(super) tree: TopicTree<Key, ()>,
     /// The last publication of each topic.
     pub(super) kept: HashMap<Box<str>, Rc<Publication>>,
+    /// Bytes of their payloads.
+    pub(super) kept_bytes: usize,
     /// Bytes of payloads of which only some blocks have arrived.
     pub(super) upload_bytes: usize,
     pub(super) published: u32,
@@ -95,6 +97,7 @@ impl CoapBroker {
             observers: Slab::new(),
             tree: TopicTree::new(),
             kept: HashMap::new(),
+            kept_bytes: 0,
             upload_bytes: 0,
             published: 0,
             full: false,

@@ -21,16 +21,17 @@ impl CoapBroker {
             self.notify(*key, &publication);
         }
         self.targets = targets;
-        if let Some(kept) = self.kept.get_mut(topic) {
-            *kept = publication;
-            return false;
-        }
-        if self.kept.len() < self.settings.maximum_topics {
-            self.kept.insert(topic.into(), publication);
+        let old = self.kept.remove_entry(topic);
+        let is_new = old.is_none();
+        self.kept_bytes -= old.as_ref().map_or(0, |(_, old)| old.payload.len());
+        if self.kept.len() < self.settings.maximum_topics && self.kept_bytes <= self.settings.maximum_kept_bytes {
+            self.kept_bytes += publication.payload.len();
+            self.kept.insert(old.map_or_else(|| topic.into(), |(topic, _)| topic), publication);
         } else {
+            // The topic has none then, rather than an old one.
             self.statistics.not_kept += 1;
         }
-        true
+        is_new
     }
 
     /// Sends a notification now, or queues it until those before it are acknowledged.

@@ -21,6 +21,8 @@ pub struct CoapSettings {
     pub maximum_queued_bytes: usize,
     /// Most topics whose last publication is stored; that of further topics is not.
     pub maximum_topics: usize,
+    /// Bytes of all these payloads above which no further ones are stored.
+    pub maximum_kept_bytes: usize,
     /// Most clients (addresses); further ones are refused with 5.03.
     pub maximum_peers: usize,
     /// Most subscriptions of one client.
@@ -38,6 +40,7 @@ impl CoapSettings {
             maximum_queued_messages: 1_000_000,
             maximum_queued_bytes: 64 << 20,
             maximum_topics: 100_000,
+            maximum_kept_bytes: 1 << 30,
             maximum_peers: 1_000_000,
             maximum_observers: 10_000,
         }

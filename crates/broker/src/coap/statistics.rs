@@ -33,7 +33,7 @@ pub struct CoapStatistics {
     pub dropped_unfetched: u64,
     /// Payloads dropped because their next block did not arrive in time.
     pub dropped_uploads: u64,
-    /// Publications not stored because there were too many topics.
+    /// Publications not stored because there were too many topics, or too many bytes.
     pub not_kept: u64,
     /// Responses dropped because the socket would block; the client repeats its request.
     pub dropped_answers: u64,

@@ -17,7 +17,9 @@ impl Liar {
     /// A connection has ended on both sides, or its client violated the protocol.
     pub(super) fn remove(&mut self, key: Key, why: &str) {
         self.detach(key, why);
-        self.peers.remove(key);
+        if let Some(peer) = self.peers.remove(key) {
+            peer.connection.close();
+        }
     }
 
     /// The broker ends a connection. Earlier output is written as far as the socket accepts it.
@@ -65,7 +67,7 @@ impl Liar {
         for filter in &session.filters {
             self.tree.remove(filter, session_key);
         }
-        for copy in &session.outgoing.queue {
+        for copy in session.outgoing.queued() {
             self.drop_copy(copy, "gone");
         }
     }

@@ -60,13 +60,13 @@ impl Liar {
         let Some(session) = self.sessions.get_mut(session_key) else { return Err(Gone) };
         session.peer = Some(key);
         session.is_persistent = is_persistent;
-        session.outgoing.window = connect.properties.receive_maximum().unwrap_or(u16::MAX).clamp(1, IN_FLIGHT_WINDOW);
         if let Some(peer) = self.peers.get_mut(key) {
             peer.phase = Phase::Open;
             peer.session = Some(session_key);
         }
         self.answer_connect(key, &connect, is_persistent, is_present, reason::SUCCESS);
-        self.resume(session_key);
+        let window = connect.properties.receive_maximum().unwrap_or(u16::MAX).clamp(1, IN_FLIGHT_WINDOW);
+        self.resume(session_key, window);
         Ok(())
     }
 

@@ -143,46 +143,40 @@ impl Liar {
             (Qos::BestEffort, None) => self.drop_copy(&copy, "offline"),
             (Qos::BestEffort, Some(peer)) => self.write(peer, &copy, None, false),
             _ => {
-                let to = copy.to;
-                session.outgoing.queue.push_back(copy);
+                let (to, qos, bytes) = (copy.to, copy.qos, copy.message.payload.len());
+                session.outgoing.push(copy, qos, bytes);
                 self.advance(to);
             }
         }
     }
 
-    /// Sends queued copies until the in-flight window is full.
+    /// Sends copies in flight that are owed to a new connection, then queued ones, until the in-flight window is full.
     pub(super) fn advance(&mut self, session_key: Key) {
         loop {
             let Some(session) = self.sessions.get_mut(session_key) else { return };
-            let Some(peer) = session.peer.filter(|_| session.outgoing.has_room()) else { return };
-            let Some(copy) = session.outgoing.queue.pop_front() else { return };
-            let packet_id = session.outgoing.start(copy.clone(), copy.qos);
-            self.write(peer, &copy, Some(packet_id), false);
+            let Some(peer) = session.peer else { return };
+            let Some(next) = session.outgoing.next_to_send() else { return };
+            let (packet_id, is_repeated, mut copy) = (next.packet_id, next.is_repeated, next.message.clone());
+            if is_repeated {
+                (copy.why, copy.cut) = (Why::Resend, None);
+            }
+            self.write(peer, &copy, Some(packet_id), is_repeated);
         }
     }
 
-    /// A client has reconnected: resends what it has not acknowledged, in order, then continues with the queue.
-    pub(super) fn resume(&mut self, session_key: Key) {
-        let Some(session) = self.sessions.get(session_key) else { return };
+    /// A client has reconnected: resends what it has not acknowledged, in order, then continues with the queue, all of it
+    /// within the window of the new connection.
+    pub(super) fn resume(&mut self, session_key: Key, window: u16) {
+        let Some(session) = self.sessions.get_mut(session_key) else { return };
         let Some(key) = session.peer else { return };
-        for packet_id in session.outgoing.in_order() {
-            let Some(session) = self.sessions.get(session_key) else { return };
-            let Some(flight) = session.outgoing.in_flight.get(&packet_id) else { continue };
-            match &flight.waiting {
-                Some(copy) => {
-                    let copy = Copy { why: Why::Resend, cut: None, ..copy.clone() };
-                    self.write(key, &copy, Some(packet_id), true);
-                }
-                None => {
-                    let Some(peer) = self.peers.get_mut(key) else { return };
-                    let (version, out) = (peer.version, peer.connection.outgoing());
-                    let start = out.len();
-                    let release = Ack::new(AckKind::Pubrel, packet_id, reason::SUCCESS);
-                    encode_ack(version, &release, out).expect("identifiers in flight are not 0");
-                    peer.appended_bytes += (out.len() - start) as u64;
-                    self.mark_dirty(key);
-                }
-            }
+        for packet_id in session.outgoing.reconnect(window) {
+            let Some(peer) = self.peers.get_mut(key) else { return };
+            let (version, out) = (peer.version, peer.connection.outgoing());
+            let start = out.len();
+            let release = Ack::new(AckKind::Pubrel, packet_id, reason::SUCCESS);
+            encode_ack(version, &release, out).expect("identifiers in flight are not 0");
+            peer.appended_bytes += (out.len() - start) as u64;
+            self.mark_dirty(key);
         }
         self.advance(session_key);
     }

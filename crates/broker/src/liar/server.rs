@@ -18,7 +18,7 @@ use super::script::Script;
 use super::state::{Copy, HeldKey, Message, Peer, Phase, Session, Timed, Waiting};
 use crate::error::BrokerError;
 use crate::net::{
-    Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, ServerTls, Slab, Stream, WebSocket,
+    Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, ServerTls, Slab, Stream, TURN_BYTES, WebSocket,
 };
 use crate::topic_tree::TopicTree;
 
@@ -77,6 +77,8 @@ pub struct Liar {
     /// The next stall is the last element.
     stalls: Vec<(Duration, Duration)>,
     pub(super) dirty: Vec<Key>,
+    /// Connections that wait for their next turn, to read bytes that the poll may not report.
+    unfinished: Vec<Key>,
     arrivals: ArrivalCheck,
     /// Until then a slow broker is busy.
     pub(super) busy_until_ns: u64,
@@ -119,6 +121,7 @@ impl Liar {
             received: 0,
             first_message_ns: None,
             dirty: Vec::new(),
+            unfinished: Vec::new(),
             busy_until_ns: 0,
             connections: 0,
         })
@@ -144,21 +147,17 @@ impl Liar {
         let mut events = Events::new();
         let mut buffer = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            self.poll.wait(&mut events, self.until_next()).map_err(failed)?;
+            let unfinished = std::mem::take(&mut self.unfinished);
+            let longest = if unfinished.is_empty() { self.until_next() } else { Duration::ZERO };
+            self.poll.wait(&mut events, longest).map_err(failed)?;
+            self.listener.resume(&self.poll);
             self.stall(stop);
             self.fire_timers();
-            for index in 0..events.len() {
-                match events.get(index) {
-                    Some(Ready::Listener) => self.accept().map_err(failed)?,
-                    Some(Ready::Connection { key, readable, writable }) => {
-                        if writable {
-                            self.flush(key);
-                        }
-                        if readable {
-                            self.read(key, &mut buffer);
-                        }
-                    }
-                    None => {}
+            self.serve_ready(&events, &mut buffer).map_err(failed)?;
+            for key in unfinished {
+                if let Some(peer) = self.peers.get_mut(key) {
+                    peer.is_unfinished = false;
+                    self.read(key, &mut buffer);
                 }
             }
             self.end_overdue();
@@ -168,6 +167,26 @@ impl Liar {
         }
         self.end_all();
         self.journal.end().map_err(|error| journal_failed(&self.journal_path, error))
+    }
+
+    fn serve_ready(&mut self, events: &Events, buffer: &mut Vec<u8>) -> io::Result<()> {
+        for index in 0..events.len() {
+            match events.get(index) {
+                Some(Ready::Listener) => self.accept()?,
+                Some(Ready::Connection { key, readable, writable }) => {
+                    if writable {
+                        self.flush(key);
+                    }
+                    // An unfinished one has a turn of its own.
+                    let is_unfinished = self.peers.get(key).is_some_and(|peer| peer.is_unfinished);
+                    if readable && !is_unfinished {
+                        self.read(key, buffer);
+                    }
+                }
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// Time until the next timer, a tick at most.
@@ -201,9 +220,15 @@ impl Liar {
     }
 
     fn accept(&mut self) -> io::Result<()> {
-        while let Accepted::Stream(socket) = self.listener.accept()? {
-            if self.nagle {
-                socket.set_nodelay(false)?;
+        loop {
+            let socket = match self.listener.accept()? {
+                Accepted::Stream(socket) => socket,
+                Accepted::Nobody => return Ok(()),
+                Accepted::Exhausted => return self.listener.pause(&self.poll),
+            };
+            if self.nagle && socket.set_nodelay(false).is_err() {
+                // The connection has ended already.
+                continue;
             }
             let stream = match self.websocket {
                 true => Stream::Framed(WebSocket::new(socket)),
@@ -225,19 +250,35 @@ impl Liar {
                 marks: Default::default(),
                 accepted: None,
                 is_dirty: false,
+                is_unfinished: false,
             });
-            self.poll.add(descriptor, key)?;
+            if self.poll.add(descriptor, key).is_err() {
+                self.peers.remove(key);
+                return self.listener.pause(&self.poll);
+            }
         }
-        Ok(())
     }
 
+    /// Reads and handles the bytes of one turn. If more may be available that the poll does not report, the connection is
+    /// unfinished and has another turn.
     fn read(&mut self, key: Key, buffer: &mut Vec<u8>) {
+        let mut left_bytes = TURN_BYTES;
         loop {
             let Some(peer) = self.peers.get_mut(key) else { return };
             match peer.connection.receive(buffer) {
-                Ok(Received::Some { filled_bytes, more }) => {
-                    self.read_packets(key, &buffer[..filled_bytes]);
+                Ok(Received::Some { read_bytes, more }) => {
+                    let (read, incoming) = (&buffer[..read_bytes], peer.connection.take_incoming());
+                    let used = self.read_packets(key, if incoming.is_empty() { read } else { &incoming[..] });
+                    let Some(peer) = self.peers.get_mut(key) else { return };
+                    peer.connection.keep(incoming, read, used);
                     if !more {
+                        return;
+                    }
+                    left_bytes = left_bytes.saturating_sub(read_bytes);
+                    if left_bytes == 0 {
+                        if !std::mem::replace(&mut peer.is_unfinished, true) {
+                            self.unfinished.push(key);
+                        }
                         return;
                     }
                 }
@@ -253,7 +294,8 @@ impl Liar {
         }
     }
 
-    fn read_packets(&mut self, key: Key, bytes: &[u8]) {
+    /// Handles all complete packets in `bytes`, and returns their length.
+    fn read_packets(&mut self, key: Key, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         loop {
             let handled = match frame(rest, MAXIMUM_PACKET_BYTES) {
@@ -268,12 +310,10 @@ impl Liar {
                 }
             };
             if handled.is_err() {
-                return;
+                break;
             }
         }
-        if let Some(peer) = self.peers.get_mut(key) {
-            peer.connection.keep(rest);
-        }
+        bytes.len() - rest.len()
     }
 
     fn handle(&mut self, key: Key, packet: &Frame<'_>) -> Result<(), Gone> {

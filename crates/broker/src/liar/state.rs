@@ -36,6 +36,8 @@ pub(super) struct Peer {
     /// The last of these lines whose packet the connection accepted, until the socket has all of it.
     pub(super) accepted: Option<u64>,
     pub(super) is_dirty: bool,
+    /// Is in the list of those that have not been read completely.
+    pub(super) is_unfinished: bool,
 }
 
 /// A client's state.

@@ -8,8 +8,8 @@ use std::io;
 
 /// An empty write buffer larger than this is freed, so that an idle connection needs little memory.
 const KEEP_BYTES: usize = 16 * 1024;
-/// Most bytes of one read, so that one connection does not block the others.
-const READ_BYTES: usize = 256 * 1024;
+/// Most bytes of one read, and those after which a connection waits for its next turn, so that it does not block the others.
+pub(crate) const TURN_BYTES: usize = 256 * 1024;
 
 /// A connection.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub(crate) struct Connection {
 /// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// This many bytes are at the front of the buffer now. If `more`, further ones may be available that the poll does not report.
-    Some { filled_bytes: usize, more: bool },
+    /// This many bytes were read. If `more`, further ones may be available that the poll does not report.
+    Some { read_bytes: usize, more: bool },
     /// Nothing now.
     Nothing,
     /// The peer has closed.
@@ -46,17 +46,19 @@ impl Connection {
         self.stream.descriptor()
     }
 
-    /// Fills the front of `buffer` with the bytes stored before, then with one read into the rest of `buffer`, which grows if a
-    /// long packet needs it. [`Connection::keep`] stores what was not used.
+    /// Reads once, to the front of `buffer`. If a packet has begun before, the bytes complete it where it is stored:
+    /// [`Connection::take_incoming`] returns it, otherwise the packets are in `buffer`. [`Connection::keep`] stores what was not
+    /// used.
     pub(crate) fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<Received> {
-        let known = self.incoming.len();
-        if buffer.len() < known + READ_BYTES {
-            buffer.resize(known + READ_BYTES, 0);
-        }
-        buffer[..known].copy_from_slice(&self.incoming);
-        match self.stream.read(&mut buffer[known..]) {
+        buffer.resize(TURN_BYTES, 0);
+        match self.stream.read(buffer) {
             Ok(0) => Ok(Received::End),
-            Ok(read) => Ok(Received::Some { filled_bytes: known + read, more: self.stream.holds_back() }),
+            Ok(read_bytes) => {
+                if !self.incoming.is_empty() {
+                    self.incoming.extend_from_slice(&buffer[..read_bytes]);
+                }
+                Ok(Received::Some { read_bytes, more: self.stream.holds_back() })
+            }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Ok(Received::Nothing)
             }
@@ -64,14 +66,23 @@ impl Connection {
         }
     }
 
-    /// Stores the beginning of a packet for the next read.
-    pub(crate) fn keep(&mut self, rest: &[u8]) {
-        self.incoming.clear();
-        if rest.is_empty() {
-            self.incoming.shrink_to(KEEP_BYTES);
+    /// The packet that had begun before the last read, with the bytes of that read; empty if there was none.
+    pub(crate) fn take_incoming(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.incoming)
+    }
+
+    /// Stores what follows the `used` bytes for the next read: of `incoming`, which was taken, or of the bytes that were `read`
+    /// if that is empty. A long packet is not moved until it is complete.
+    pub(crate) fn keep(&mut self, mut incoming: Vec<u8>, read: &[u8], used: usize) {
+        if incoming.is_empty() {
+            incoming.extend_from_slice(&read[used..]);
         } else {
-            self.incoming.extend_from_slice(rest);
+            incoming.drain(..used);
         }
+        if incoming.is_empty() || (used > 0 && incoming.capacity() > 2 * TURN_BYTES) {
+            incoming.shrink_to(KEEP_BYTES);
+        }
+        self.incoming = incoming;
     }
 
     /// The output buffer, to which packets are appended.
@@ -130,10 +141,12 @@ impl Connection {
             (true, false) => Interest::ReadWrite,
             (false, false) => Interest::Read,
         };
-        let before = interest(self.waits_to_write, self.is_paused);
-        (self.waits_to_write, self.is_paused) = (waits, is_paused);
         let now = interest(waits, is_paused);
-        if now == before { Ok(()) } else { poll.change(self.descriptor(), key, now) }
+        if now != interest(self.waits_to_write, self.is_paused) {
+            poll.change(self.descriptor(), key, now)?;
+        }
+        (self.waits_to_write, self.is_paused) = (waits, is_paused);
+        Ok(())
     }
 
     fn tidy(&mut self) {
@@ -156,10 +169,67 @@ impl Connection {
         self.stream.reset_on_close()
     }
 
+    /// Closes the connection. With TLS the peer is told that this is the end, if nothing is missing before it.
+    pub(crate) fn close(mut self) {
+        if self.pending_bytes() == 0 {
+            self.stream.notify_of_close();
+        }
+    }
+
     /// Discards the output and closes the sending direction; reading continues.
     pub(crate) fn end_writing(&mut self) -> io::Result<()> {
         self.outgoing.clear();
         self.written = 0;
         self.stream.end_writing()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Both ends; the connection's socket blocks.
+    fn ends() -> (TcpStream, Connection) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        (client, Connection::new(Stream::Plain(socket)))
+    }
+
+    #[test]
+    fn a_long_packet_in_pieces_is_completed_where_it_is_stored() {
+        const LENGTH: usize = 4 * TURN_BYTES;
+        let (mut client, mut connection) = ends();
+        let sent: Vec<u8> = (0..LENGTH + 3).map(|index| (index % 251) as u8).collect();
+        let mut buffer = vec![];
+        let mut arrived = 0;
+        let mut moves = 0;
+        let mut address = std::ptr::null();
+        for piece in sent.chunks(10_000) {
+            client.write_all(piece).unwrap();
+            let mut missing = piece.len();
+            while missing > 0 {
+                let Received::Some { read_bytes, .. } = connection.receive(&mut buffer).unwrap() else {
+                    panic!("nothing was read")
+                };
+                missing -= read_bytes;
+                arrived += read_bytes;
+                assert_eq!(buffer.len(), TURN_BYTES, "the shared buffer does not grow with a connection's packet");
+                let incoming = connection.take_incoming();
+                let bytes = if incoming.is_empty() { &buffer[..read_bytes] } else { &incoming[..] };
+                assert!(*bytes == sent[..arrived]);
+                let used = if arrived < LENGTH { 0 } else { LENGTH };
+                connection.keep(incoming, &buffer[..read_bytes], used);
+                moves += u32::from(address != connection.incoming.as_ptr());
+                address = connection.incoming.as_ptr();
+            }
+        }
+        assert_eq!(connection.incoming, sent[LENGTH..]);
+        // It moves when its memory grows, which doubles each time, and not with each piece.
+        assert!(moves < 20, "{moves} moves");
     }
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
+use super::poll::Poll;
+
 /// Length of the queue of connections that are not accepted yet; the kernel may allow fewer.
 const BACKLOG: libc::c_int = 4_096;
 
@@ -11,6 +13,8 @@ const BACKLOG: libc::c_int = 4_096;
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: TcpListener,
+    /// It is not polled: no descriptor was left.
+    is_paused: bool,
 }
 
 /// Result of an attempt to accept a connection.
@@ -33,7 +37,7 @@ impl Listener {
         if unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) } < 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Listener { socket })
+        Ok(Listener { socket, is_paused: false })
     }
 
     pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
@@ -47,17 +51,55 @@ impl Listener {
     pub(crate) fn accept(&self) -> io::Result<Accepted> {
         match self.socket.accept() {
             Ok((stream, _)) => {
-                stream.set_nonblocking(true)?;
-                stream.set_nodelay(true)?;
-                Ok(Accepted::Stream(stream))
+                // A connection whose options cannot be set has ended already.
+                let is_ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_ok();
+                Ok(if is_ready { Accepted::Stream(stream) } else { Accepted::Nobody })
             }
-            Err(error) => match (error.kind(), error.raw_os_error()) {
-                (io::ErrorKind::WouldBlock, _) => Ok(Accepted::Nobody),
-                // The connection ended before it was accepted, or a signal arrived: try again at the next wake-up.
-                (io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted, _) => Ok(Accepted::Nobody),
-                (_, Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)) => Ok(Accepted::Exhausted),
-                _ => Err(error),
-            },
+            Err(error) => without_stream(error),
         }
+    }
+
+    /// Stops polling, because otherwise the kernel would wake us without end for a connection that cannot be accepted now.
+    pub(crate) fn pause(&mut self, poll: &Poll) -> io::Result<()> {
+        if !self.is_paused {
+            poll.remove(self.descriptor())?;
+            self.is_paused = true;
+        }
+        Ok(())
+    }
+
+    /// Polls again, if it was paused. Without memory for that it stays paused until the next attempt.
+    pub(crate) fn resume(&mut self, poll: &Poll) {
+        if self.is_paused && poll.add_listener(self.descriptor()).is_ok() {
+            self.is_paused = false;
+        }
+    }
+}
+
+/// The result of an attempt that failed; an error only if the listener itself does not work any more.
+fn without_stream(error: io::Error) -> io::Result<Accepted> {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Ok(Accepted::Exhausted),
+        Some(libc::EBADF | libc::EFAULT | libc::EINVAL | libc::ENOTSOCK) | None => Err(error),
+        // Nobody is waiting, a signal arrived, or the error is one of the connection, which has left the queue: it was aborted,
+        // a firewall refused it, or its network is down (accept(2)). Try again at the next wake-up.
+        Some(_) => Ok(Accepted::Nobody),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_error_of_the_listener_itself_is_one() {
+        let of = |number| without_stream(io::Error::from_raw_os_error(number));
+        for number in [libc::EAGAIN, libc::EINTR, libc::ECONNABORTED, libc::EPROTO, libc::ENETDOWN, libc::EPERM] {
+            assert!(matches!(of(number), Ok(Accepted::Nobody)), "{number}");
+        }
+        for number in [libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            assert!(matches!(of(number), Ok(Accepted::Exhausted)), "{number}");
+        }
+        assert!(of(libc::EBADF).is_err());
     }
 }

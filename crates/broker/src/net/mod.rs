@@ -7,7 +7,7 @@ mod slab;
 mod stream;
 mod websocket;
 
-pub(crate) use connection::{Connection, Received};
+pub(crate) use connection::{Connection, Received, TURN_BYTES};
 pub(crate) use listener::{Accepted, Listener};
 pub(crate) use poll::{Events, Poll, Ready};
 pub(crate) use slab::{Key, Slab};

@@ -14,6 +14,8 @@ use super::websocket::WebSocket;
 
 /// Bytes passed to rustls at a time: it stores a copy until the socket accepts them.
 const ENCRYPT_AT_ONCE_BYTES: usize = 64 * 1024;
+/// Most reads from the socket for one read of plain bytes: records without content must not occupy the broker.
+const READS_AT_A_TIME: usize = 64;
 
 /// Why a server cannot use TLS.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +138,15 @@ impl Stream {
         }
     }
 
+    /// Tells a TLS peer that no bytes follow (RFC 8446 §6.1), as far as the socket accepts it at once.
+    pub(crate) fn notify_of_close(&mut self) {
+        if let Stream::Encrypted(encrypted) = self {
+            encrypted.tls.send_close_notify();
+            // The connection ends whether it arrives or not.
+            encrypted.push().ok();
+        }
+    }
+
     /// Closes the sending direction in order.
     pub(crate) fn end_writing(&mut self) -> io::Result<()> {
         match self {
@@ -168,7 +179,7 @@ impl Stream {
 
 impl Encrypted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
+        for _ in 0..READS_AT_A_TIME {
             match self.tls.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return other,
@@ -184,6 +195,8 @@ impl Encrypted {
             // The handshake produces its own output.
             self.push()?;
         }
+        // If nothing was decrypted, the poll reports what is still in the socket.
+        self.tls.reader().read(buffer)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

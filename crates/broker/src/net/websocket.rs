@@ -8,6 +8,10 @@ use pubmark_protocol::websocket::accept_key;
 
 /// Bytes of one read from the socket.
 const READ_BYTES: usize = 64 * 1024;
+/// Most reads from the socket for one read of decoded bytes: frames without content must not occupy the broker.
+const READS_AT_A_TIME: usize = 16;
+/// Bytes waiting for a client above which its pings get no pong (RFC 6455 §5.5.3 allows that).
+const PONG_BELOW_BYTES: usize = 1 << 20;
 /// Most payload bytes of a frame that the server sends.
 const FRAME_BYTES: usize = 64 * 1024;
 /// Most bytes of a request for the upgrade.
@@ -51,7 +55,13 @@ impl WebSocket {
     /// Reads decoded bytes; 0 at the end, `WouldBlock` if there are none.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut piece = [0; READ_BYTES];
+        let mut reads = 0;
         while self.plain.is_empty() && !self.is_closed {
+            if reads == READS_AT_A_TIME {
+                // Only the front of a frame is stored, so the poll reports what is still in the socket.
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            reads += 1;
             let read = self.socket.read(&mut piece)?;
             if read == 0 {
                 return Ok(0);
@@ -153,8 +163,8 @@ impl WebSocket {
         match first & 0x0f {
             0x0 | 0x2 => self.plain.extend_from_slice(&payload),
             0x8 => self.is_closed = true,
-            0x9 => self.append(FINAL_PONG, &payload),
-            0xa => {}
+            0x9 if self.outgoing.len() - self.sent < PONG_BELOW_BYTES => self.append(FINAL_PONG, &payload),
+            0x9 | 0xa => {}
             _ => return Err(wrong("a frame of another kind than binary")),
         }
         Ok(!self.is_closed)

@@ -124,6 +124,95 @@ fn no_more_than_the_client_allows_is_in_flight() {
     assert_eq!(subscriber.expect_message().1, b"c");
 }
 
+/// A subscriber at QoS 1 or 2 to `t` with a session that persists.
+fn persistent<'a>(properties: &'a [Property<'a>]) -> Connect<'a> {
+    Connect { clean_start: false, properties: Properties::new(properties), ..connect_packet(Version::V5, "persistent") }
+}
+
+fn publish_acknowledged(publisher: &mut Client, packet_id: u16, payload: &[u8]) {
+    publisher.publish(head("t", Qos::AtLeastOnce, Some(packet_id)), payload);
+    assert_eq!(publisher.expect_ack(), (AckKind::Puback, packet_id, 0));
+}
+
+#[test]
+fn what_is_repeated_to_a_session_that_comes_back_stays_within_its_receive_maximum() {
+    let server = Server::start();
+    let expiry = [Property::SessionExpiryInterval(60)];
+    let (mut subscriber, _) = Client::connect(server.address, &persistent(&expiry));
+    subscriber.subscribe(SubscribeRequest::new("t", Qos::AtLeastOnce));
+    let mut publisher = Client::simple(server.address, Version::V5, "p");
+    for (packet_id, payload) in [(1, b"a"), (2, b"b"), (3, b"c")] {
+        publish_acknowledged(&mut publisher, packet_id, payload);
+        assert_eq!(subscriber.expect_message().1, payload);
+    }
+    drop(subscriber);
+    let narrow = [Property::SessionExpiryInterval(60), Property::ReceiveMaximum(1)];
+    let (mut subscriber, present) = Client::connect(server.address, &persistent(&narrow));
+    assert!(present);
+    publish_acknowledged(&mut publisher, 4, b"d");
+    for (payload, is_repeated) in [(b"a", true), (b"b", true), (b"c", true), (b"d", false)] {
+        let (_, found, arrived) = subscriber.expect_message();
+        assert_eq!((&found[..], arrived.dup), (&payload[..], is_repeated));
+        subscriber.expect_silence();
+        subscriber.ack(AckKind::Puback, arrived.packet_id.unwrap());
+    }
+    subscriber.expect_silence();
+    assert_count_eq!(server.finish().messages_sent, 4);
+}
+
+#[test]
+fn a_message_at_qos_2_that_was_sent_does_not_expire() {
+    let server = Server::start();
+    let expiry = [Property::SessionExpiryInterval(60)];
+    let (mut subscriber, _) = Client::connect(server.address, &persistent(&expiry));
+    subscriber.subscribe(SubscribeRequest::new("t", Qos::ExactlyOnce));
+    let mut publisher = Client::simple(server.address, Version::V5, "p");
+    let second = [Property::MessageExpiryInterval(1)];
+    let mortal = PublishHead { properties: Properties::new(&second), ..head("t", Qos::ExactlyOnce, Some(1)) };
+    publisher.publish(mortal, b"x");
+    let packet_id = subscriber.expect_message().2.packet_id;
+    drop(subscriber);
+    std::thread::sleep(Duration::from_millis(1_100));
+    // The client may have noted the identifier: without the message it would take the next one for a repetition.
+    let (mut subscriber, _) = Client::connect(server.address, &persistent(&expiry));
+    let (_, payload, arrived) = subscriber.expect_message();
+    assert_eq!((&payload[..], arrived.dup, arrived.packet_id), (&b"x"[..], true, packet_id));
+    assert_eq!(arrived.properties, ["MessageExpiryInterval(0)"]);
+}
+
+#[test]
+fn messages_for_a_client_that_is_away_take_limited_memory() {
+    let server = Server::with(|settings| settings.maximum_queued_bytes = 10_000);
+    let expiry = [Property::SessionExpiryInterval(60)];
+    let (mut subscriber, _) = Client::connect(server.address, &persistent(&expiry));
+    subscriber.subscribe(SubscribeRequest::new("t", Qos::AtLeastOnce));
+    drop(subscriber);
+    let mut publisher = Client::simple(server.address, Version::V5, "p");
+    (1..=20).for_each(|packet_id| publish_acknowledged(&mut publisher, packet_id, &[7; 1_000]));
+    let (mut subscriber, _) = Client::connect(server.address, &persistent(&expiry));
+    for _ in 0..10 {
+        let packet_id = subscriber.expect_message().2.packet_id.unwrap();
+        subscriber.ack(AckKind::Puback, packet_id);
+    }
+    subscriber.expect_silence();
+    // What was acknowledged makes room.
+    publish_acknowledged(&mut publisher, 21, b"room");
+    assert_eq!(subscriber.expect_message().1, b"room");
+    assert_count_eq!(server.finish().dropped_queued_messages, 10);
+}
+
+#[test]
+fn a_client_has_a_limited_number_of_subscriptions() {
+    let server = Server::with(|settings| settings.maximum_subscriptions = 2);
+    for (version, refused) in [(Version::V311, 0x80), (Version::V5, reason::QUOTA_EXCEEDED)] {
+        let mut client = Client::simple(server.address, version, "c");
+        for (filter, code) in [("a", 1), ("b", 1), ("c", refused), ("a", 1)] {
+            assert_eq!(client.subscribe(SubscribeRequest::new(filter, Qos::AtLeastOnce)), code, "{filter}");
+        }
+    }
+    assert_count_eq!(server.finish().subscriptions_refused, 2);
+}
+
 #[test]
 fn limits_are_announced_and_kept() {
     let server = Server::with(|settings| settings.maximum_packet_bytes = 1_000);

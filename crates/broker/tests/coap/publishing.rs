@@ -25,6 +25,18 @@ fn a_topic_is_made_changed_and_read() {
 }
 
 #[test]
+fn stored_publications_take_limited_memory_and_a_topic_has_its_last_one_or_none() {
+    let running = Running::start(|settings| settings.maximum_kept_bytes = 100);
+    let mut client = Client::of(&running);
+    assert_eq!((client.put("a", b"old"), client.put("b", &[7; 200])), (Code::CREATED, Code::CREATED));
+    assert_eq!(client.put("a", b"new"), Code::CHANGED);
+    assert_eq!(client.ask(Code::GET, "a", &[], b"").code(), Code::NOT_FOUND);
+    assert_eq!((client.put("b", b"short"), client.put("a", b"new")), (Code::CHANGED, Code::CREATED));
+    assert_eq!(client.ask(Code::GET, "a", &[], b"").message().payload, b"new");
+    assert_count_eq!(running.end().not_kept, 1);
+}
+
+#[test]
 fn what_cannot_be_taken_is_refused_with_its_code() {
     let running = Running::start(|settings| settings.maximum_payload_bytes = 2_000);
     let mut client = Client::of(&running);

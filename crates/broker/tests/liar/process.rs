@@ -1,8 +1,10 @@
 //! The lying broker's program.
 
 use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_wire::mqtt::Version;
@@ -38,6 +40,38 @@ fn the_program_says_where_it_listens_and_ends_its_journal_on_sigterm() {
     let text = std::fs::read_to_string(&journal).unwrap();
     let last: Vec<&str> = text.lines().last().unwrap().split(' ').collect();
     assert_eq!(last[2..16].join(" "), "end 1 0 0 1 0 0 0 0 0 0 0 0 1");
+}
+
+/// Processor time that a process has used so far, in ticks of 10 ms (proc(5)).
+fn processor_ticks(process: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = text.rsplit_once(") ").unwrap();
+    fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn without_descriptors_it_waits_and_does_not_spin() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Command::new("sh")
+        .args(["-c", "ulimit -n 16; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_pubmark-liar")])
+        .args(["--listen", "127.0.0.1:0", "--journal"])
+        .arg(folder.path().join("journal"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address: SocketAddr = line.trim().strip_prefix("listening ").unwrap().parse().unwrap();
+    let waiting: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let before = processor_ticks(process.id());
+    std::thread::sleep(Duration::from_millis(1_000));
+    let used = processor_ticks(process.id()) - before;
+    drop(waiting);
+    // Those that left make room.
+    Client::simple(address, Version::V5, "c").expect_silence();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(used < 20, "{used} of 100 ticks");
 }
 
 #[test]

@@ -7,7 +7,8 @@ use clap::Args;
 use pubmark_choose::candidate;
 use pubmark_choose::folder::ChoiceFolder;
 use pubmark_choose::requirements::{CandidateSettings, CandidateSpec};
-use pubmark_choose::{Race, Requirements};
+use pubmark_choose::{Race, Requirements, machines};
+use pubmark_experiment::Machines;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_preflight::dry_run;
 use pubmark_record::objectives::Undecided;
@@ -18,6 +19,7 @@ use pubmark_runner::stream::EventStream;
 use pubmark_runner::{Host, WorkloadSource};
 use pubmark_systems::limits::ResourceLimits;
 
+use crate::commands::machines::MachineOptions;
 use crate::commands::setup::{protocol_names, replace, replace_some};
 use crate::events::Events;
 use crate::exit_code::ExitCode;
@@ -148,7 +150,8 @@ pub struct Choose {
     pub awake: bool,
 
     /// Divide the load of every run among N worker processes of this machine
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200), help_heading = RUNS, hide_short_help = true)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200), help_heading = RUNS, hide_short_help = true,
+          conflicts_with = "nodes")]
     pub local_nodes: Option<u16>,
 
     /// Do not search for the headroom of the candidates
@@ -170,6 +173,9 @@ pub struct Choose {
     /// Start again, even if an interrupted call could be continued
     #[arg(long, help_heading = RUNS)]
     pub fresh: bool,
+
+    #[command(flatten)]
+    pub machines: MachineOptions,
 
     /// Folder in which the folder of the choice is created
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output", hide_short_help = true)]
@@ -199,11 +205,13 @@ impl Choose {
         let spec = requirements.spec();
         let workload = spec.load()?;
         let objectives = requirements.check(&workload.objectives)?;
+        let machines = requirements.machines(Machines::from(&self.machines));
+        machines.check(false)?;
         let host = self.events.host();
         // Before any thread is started: only a process with a single thread can create a user namespace (unshare(2)).
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };
-        let candidates = candidate::all(&requirements, &host)?;
+        let mut candidates = candidate::all(&requirements, &host)?;
         candidate::too_cold(&candidates).iter().for_each(|note| printer.note(note));
         if let Some(label) = &self.require {
             candidate::check_required(&candidates, label)?;
@@ -217,14 +225,22 @@ impl Choose {
             printer.result(&dry_run::choose::text(&requirements, &objectives, &candidates, earlier))?;
             return Ok(ExitCode::Ok);
         }
+        let mut watcher = Watcher { printer, stream };
+        let joined = machines::join(&mut candidates, &machines, &host.stop, &mut watcher)?;
         let folder = match earlier {
             Some(earlier) => goes_on(earlier, stream, printer),
             None => ChoiceFolder::create(&self.out, &workload.name, &requirements, &candidates, &host)?,
         };
         let run_folder = folder.folder.clone();
         stream.begins(run_folder.path(), &workload.name);
-        let race = Race { requirements: &requirements, objectives: &objectives, candidates: &candidates, host: &host };
-        let (choice, unwritten) = race.perform(folder, &mut Watcher { printer, stream })?;
+        let race = Race {
+            requirements: &requirements,
+            objectives: &objectives,
+            candidates: &candidates,
+            host: &host,
+            joined: joined.as_ref(),
+        };
+        let (choice, unwritten) = race.perform(folder, &mut watcher)?;
         let unwritten = unwritten.or_else(|| run_folder.mark_latest().err().map(|error| save::unwritten(&error)));
         stream.ends(run_folder.path(), choice.status);
         self.events.show(self.json, (&choice, run_folder.path()), pubmark_choose::summary, printer)?;
@@ -272,6 +288,11 @@ impl Choose {
         requirements.generator.realtime |= self.realtime;
         requirements.generator.awake |= self.awake;
         replace_some(&mut requirements.local_nodes, self.local_nodes);
+        let MachineOptions { join, system_host, system_node } = &self.machines;
+        replace_some(&mut requirements.nodes, join.nodes);
+        replace_some(&mut requirements.observers, join.observers);
+        replace_some(&mut requirements.system_host, *system_host);
+        replace_some(&mut requirements.system_node, system_node.clone());
         let systems = self.systems.iter().map(|name| CandidateSpec::Name(name.clone()));
         let endpoints = self.endpoint.iter().map(|url| {
             CandidateSpec::Settings(CandidateSettings { endpoint: Some(url.clone()), ..CandidateSettings::default() })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use pubmark_experiment::Observer;
+use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::Changes;
 use pubmark_paper::{Progress, Repetition, Selection, Step, definition};
 use pubmark_preflight::dry_run;
@@ -12,6 +12,7 @@ use pubmark_runner::{Host, suggestion};
 
 use crate::commands::experiment::key_value;
 use crate::commands::lengths::Lengths;
+use crate::commands::machines::MachineOptions;
 use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::experiments::Watcher;
@@ -23,7 +24,8 @@ use crate::{host, signals};
 ///
 /// Runs the experiments one after the other in one folder. The same call again continues where the last one stopped;
 /// one with further values of `--only` adds these.
-/// Systems and features that this machine lacks are named in their cells and left out.
+/// Systems and features that this machine lacks are named in their cells and left out. With `--nodes`, machines that join
+/// make the load.
 #[derive(Clone, Debug, Args)]
 pub struct Paper {
     /// The publication
@@ -42,7 +44,7 @@ pub struct Paper {
     #[arg(long)]
     pub awake: bool,
 
-    /// Folder of the publication [default: `runs/paper-NAME`, or `runs/paper-NAME-quick`]
+    /// Folder of the publication [default: `runs/paper-NAME`, with `-quick` and `-N-nodes` behind it for these options]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -53,6 +55,9 @@ pub struct Paper {
     /// Print only the record, as JSON, to standard output
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub machines: MachineOptions,
 
     #[command(flatten)]
     pub events: Events,
@@ -71,7 +76,8 @@ impl Paper {
         })?;
         let folder = self.folder();
         let host = Host { stop: signals::watch()?, scratch: folder.clone(), ..host::this() };
-        let repetition = Repetition::new(paper, &self.selection()?, &folder, &host)?;
+        let machines = Machines::from(&self.machines);
+        let repetition = Repetition::new(paper, &self.selection()?, &folder, &host, machines)?;
         repetition.notes().iter().for_each(|note| printer.note(note));
         if self.dry_run {
             repetition.check()?;
@@ -90,7 +96,9 @@ impl Paper {
 
     fn folder(&self) -> PathBuf {
         let kind = if self.lengths.quick { "-quick" } else { "" };
-        self.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/paper-{}{kind}", self.paper)))
+        // Runs on other nodes have a folder of their own, as they are not averaged with these.
+        let nodes = self.machines.join.nodes.map_or_else(String::new, |nodes| format!("-{nodes}-nodes"));
+        self.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/paper-{}{kind}{nodes}", self.paper)))
     }
 
     fn selection(&self) -> Result<Selection, Failure> {

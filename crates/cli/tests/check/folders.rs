@@ -75,6 +75,7 @@ pub fn experiment(folder: &Path, name: &str, systems: &[(&str, &[f64])], failed:
         cautions: found.cautions,
         papers: vec![],
         environment: one.environment,
+        nodes: None,
         definition: String::new(),
     };
     fs::create_dir_all(folder.join(name)).unwrap();

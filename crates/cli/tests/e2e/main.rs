@@ -8,6 +8,7 @@
 
 mod brokerless;
 mod choose;
+mod choose_on_nodes;
 mod client_certificates;
 mod cluster;
 mod cluster_cut;
@@ -42,6 +43,7 @@ mod node_metrics;
 mod nodes;
 mod objectives;
 mod paper;
+mod paper_on_nodes;
 mod payloads;
 mod peers_on_nodes;
 mod persistence;

@@ -80,8 +80,8 @@ fn too_many_for_a_slow_subscriber_arrive_as_it_takes_them() {
 #[test]
 fn what_a_slow_subscriber_never_came_to_is_not_called_lost() {
     let place = Place::new();
-    // It takes 3 s to work on the ten messages of a burst: some are never taken up. A read takes two of them at most: the others stay in
-    // its socket.
+    // It takes 3 s to work on the ten messages of a burst: some are never taken up. A read takes one of them at least and two at most:
+    // the others stay in its socket.
     let slow = [("every: 500ms", "every: 1s"), ("processing: 10ms", "processing: 300ms"), ("200B", "40KB")];
     let workload = slow.iter().fold(BURSTS.to_owned(), |text, (old, new)| text.replace(old, new));
     place.write("bursts.yaml", &workload);
@@ -90,7 +90,7 @@ fn what_a_slow_subscriber_never_came_to_is_not_called_lost() {
     assert_closed(&record);
     assert!(count(&record, "lost") > 0, "{}", record["delivery"]);
     let at_end = &record["delivery"]["at_end"];
-    assert!(at_end["held_bytes"].as_u64().unwrap() > 80_000, "{at_end}");
+    assert!(at_end["held_bytes"].as_u64().unwrap() > 40_000, "{at_end}");
     let reasons = record["verdict"]["reasons"].to_string();
     assert!(reasons.contains("V19") && reasons.contains("some are late, not lost"), "{reasons}");
     assert!(reasons.contains("in messages that subscribers process"), "{reasons}");

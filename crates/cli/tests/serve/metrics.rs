@@ -62,6 +62,9 @@ fn a_run_is_scraped_while_it_goes_on_and_no_longer() {
     let port: u16 = address.strip_suffix("/metrics").unwrap().parse().unwrap();
     assert_eq!(get(port, "/").unwrap().status, 404);
     assert_eq!(call::request(port, "POST", "/metrics", None, "").status, 405);
+    // A domain name of another site that leads here.
+    let rebound = call::raw(port, b"GET /metrics HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
+    assert!(rebound.starts_with("HTTP/1.1 421 "), "{rebound}");
     let huge = format!("GET /metrics HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(100_000));
     assert!(!call::raw(port, huge.as_bytes()).contains(" 200 "), "a head without a bound");
     let names = [

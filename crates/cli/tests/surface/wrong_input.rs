@@ -78,7 +78,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ),
     ("choose-growth-too-fine", &["choose", "--workload", "hello", "--slo", "loss=0", "--growth", "1.125"]),
     ("choose-no-such-protocol", &["choose", "--workload", "hello", "--slo", "loss=0", "--protocol", "mqtt6"]),
-    ("choose-on-nodes", &["choose", "--workload", "hello", "--slo", "loss=0", "--nodes", "2"]),
+    ("choose-on-nodes", &["choose", "--workload", "hello", "--slo", "loss=0", "--listen", "127.0.0.1:7701"]),
     ("choose-no-such-limit", &["choose", "--workload", "hello", "--slo", "loss=0", "--limit", "cpus=1"]),
     (
         "choose-endpoint-without-scheme",

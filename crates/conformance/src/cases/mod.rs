@@ -130,6 +130,7 @@ pub fn all() -> Vec<Case> {
         large("a reader held up shows in its stamps", stamps::a_reader_held_up),
         large("a persistent session gets what it missed", sessions::persistent_gets_what_it_missed),
         large("a final goodbye leaves no session", sessions::final_goodbye_leaves_nothing),
+        large("a persistent session of an earlier run is not continued", sessions::earlier_run_is_not_continued),
         large("a clean session forgets", sessions::clean_forgets),
         large("unanswered messages are sent again when the session is there", sessions::sent_again),
         large("unanswered messages of a lost session are reported", sessions::lost_session),

@@ -70,6 +70,31 @@ pub fn final_goodbye_leaves_nothing(target: &mut Target) {
     assert!(!peer.record.connects(receiver)[1].session_present, "the session is still there");
 }
 
+/// An earlier run left its session on the server, with a message in it: a new run has not the state to continue it.
+pub fn earlier_run_is_not_continued(target: &mut Target) {
+    if has_no_sessions(target) {
+        return;
+    }
+    // In MQTT 3.1.1 one connection finds the session, and another one discards it.
+    const ATTEMPTS: usize = 3;
+    let name = "earlier-run";
+    let config = || keeping(subscriber(name, name, Qos::AtLeastOnce), target.listener, target.capabilities.name);
+    let mut earlier = target.peer();
+    let left = earlier.join(config());
+    earlier.leave(left, Goodbye::Graceful);
+    let sender = earlier.join(publisher("earlier-out", name, Qos::AtLeastOnce));
+    earlier.send(sender, 100);
+    earlier.wait("acknowledged", |record| record.acknowledged() == 1);
+    earlier.leave(sender, Goodbye::Graceful);
+    let mut peer = target.peer();
+    let receiver = peer.join_within(ATTEMPTS, config());
+    assert!(!peer.record.connects(receiver)[0].session_present);
+    let sender = peer.join(publisher("later-out", name, Qos::AtLeastOnce));
+    (0..2).for_each(|_| peer.send(sender, 100));
+    peer.wait("the second", |record| record.sequences(receiver).last() == Some(&2));
+    assert_count_eq!(peer.record.sequences(receiver), [1, 2], "the message of the earlier run arrived");
+}
+
 pub fn clean_forgets(target: &mut Target) {
     let mut peer = target.peer();
     let qos = target.acknowledged_level();

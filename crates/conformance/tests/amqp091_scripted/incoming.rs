@@ -2,6 +2,8 @@
 
 use pubmark_conformance::peer::subscriber;
 use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::Clients as _;
+use pubmark_protocol::clock;
 use pubmark_testing::{assert_count, assert_count_eq};
 
 use crate::script::{Harness, body, content_header, deliver, message, payload};
@@ -71,4 +73,20 @@ fn only_delivered_messages_are_acknowledged() {
     script.send_bytes(&many);
     assert_eq!(script.expect(&mut harness.peer, 1, 60, 80), ack(107, true));
     assert_eq!(script.expect(&mut harness.peer, 1, 60, 80), ack(150, true));
+}
+
+#[test]
+fn a_slow_subscriber_acknowledges_each_message_when_it_begins_to_process_it() {
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.consuming(subscriber("slow", "a", Qos::AtLeastOnce));
+    harness.peer.record.works = Some(id);
+    script.send_bytes(&[message(1, 1), message(2, 2), message(3, 3)].concat());
+    for tag in 1..=3u64 {
+        let ack = [&tag.to_be_bytes()[..], &[0]].concat();
+        assert_eq!(script.expect(&mut harness.peer, 1, 60, 80), ack);
+        script.expect_silence(&mut harness.peer);
+        harness.peer.record.at_work = false;
+        harness.peer.clients.resume(id, clock::monotonic_ns(), &mut harness.peer.record);
+    }
+    assert_count_eq!(harness.peer.record.sequences(id), [1, 2, 3]);
 }

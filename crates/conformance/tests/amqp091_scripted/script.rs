@@ -88,6 +88,11 @@ pub fn declare_ok(queue: &str) -> Vec<u8> {
     method(1, 50, 11, &[short(queue), vec![0; 8]].concat())
 }
 
+/// `queue.delete-ok`, of a queue with this many messages.
+pub fn delete_ok(messages: u32) -> Vec<u8> {
+    method(1, 50, 41, &messages.to_be_bytes())
+}
+
 /// `queue.bind-ok`.
 pub fn bind_ok() -> Vec<u8> {
     method(1, 50, 21, &[])

@@ -7,7 +7,7 @@ use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, SessionOption
 use pubmark_protocol::events::Cause;
 
 use crate::script::{
-    Harness, Script, bind_ok, channel_ok, close, consume_ok, declare_ok, message, method, qos_ok, short,
+    Harness, Script, bind_ok, channel_ok, close, consume_ok, declare_ok, delete_ok, message, method, qos_ok, short,
 };
 
 fn filters(qos: Qos, filters: &[&str]) -> SessionConfig {
@@ -135,6 +135,13 @@ fn a_message_without_a_subscription_ends_the_connection() {
     assert!(matches!(&cause, Cause::Server { reason, .. } if reason.text.contains("cancelled")), "{cause:?}");
 }
 
+/// Before the session is open for the first time: the queue with the client's name, whatever is in it.
+fn expect_deletion(harness: &mut Harness, script: &mut Script) {
+    script.expect(&mut harness.peer, 1, 20, 10);
+    let request = script.expect(&mut harness.peer, 1, 50, 40);
+    assert_eq!(request, [&[0, 0][..], &short("kept"), &[0]].concat());
+}
+
 /// Passively, with the client's name.
 fn expect_queue_check(harness: &mut Harness, script: &mut Script) {
     script.expect(&mut harness.peer, 1, 20, 10);
@@ -149,20 +156,44 @@ fn kept() -> SessionConfig {
 /// Connects a persistent session for the first time: its queue is declared.
 fn first_time(harness: &mut Harness) -> (SessionId, Script) {
     let (id, mut script) = harness.log_in(kept());
-    expect_queue_check(harness, &mut script);
-    script.send_bytes(&[channel_ok(1), close(1, 404, "NOT_FOUND - no queue 'kept' in vhost '/'", (50, 10))].concat());
-    expect_reopening(harness, &mut script);
-    script.send_bytes(&channel_ok(1));
+    expect_deletion(harness, &mut script);
+    script.send_bytes(&[channel_ok(1), delete_ok(7)].concat());
+    expect_first_opening(harness, id, &mut script);
+    (id, script)
+}
+
+/// The session opens, and its queue is declared, bound and consumed.
+fn expect_first_opening(harness: &mut Harness, id: SessionId, script: &mut Script) {
     let declared = script.expect(&mut harness.peer, 1, 50, 10);
     let expires = [&b"\x09x-expiresl"[..], &86_400_000u64.to_be_bytes()].concat();
     assert_eq!(declared, [&[0, 0][..], &short("kept"), &[2, 0, 0, 0, expires.len() as u8], &expires].concat());
     harness.peer.wait("connected", |record| record.connects(id).len() == 1);
     assert!(!harness.peer.record.connects(id)[0].session_present);
     script.send_bytes(&declare_ok("kept"));
-    expect_bind(harness, &mut script, "kept", "a.#");
+    expect_bind(harness, script, "kept", "a.#");
     script.expect(&mut harness.peer, 1, 60, 10);
     script.expect(&mut harness.peer, 1, 60, 20);
-    (id, script)
+}
+
+#[test]
+fn a_server_may_refuse_to_delete_a_queue_that_no_earlier_run_left() {
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.log_in(kept());
+    expect_deletion(&mut harness, &mut script);
+    script.send_bytes(&[channel_ok(1), close(1, 404, "NOT_FOUND - no queue 'kept' in vhost '/'", (50, 40))].concat());
+    expect_reopening(&mut harness, &mut script);
+    script.send_bytes(&channel_ok(1));
+    expect_first_opening(&mut harness, id, &mut script);
+}
+
+/// A queue that is there in place of a deletion, or deleted in place of a check, would be taken for the session's.
+#[test]
+fn a_response_to_another_request_about_the_queue_ends_the_connection() {
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.log_in(kept());
+    expect_deletion(&mut harness, &mut script);
+    script.send_bytes(&[channel_ok(1), declare_ok("kept")].concat());
+    assert!(matches!(harness.end_of(id), Cause::Protocol(words) if words.contains("queue.declare-ok")));
 }
 
 #[test]
@@ -211,8 +242,8 @@ fn a_queue_that_was_never_bound_is_bound_when_it_is_found() {
 fn a_queue_without_permission_refuses_the_session() {
     let mut harness = Harness::new();
     let (id, mut script) = harness.log_in(kept());
-    expect_queue_check(&mut harness, &mut script);
-    script.send_bytes(&[channel_ok(1), close(1, 405, "RESOURCE_LOCKED - locked", (50, 10))].concat());
+    expect_deletion(&mut harness, &mut script);
+    script.send_bytes(&[channel_ok(1), close(1, 405, "RESOURCE_LOCKED - locked", (50, 40))].concat());
     assert!(matches!(harness.end_of(id), Cause::Refused(reason) if reason.text == "RESOURCE_LOCKED - locked"));
 }
 
@@ -279,10 +310,11 @@ fn a_group_queue_that_is_deleted_every_time_is_a_refusal() {
 fn the_last_member_of_a_persistent_group_deletes_its_queue() {
     let mut harness = Harness::new();
     let (id, mut script) = harness.log_in(SessionConfig { persistent: true, ..member() });
-    script.expect(&mut harness.peer, 1, 20, 10);
-    let requests = script.expect(&mut harness.peer, 1, 50, 10);
-    assert_eq!(requests, [&[0, 0][..], &short(GROUP), &[1, 0, 0, 0, 0]].concat());
-    script.send_bytes(&[channel_ok(1), declare_ok(GROUP)].concat());
+    script.open_plain(&mut harness.peer);
+    // Another member may have declared it: it is not deleted.
+    let declared = script.expect(&mut harness.peer, 1, 50, 10);
+    assert!(declared.starts_with(&[&[0, 0][..], &short(GROUP), &[2]].concat()), "{}", declared.escape_ascii());
+    script.send_bytes(&declare_ok(GROUP));
     expect_bind(&mut harness, &mut script, GROUP, "a.#");
     script.expect(&mut harness.peer, 1, 60, 20);
     script.send_bytes(&[bind_ok(), consume_ok()].concat());

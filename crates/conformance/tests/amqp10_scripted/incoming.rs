@@ -2,7 +2,8 @@
 
 use pubmark_conformance::peer::{session, subscriber};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{SessionConfig, SessionId, Subscription};
+use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId, Subscription};
+use pubmark_protocol::clock;
 use pubmark_protocol::events::Cause;
 use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::amqp10::{Performative, Role, State, Transfer, composite};
@@ -58,6 +59,21 @@ fn a_message_arrives_once_wherever_it_is_cut() {
     }
     assert_count_eq!(script.peer.record.foreign, 0);
     assert!(script.peer.record.arrived.iter().all(|one| one.intact && matches!(one.payload_bytes, 24 | 60)));
+}
+
+#[test]
+fn a_slow_subscriber_accepts_each_message_when_it_begins_to_process_it() {
+    let (mut script, id) = opened(Qos::AtLeastOnce);
+    script.peer.record.works = Some(id);
+    let payloads: Vec<Vec<u8>> = (0..3).map(|sequence| message(sequence, 16)).collect();
+    let transfers: Vec<_> = (0..).zip(&payloads).map(|(id, payload)| delivery(id, false, payload)).collect();
+    script.send_bytes(&encoded(&transfers));
+    for number in 0..3 {
+        assert_eq!(script.expect_accepted(), (number, number));
+        assert_count_eq!(script.peer.record.sequences(id).len(), number as usize + 1);
+        script.peer.record.at_work = false;
+        script.peer.clients.resume(id, clock::monotonic_ns(), &mut script.peer.record);
+    }
 }
 
 #[test]

@@ -89,6 +89,55 @@ fn a_consumer_that_is_refused_is_a_subscription_that_is_refused() {
     );
 }
 
+/// A persistent subscriber that has requested the deletion of its consumer, and that request.
+fn deleting() -> (Harness<JetStreamClients>, SessionId, Script, String) {
+    let config = SessionConfig { persistent: true, ..subscriber("keeps", "level/a", Qos::AtLeastOnce) };
+    let (mut harness, id, mut script, request) = requested_streams(config);
+    script.send_bytes(answer(&request, "s", "{\"created\":\"2026-01-01T00:00:00Z\"}").as_bytes());
+    let request = script.expect(&mut harness.peer, b" 0\r\n\r\n");
+    assert!(request.contains("$JS.API.CONSUMER.DELETE.PUBMARK_level.keeps-0 "), "{request}");
+    assert!(harness.peer.record.connects(id).is_empty());
+    (harness, id, script, request)
+}
+
+#[test]
+fn consumers_of_an_earlier_run_are_deleted_before_the_first_opening_only() {
+    let not_found = "{\"error\":{\"code\":404,\"err_code\":10014,\"description\":\"consumer not found\"}}";
+    for deleted in ["{\"success\":true}", not_found] {
+        let (mut harness, id, mut script, request) = deleting();
+        script.send_bytes(answer(&request, "x", deleted).as_bytes());
+        let request = script.expect(&mut harness.peer, b"}}\r\n");
+        assert!(request.contains("$JS.API.CONSUMER.DURABLE.CREATE.PUBMARK_level.keeps-0 "), "{request}");
+        assert!(!harness.peer.record.connects(id)[0].session_present);
+        script.send_bytes(answer(&request, "c", "{\"name\":\"keeps-0\"}").as_bytes());
+        script.expect(&mut harness.peer, b" 3\r\n");
+        assert_eq!(grants(&harness, id), [Ok(Qos::AtLeastOnce)]);
+        drop(script);
+        harness.peer.wait("closed", |record| record.causes(id).len() == 1);
+        let mut script = harness.accept_again(id);
+        script.send_bytes(INFO);
+        script.expect(&mut harness.peer, b"PING\r\n");
+        script.send_bytes(b"PONG\r\n");
+        let request = script.expect(&mut harness.peer, b"}\r\n");
+        script.send_bytes(answer(&request, "s", "{\"created\":\"2026-01-01T00:00:00Z\"}").as_bytes());
+        let request = script.expect(&mut harness.peer, b" 0\r\n\r\n");
+        assert!(request.contains("$JS.API.CONSUMER.INFO.PUBMARK_level.keeps-0 "), "{request}");
+        script.send_bytes(answer(&request, "i", "{\"name\":\"keeps-0\"}").as_bytes());
+        harness.peer.wait("connected", |record| record.connects(id).len() == 2);
+        assert!(harness.peer.record.connects(id)[1].session_present);
+    }
+}
+
+#[test]
+fn a_consumer_that_cannot_be_deleted_is_a_session_that_is_refused() {
+    let (mut harness, id, mut script, request) = deleting();
+    let refusal = "{\"error\":{\"code\":503,\"err_code\":10008,\"description\":\"temporarily unavailable\"}}";
+    script.send_bytes(answer(&request, "x", refusal).as_bytes());
+    harness.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = harness.peer.record.causes(id);
+    assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("unavailable")), "{causes:?}");
+}
+
 /// A session whose consumer was made with the name `c1`, and the subscription to its end.
 fn consuming(qos: Qos) -> (Harness<JetStreamClients>, SessionId, Script) {
     let (mut harness, id, mut script) = opened(subscriber("consumes", "level/a", qos));

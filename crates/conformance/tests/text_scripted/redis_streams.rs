@@ -89,6 +89,9 @@ fn entries_arrive_wherever_they_are_cut() {
     let (mut harness, id, mut script) = reading(Qos::BestEffort);
     let bytes = entries(&[entry("1-0", "level/a"), entry("2-0", "level/b")]);
     script.send_split(&mut harness.peer, id, &bytes, 2);
+    // What is behind a list that comes in parts belongs to the next packet.
+    script.send_split(&mut harness.peer, id, &[&b"+PONG\r\n"[..], &bytes, b"+PONG\r\n"].concat(), 2);
+    assert_eq!(harness.peer.record.causes(id), []);
 }
 
 #[test]
@@ -139,13 +142,13 @@ fn a_session_that_publishes_and_subscribes_reads_on_a_connection_of_its_own() {
     let (mut harness, id, mut sends) = welcomed(config);
     let group = sends.expect(&mut harness.peer, b"MKSTREAM\r\n");
     assert!(group.contains("pubmark:level") && group.contains("both:sends\r\n") && !group.contains("other"), "{group}");
-    sends.send_bytes(b"+OK\r\n");
+    sends.send_bytes(b":0\r\n+OK\r\n");
     let mut reads = harness.accept_further();
     reads.expect(&mut harness.peer, b"\r\n");
     reads.send_bytes(HELLO);
     let group = reads.expect(&mut harness.peer, b"MKSTREAM\r\n");
     assert!(group.contains("pubmark:other") && group.contains("\r\nboth\r\n") && !group.contains("level"), "{group}");
-    reads.send_bytes(b"+OK\r\n");
+    reads.send_bytes(b":0\r\n+OK\r\n");
     assert!(reads.expect(&mut harness.peer, b">\r\n").contains("BLOCK"));
     harness.peer.wait("connected", |record| record.connects(id).len() == 1);
     assert!(!harness.peer.record.connects(id)[0].session_present);
@@ -161,33 +164,78 @@ fn a_persistent_session_that_cannot_be_stored_is_refused() {
     let config = SessionConfig { persistent: true, ..publisher("keeps", "level/a", Qos::AtLeastOnce) };
     let (mut harness, id, mut script) = welcomed(config);
     script.expect(&mut harness.peer, b"MKSTREAM\r\n");
+    script.send_bytes(b"-NOPERM this user has no permissions to run the 'xgroup|destroy' command\r\n");
     script.send_bytes(b"-NOPERM this user has no permissions to run the 'xgroup|create' command\r\n");
     harness.peer.wait("closed", |record| !record.causes(id).is_empty());
     let causes = harness.peer.record.causes(id);
     assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.starts_with("NOPERM")), "{causes:?}");
 }
 
-/// The connection that created its groups may have ended before the responses.
+/// An earlier run may have left groups with these names, and a connection that ended before the responses may have created them.
 #[test]
-fn a_session_that_is_found_at_its_first_opening_is_reported_as_subscribed_once() {
+fn a_session_begins_with_new_groups_until_it_was_open_and_finds_them_later() {
     let config = SessionConfig { persistent: true, ..subscriber("keeps", "level/+", Qos::AtLeastOnce) };
     let (mut harness, id, mut script) = welcomed(config);
     let granted = |event: &Event| matches!(event, Event::Subscribed(_, 0, Ok(Qos::AtLeastOnce)));
-    for connects in 1..=2 {
+    for connects in 1..=4 {
+        let was_open = connects > 2;
         let request = script.expect(&mut harness.peer, b"MKSTREAM\r\n");
-        assert!(!request.contains("DESTROY"), "{request}");
-        script.send_bytes(b"-BUSYGROUP Consumer Group name already exists\r\n");
-        // It reads what was read before and not acknowledged.
-        script.expect(&mut harness.peer, b"$1\r\n0\r\n");
-        harness.peer.wait("connected", |record| record.connects(id).len() == connects);
-        assert!(harness.peer.record.connects(id).iter().all(|connected| connected.session_present));
-        assert_count_eq!(harness.peer.record.count(granted), 1, "after {connects} connects");
+        assert_eq!(request.contains("DESTROY"), !was_open, "{connects}: {request}");
+        let (groups, from) = match was_open {
+            true => (&b"-BUSYGROUP Consumer Group name already exists\r\n"[..], &b"$1\r\n0\r\n"[..]),
+            false => (&b":1\r\n+OK\r\n"[..], &b">\r\n"[..]),
+        };
+        if connects > 1 {
+            script.send_bytes(groups);
+            // Of a session that was found, it reads what was read before and not acknowledged.
+            script.expect(&mut harness.peer, from);
+            harness.peer.wait("connected", |record| record.connects(id).len() == connects - 1);
+            assert_eq!(harness.peer.record.connects(id)[connects - 2].session_present, was_open);
+            assert_count_eq!(harness.peer.record.count(granted), 1, "after {connects} connects");
+        }
         drop(script);
         harness.peer.wait("closed", |record| record.causes(id).len() == connects);
         script = harness.accept_again(id);
         script.expect(&mut harness.peer, b"\r\n");
         script.send_bytes(HELLO);
     }
+}
+
+#[test]
+fn a_group_that_could_not_be_deleted_is_not_used() {
+    let words: &[u8] = b"-NOPERM this user has no permissions to run the 'xgroup|destroy' command\r\n\
+        -BUSYGROUP Consumer Group name already exists\r\n";
+    for persistent in [false, true] {
+        let config = SessionConfig { persistent, ..subscriber("left", "level/+", Qos::AtLeastOnce) };
+        let (mut harness, id, mut script) = welcomed(config);
+        script.expect(&mut harness.peer, b"MKSTREAM\r\n");
+        script.send_bytes(words);
+        harness.peer.wait("refused", |record| {
+            record.count(|event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id)) == 1
+        });
+        assert!(!harness.peer.record.connects(id)[0].session_present);
+    }
+}
+
+/// Some of a session's groups are gone: it counts as lost, and what the others delivered before is read again.
+#[test]
+fn a_session_that_lost_a_group_reads_what_the_others_still_have() {
+    let mut config = SessionConfig { persistent: true, ..subscriber("keeps", "level/+", Qos::AtLeastOnce) };
+    config.subscriptions.extend(subscriber("keeps", "other/+", Qos::AtLeastOnce).subscriptions);
+    let (mut harness, id, mut script) = welcomed(config);
+    script.expect(&mut harness.peer, b"MKSTREAM\r\n");
+    script.send_bytes(b":0\r\n+OK\r\n:0\r\n+OK\r\n");
+    script.expect(&mut harness.peer, b">\r\n$1\r\n>\r\n");
+    drop(script);
+    harness.peer.wait("closed", |record| record.causes(id).len() == 1);
+    let mut script = harness.accept_again(id);
+    script.expect(&mut harness.peer, b"\r\n");
+    script.send_bytes(HELLO);
+    let request = script.expect(&mut harness.peer, b"MKSTREAM\r\n");
+    assert!(!request.contains("DESTROY"), "{request}");
+    script.send_bytes(b"-BUSYGROUP Consumer Group name already exists\r\n+OK\r\n");
+    script.expect(&mut harness.peer, b"$1\r\n0\r\n$1\r\n0\r\n");
+    assert!(!harness.peer.record.connects(id)[1].session_present);
 }
 
 #[test]

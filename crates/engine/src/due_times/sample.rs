@@ -1,6 +1,8 @@
 //! A uniform random sample of measured first copies, of bounded size: reservoir sampling that draws how many messages it
 //! skips (algorithm L: Li, *Reservoir-sampling algorithms of time complexity O(n(1 + log(N/n)))*, ACM TOMS 20(4), 1994).
 
+use std::hash::{BuildHasher, RandomState};
+
 use pubmark_model::random::Stream;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,12 @@ pub const SAMPLE: usize = 256;
 
 /// Purpose of the draws.
 const PURPOSE: u64 = 0xd0e5;
+
+/// A key from the operating system's randomness. A key from the run's seed would tell a system that knows pubmark which
+/// messages are audited. It has no influence on what is sent.
+pub fn unpredictable_key() -> u64 {
+    RandomState::new().hash_one(PURPOSE)
+}
 
 /// What the header of a message that arrived says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -49,7 +49,6 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use pubmark_protocol::clients::{Clients, SessionConfig, ShardConfig};
 
 use crate::command::Command;
-use crate::due_times::sample::DueSample;
 use crate::progress::{Progress, ShardProgress};
 use crate::shard_outcome::ShardOutcome;
 use crate::usage::ThreadUsage;
@@ -84,11 +83,10 @@ impl Shard {
         let progress = setup.progress;
         let live = Some((Arc::clone(&progress), setup.index));
         let log = setup.log.map(Box::new);
-        let due_times = DueSample::new(setup.seed ^ setup.index as u64);
         let figures = Figures {
             live,
             log,
-            due_times,
+            due_times: setup.due_times,
             ..Figures::new(setup.rules.len(), setup.series_start_ns, setup.duration_ns)
         };
         let tally = Tally::new(setup.sessions.iter().map(|session| session.connection_group).collect());

@@ -15,6 +15,7 @@ use super::reactions::Reactions;
 use super::receiver::Receiver;
 use super::responder::Responder;
 use crate::announced::Announced;
+use crate::due_times::sample::DueSample;
 use crate::faults::log::FaultLog;
 use crate::message_log::writer::ShardLog;
 use crate::pacing::Pacing;
@@ -71,6 +72,8 @@ pub struct Setup {
     pub requests: ShardRequests,
     /// Seed of the random processing times.
     pub seed: u64,
+    /// The sample of due times, still empty.
+    pub due_times: DueSample,
     /// Number of this run.
     pub run: u32,
     /// Start of the time series: −warm-up, ns.

@@ -1,5 +1,6 @@
 //! A broker that changes the due times that messages carry.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_model::schedule::Timeline;
@@ -8,6 +9,8 @@ use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::{Ended, ONE_TO_ONE, Simulation};
 use crate::plan::RunPlan;
+use crate::progress::Progress;
+use crate::{setup, shares};
 
 const MS: u64 = 1_000_000;
 
@@ -55,6 +58,19 @@ fn messages_that_a_lost_connection_left_out_raise_no_alarm_and_hide_no_other_due
     let (_, audit) = moved(ONE_TO_ONE, MS, cut);
     assert_count!(audit.audited > 50, "{audit:?}");
     assert_count_eq!(audit.wrong, audit.audited);
+}
+
+/// A key from the seed would let a system move only the due times of messages that no one compares.
+#[test]
+fn a_system_that_knows_the_seed_does_not_know_the_sample() {
+    let plan = super::plan(ONE_TO_ONE, Duration::from_secs(1));
+    let sampled = || {
+        let progress = Arc::new(Progress::new(shares::shares(&plan).len()).expect("memory for counters"));
+        let mut sample = setup::shards(&plan, &progress, |_| true).pop().expect("a plan has shards").due_times;
+        (1..=10_000).for_each(|sequence| sample.note(0, sequence, 0));
+        sample.into_claims()
+    };
+    assert_ne!(sampled(), sampled());
 }
 
 /// Schedules of all kinds, with a warm-up, planned disconnects, and one device whose connection is lost.

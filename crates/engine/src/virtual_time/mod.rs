@@ -36,6 +36,7 @@ use pubmark_protocol::endpoint::Endpoint;
 
 use crate::books::Books;
 use crate::command::Command;
+use crate::due_times::sample::DueSample;
 use crate::endpoints::Endpoints;
 use crate::losses;
 use crate::merging::merge_outcomes;
@@ -121,6 +122,7 @@ impl Simulation {
         let progress = Arc::new(Progress::new(shares::shares(&plan).len()).expect("memory for counters"));
         let publisher_shards = shares::count(&shares::shares(&plan), Side::Publish);
         let mut setups = setup::shards(&plan, &progress, |_| true);
+        setups.iter_mut().for_each(|setup| setup.due_times = DueSample::new(1));
         setups.iter_mut().for_each(change);
         let publishers = setups.iter().flat_map(|setup| &setup.publishers);
         let unused = publishers.map(|one| u64::from(one.next_sequence - 1) * u64::from(one.fan_out)).sum();

@@ -5,6 +5,7 @@ pub mod planning;
 pub mod search;
 pub mod trial;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pubmark_record::capacity::{
@@ -19,7 +20,7 @@ use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::rules::Blame;
 use pubmark_report::numbers;
 use pubmark_runner::objectives::unread;
-use pubmark_runner::{ErrorKind, RunError, command_line, now, save};
+use pubmark_runner::{ErrorKind, JoinedNodes, RunError, command_line, now, save};
 use pubmark_systems::environment;
 
 use crate::observer::{Event, Observer, TrialPlace};
@@ -68,12 +69,20 @@ struct Seen {
 impl Capacity<'_> {
     /// Searches, and writes the record into the folder; if that fails, the error is returned with the record.
     pub fn perform(&self, observer: &mut dyn Observer) -> Result<(CapacityRecord, Option<RunError>), RunError> {
+        self.perform_on(None, observer)
+    }
+
+    /// The same with machines that have already joined, if trials use some; without them the first trial waits for its own.
+    pub fn perform_on(
+        &self,
+        mut joined: Option<Arc<JoinedNodes>>,
+        observer: &mut dyn Observer,
+    ) -> Result<(CapacityRecord, Option<RunError>), RunError> {
         let began = Instant::now();
         let started_at = UtcTime::from_system_time(now()).rfc3339();
         let mut search = Search::new(self.bounds);
         let mut trials: Vec<Trial> = vec![];
         let mut seen: Option<Seen> = None;
-        let mut joined = None;
         let (mut is_out_of_time, mut is_interrupted) = (false, false);
         while let Some((factor, attempt)) = search.next() {
             if is_unmeasured_from_the_start(&trials) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -158,6 +158,17 @@ impl Extended {
                 Event::Extended(_) | Event::Started { .. } => {}
             }
         }
+    }
+}
+
+/// The plan of the journal in a folder; `None` if there is no journal, or none with a plan. The journal may be in use.
+pub(super) fn plan_of(folder: &Path) -> Option<Planned> {
+    let mut line = String::new();
+    let file = File::open(folder.join(JOURNAL_FILE)).ok()?.take(LARGEST_BYTES);
+    BufReader::new(file).read_line(&mut line).ok()?;
+    match serde_json::from_str(&line) {
+        Ok(Event::Planned(planned)) => Some(planned),
+        _ => None,
     }
 }
 

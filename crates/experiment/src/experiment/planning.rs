@@ -229,7 +229,10 @@ const PROTOCOL: &str = "protocol";
 const NODES: &str = "nodes";
 
 /// Refuses a cell that needs more nodes than machines that join.
-fn refuse_more_nodes(experiment: &Experiment, machines: &Machines) -> Result<(), RunError> {
+///
+/// # Errors
+/// There is one; the hint names `--nodes` that are enough.
+pub fn refuse_more_nodes(experiment: &Experiment, machines: &Machines) -> Result<(), RunError> {
     let Some(count) = machines.count() else { return Ok(()) };
     let nodes = &experiment.axes.nodes;
     let Some(most) = nodes.iter().max().filter(|most| **most > count) else { return Ok(()) };

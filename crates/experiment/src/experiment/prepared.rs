@@ -1,6 +1,5 @@
 //! An experiment that is ready to be executed, from its definition or resumed from its folder.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use super::journal::{self, Journal, JournalError, Planned};
 use super::planning::{self, Cell, Plan, Refusal};
 use super::result;
 use super::runner::{Finished, Runner};
-use crate::machines::{Machines, NodeEvents};
+use crate::machines::Machines;
 use crate::observer::{Event, Observer};
 
 /// An experiment whose folder exists and whose runs can begin.
@@ -159,6 +158,19 @@ impl PreparedExperiment {
         &self.folder.path
     }
 
+    /// Machines that joined, which an experiment that follows can [use](Machines::joined).
+    pub fn nodes(&self) -> Option<&Arc<JoinedNodes>> {
+        self.joined.as_ref()
+    }
+
+    /// Refuses other machines than those with which the experiment in a folder began. Its journal may be in use.
+    ///
+    /// # Errors
+    /// Their number, the node that starts the systems, or the number of observers differs.
+    pub fn check_machines(folder: &Path, machines: &Machines) -> Result<(), RunError> {
+        journal::plan_of(folder).map_or(Ok(()), |began| refuse_other_machines(&began, machines, folder))
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.plan.experiment.name
@@ -187,18 +199,8 @@ fn join(
     host: &Host,
     observer: &mut dyn Observer,
 ) -> Result<Option<Arc<JoinedNodes>>, RunError> {
-    let runs = || plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
-    let endpoints: BTreeSet<&str> = runs().filter_map(|run| run.spec.target.endpoint.as_deref()).collect();
-    if machines.nodes.observers.is_some() && endpoints.len() != 1 {
-        return Err(RunError::input(format!(
-            "observers stand beside one system at an endpoint, and the experiment has {}",
-            endpoints.len()
-        ))
-        .hint("leave `--observers` out, or compare one endpoint at a time"));
-    }
-    let system_hosts: BTreeSet<&str> = runs().filter_map(|run| run.spec.target.node.as_deref()).collect();
-    let system_hosts = system_hosts.into_iter().map(str::to_owned).collect();
-    Ok(JoinedNodes::of(&machines.nodes, system_hosts, &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
+    let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
+    machines.join(runs.map(|run| &run.spec), &host.stop, observer)
 }
 
 /// Makes every run use the machines.
@@ -365,6 +367,19 @@ mod tests {
         assert!(error.hint.unwrap().ends_with("/experiment.yaml`"));
         let error = edited("systems/mine.yaml", "title: ", "title: Another ").unwrap().to_string();
         assert!(error.starts_with("`systems/mine.yaml` in `"), "{error}");
+    }
+
+    #[test]
+    fn other_machines_than_those_of_the_first_runs_are_refused_while_the_journal_is_in_use() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = begun(place.path(), "builtin");
+        let _in_use = Journal::open(&folder).unwrap();
+        let mut machines = Machines::default();
+        PreparedExperiment::check_machines(&folder, &machines).unwrap();
+        machines.nodes.nodes = Some(2);
+        let error = PreparedExperiment::check_machines(&folder, &machines).unwrap_err().to_string();
+        assert!(error.ends_with("began on this machine alone, not on 2 machines that joined"), "{error}");
+        PreparedExperiment::check_machines(place.path(), &machines).unwrap();
     }
 
     #[test]

@@ -8,6 +8,7 @@ use pubmark_record::experiment::{
     Cell as ExperimentCell, CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord,
     FailureKind, PaperFigures, PaperValue,
 };
+use pubmark_record::nodes::JoinedMachines;
 use pubmark_record::record::{Environment, Record, Status, VerdictStatus};
 use pubmark_record::store;
 use pubmark_record::verdict::usable::{Usable, usable};
@@ -42,6 +43,7 @@ pub fn record(
         }
     }
     let planned = journal.planned();
+    let joined = JoinedMachines::new(planned.nodes, planned.system_node.as_deref());
     // A call that executes no further run does not describe the machine of the runs.
     let runs = |cells: &[ExperimentCell]| cells.iter().map(|cell| cell.runs.len()).sum::<usize>();
     let earlier: Option<ExperimentRecord> = store::load_as(&folder.path).ok();
@@ -72,6 +74,10 @@ pub fn record(
             .concat(),
         papers: papers(experiment, plan),
         environment,
+        nodes: joined.map(|joined| {
+            let runs = inputs.iter().flat_map(|cell| &cell.runs);
+            joined.with_machines(runs.map(|run| run.record.tables.nodes.as_slice()))
+        }),
         definition: experiment.to_yaml(),
     })
 }

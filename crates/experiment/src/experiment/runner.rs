@@ -18,7 +18,7 @@ use super::progress::{self, BLOCKS_WITHOUT_PROGRESS, Tally};
 use super::quiet::{self, Quiet};
 use super::result;
 use crate::end::{self, End};
-use crate::machines::NodeEvents;
+use crate::machines;
 use crate::observer::{self, Observer, RunPlace};
 
 /// An experiment that is being executed.
@@ -282,7 +282,7 @@ impl Runner<'_> {
     /// Waits for machines that an earlier run lost; false if it was stopped meanwhile.
     fn gather(&mut self) -> Result<bool, RunError> {
         let Some(joined) = self.joined else { return Ok(true) };
-        match joined.gather(&mut NodeEvents(&mut *self.observer), self.stop) {
+        match machines::gather(joined, self.stop, &mut *self.observer) {
             Ok(()) => Ok(true),
             Err(error) if error.kind == ErrorKind::Interrupted => Ok(false),
             Err(error) => Err(error.hint(format!(

@@ -220,39 +220,35 @@ impl<O: Observer> Emulator<O> {
 
     /// Reads what port `port` has sent, up to a bound.
     pub fn read(&mut self, port: usize, buffer: &mut [u8; PACKET_BYTES]) -> std::io::Result<()> {
-        let since_ns = self.read_wait.since_ns(port);
-        for _ in 0..READS_AT_ONCE {
-            let now_ns = clock::machine_ns();
-            match (&self.ports[port]).read(buffer) {
-                Ok(length) => {
-                    self.shared.read_wait.record(now_ns.saturating_sub(since_ns));
-                    self.carry(port, &buffer[..length]);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.read_wait.emptied(port, now_ns);
-                    return Ok(());
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.read_wait.left(port, since_ns);
-        Ok(())
+        self.read_in_turn(port, |emulator| {
+            let length = (&emulator.ports[port]).read(buffer)?;
+            emulator.carry(port, &buffer[..length]);
+            Ok(true)
+        })
     }
 
     /// Reads what groups of other stars have sent, up to a bound.
     pub fn receive(&mut self, buffer: &mut [u8; PACKET_BYTES]) -> std::io::Result<()> {
-        let port = self.ports.len();
+        self.read_in_turn(self.ports.len(), |emulator| {
+            let Some(trunk) = &mut emulator.trunk else { return Err(ErrorKind::WouldBlock.into()) };
+            let Received::Packet(place) = trunk.receive(buffer)? else { return Ok(false) };
+            emulator.carry_from_far(&buffer[place]);
+            Ok(true)
+        })
+    }
+
+    /// Reads until nothing is left, up to a bound. `read_one` reads once and carries a packet; it returns whether it read one.
+    fn read_in_turn(
+        &mut self,
+        port: usize,
+        mut read_one: impl FnMut(&mut Emulator<O>) -> std::io::Result<bool>,
+    ) -> std::io::Result<()> {
         let since_ns = self.read_wait.since_ns(port);
         for _ in 0..READS_AT_ONCE {
-            let Some(trunk) = &mut self.trunk else { return Ok(()) };
             let now_ns = clock::machine_ns();
-            match trunk.receive(buffer) {
-                Ok(Received::Packet(place)) => {
-                    self.shared.read_wait.record(now_ns.saturating_sub(since_ns));
-                    self.carry_from_far(&buffer[place]);
-                }
-                Ok(Received::Refused) => {}
+            match read_one(self) {
+                Ok(true) => self.shared.read_wait.record(now_ns.saturating_sub(since_ns)),
+                Ok(false) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.read_wait.emptied(port, now_ns);
                     return Ok(());

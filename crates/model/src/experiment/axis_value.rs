@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use super::raw::{BytesText, FactorText, LevelText, LimitText, SwitchText, TopologyText, WholeText};
 use super::{Judge, LARGEST_SCALE, Word};
+use crate::adjust::LARGEST_RATE_FACTOR;
 use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
+use crate::load::payload::whole as whole_bytes;
 use crate::load::shape::{AnyText, OneOrMany, Text};
-use crate::load::value::{impossible, unit};
+use crate::load::value::impossible;
 use crate::topology::Topology;
-use crate::units;
 
 /// Text for no limits; the judge is not called for it.
 pub(super) const NO_LIMIT: &str = "none";
@@ -143,14 +144,15 @@ pub(super) fn limit(text: &Text<LimitText>, judge: Judge<'_>) -> Result<String, 
 
 /// Parses a multiplier of rates.
 pub(super) fn factor(text: &Text<FactorText>) -> Result<f64, Problem> {
+    let help = format!("write a number from 1/{LARGEST_RATE_FACTOR} to {LARGEST_RATE_FACTOR}, such as `0.5` or `10`");
     match text.text.parse::<f64>() {
-        Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
+        Ok(factor) if (1.0 / LARGEST_RATE_FACTOR..=LARGEST_RATE_FACTOR).contains(&factor) => Ok(factor),
         Ok(_) => Err(impossible(format!("a rate multiplied by {} cannot be", text.text))
             .at(text.span, "out of range")
-            .help("write a number above 0, for instance `0.5` or `10`")),
+            .help(help)),
         Err(_) => Err(Problem::new(ProblemKind::WrongKind, format!("`{}` is not a number", text.text))
             .at(text.span, "rates are multiplied by it")
-            .help("write a number above 0, for instance `0.5` or `10`")),
+            .help(help)),
     }
 }
 
@@ -177,13 +179,7 @@ pub(super) fn fault(text: &Text<AnyText>) -> Result<FaultChoice, Problem> {
 
 /// A size, as written; it is validated.
 pub(super) fn payload(text: &Text<BytesText>) -> Result<String, Problem> {
-    let bytes = unit(text, units::size)?;
-    match bytes {
-        bytes if bytes >= 1.0 && bytes <= f64::from(u32::MAX) => Ok(text.text.clone()),
-        _ => Err(impossible(format!("a payload of {} cannot be", text.text))
-            .at(text.span, "out of range")
-            .help("write a size from `1B` to `4GiB`")),
-    }
+    whole_bytes(text).map(|_| text.text.clone())
 }
 
 /// A text that YAML reads as the same string: plain if it cannot be anything else, otherwise as JSON, which YAML also
@@ -196,4 +192,33 @@ pub(super) fn quoted(text: &str) -> String {
             "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
         );
     if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text<K>(value: &str) -> Text<K> {
+        Text::new(value.to_owned(), Span::default())
+    }
+
+    #[test]
+    fn a_rate_factor_that_no_run_accepts_is_refused() {
+        for (value, expected) in [("0.5", 0.5), ("10", 10.0), ("0.000001", 1e-6), ("1000000", 1e6)] {
+            assert_eq!(factor(&text(value)).ok(), Some(expected), "{value}");
+        }
+        for value in ["0", "-1", "1e7", "0.0000001", "inf", "NaN", "fast"] {
+            assert!(factor(&text(value)).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_payload_that_no_message_can_carry_is_refused() {
+        for value in ["1B", "1.5KB", "268435455B"] {
+            assert_eq!(payload(&text(value)).ok().as_deref(), Some(value));
+        }
+        for value in ["0B", "1.5B", "268435456B", "4GiB", "large"] {
+            assert!(payload(&text(value)).is_err(), "{value}");
+        }
+    }
 }

@@ -20,6 +20,11 @@ pub(crate) fn arrival(
     missing: impl Fn() -> Problem,
 ) -> Result<Arrival, Problem> {
     let plain = without_profile(raw, missing)?;
+    if let (Some(jitter), false) = (&raw.jitter, matches!(plain, Arrival::Periodic { .. })) {
+        return Err(Problem::new(ProblemKind::Conflict, "`jitter` moves the due times of periodic devices only")
+            .at(jitter.span, "not read")
+            .help("leave it out, or write `jitter: null` where a type or the defaults have one"));
+    }
     match &raw.profile {
         Some(Form::Full(profile)) => policies::profiled(plain, &profile.value, profile.span, name),
         Some(Form::Short(_)) | None => Ok(plain),

@@ -33,7 +33,7 @@ pub(crate) mod names;
 mod node;
 mod options;
 mod overlay;
-mod payload;
+pub(crate) mod payload;
 mod placement;
 mod policies;
 pub(crate) mod raw;

@@ -15,6 +15,8 @@ use crate::workload::{Deviation, DeviceGroup};
 
 /// Maximum payload, in bytes: the limit of one MQTT packet (MQTT 5.0 §1.5.5).
 const LARGEST_PAYLOAD_BYTES: f64 = 268_435_455.0;
+/// Largest standard deviation as a multiple of the mean: of wider distributions, almost every draw is the smallest size.
+const WIDEST_SPREAD: f64 = 100.0;
 /// Maximum number of sizes of an empirical distribution.
 const MOST_SIZES: usize = 1_000_000;
 
@@ -80,16 +82,38 @@ fn around_mean(raw: &RawPayload, mean_text: &Text<SizeText>) -> Result<SizeDistr
                 .help(format!("add `sd: 10%`, or write `payload: {}` for one size", mean_text.text)));
         }
     };
-    if raw.shape.as_ref().map(|shape| shape.value) == Some(ShapeWord::Lognormal) {
-        return match &raw.floor {
-            Some(floor) => Err(Problem::new(ProblemKind::Conflict, "a lognormal payload has no floor")
+    let spread_span = raw.sd.as_ref().map(|sd| sd.span).or(raw.variance.as_ref().map(|variance| variance.span));
+    let is_lognormal = raw.shape.as_ref().map(|shape| shape.value) == Some(ShapeWord::Lognormal);
+    let distribution = match (&raw.floor, is_lognormal) {
+        (Some(floor), true) => {
+            return Err(Problem::new(ProblemKind::Conflict, "a lognormal payload has no floor")
                 .at(floor.span, "not read")
-                .help("leave `floor` out")),
-            None => Ok(SizeDistribution::Lognormal { mean, sd }),
-        };
+                .help("leave `floor` out"));
+        }
+        (None, true) => SizeDistribution::Lognormal { mean, sd },
+        (floor, false) => {
+            SizeDistribution::Normal { mean, sd, floor: floor.as_ref().map(whole).transpose()?.unwrap_or(0) }
+        }
+    };
+    not_too_wide(&distribution, mean, sd, spread_span.unwrap_or(mean_text.span)).map(|()| distribution)
+}
+
+fn not_too_wide(distribution: &SizeDistribution, mean: f64, sd: f64, span: Span) -> Result<(), Problem> {
+    if sd > WIDEST_SPREAD * mean {
+        return Err(impossible(format!("a standard deviation of {WIDEST_SPREAD} times the mean is the largest"))
+            .at(span, "more than that")
+            .help("write for instance `sd: 10%`"));
     }
-    let floor = raw.floor.as_ref().map(whole).transpose()?.unwrap_or(0);
-    Ok(SizeDistribution::Normal { mean, sd, floor })
+    // Beyond this size, draws have negligible probability.
+    if f64::from(distribution.upper_bound()) > LARGEST_PAYLOAD_BYTES {
+        return Err(Problem::new(
+            ProblemKind::TooLarge,
+            "sizes this far above the mean are more than one message can carry",
+        )
+        .at(span, "sizes above 268,435,455 B")
+        .help("make it or the mean smaller, or give `min` and `max` or `sizes`"));
+    }
+    Ok(())
 }
 
 fn observed(sizes: &[Text<SizeText>], span: Span) -> Result<SizeDistribution, Problem> {
@@ -150,7 +174,8 @@ fn bytes<K>(size: &Text<K>) -> Result<f64, Problem> {
     Ok(bytes)
 }
 
-fn whole<K>(size: &Text<K>) -> Result<u32, Problem> {
+/// A size that every message can have: whole bytes, from 1 to the largest payload.
+pub(crate) fn whole<K>(size: &Text<K>) -> Result<u32, Problem> {
     let bytes = bytes(size)?;
     if (bytes - bytes.round()).abs() > 1e-6 {
         return Err(impossible(format!("`{}` is not a whole number of bytes", size.text))

@@ -16,8 +16,11 @@ use crate::units;
 
 /// Default length of a day of a profile.
 const USUAL_DAY: Duration = Duration::from_secs(24 * 3600);
-/// Largest multiplier of a profile.
-const LARGEST_MULTIPLIER: f64 = 1e6;
+/// Largest multiplier of a profile. The time of a device's process is counted in ns with 63 bits, which a run of ten days
+/// at this multiplier does not exceed.
+const LARGEST_MULTIPLIER: f64 = 1e4;
+/// Largest mean multiplier times the length of a day, ns, for the same reason.
+const LONGEST_DEVICE_DAY_NS: f64 = (1u64 << 62) as f64;
 /// Smallest mean multiplier of a profile: below it, devices would practically never send.
 const SMALLEST_MEAN: f64 = 1e-6;
 
@@ -65,6 +68,11 @@ pub(crate) fn profiled(
         return Err(impossible("the devices of this curve never send".to_owned())
             .at(raw.curve.span, "zero all day")
             .help("give one point at least a multiplier above 0"));
+    }
+    if profile.mean() * day.as_nanos() as f64 >= LONGEST_DEVICE_DAY_NS {
+        return Err(impossible("multipliers this high cannot be followed over a day this long".to_owned())
+            .at(raw.curve.span, "too high for the length of the day")
+            .help("give the devices a higher `rate`, and write multipliers of it, or make `day` shorter"));
     }
     let arrival = Arrival::Profiled { base: Box::new(base), profile };
     match arrival.is_too_fast() {

@@ -112,15 +112,21 @@ fn summary_of_most(
 
 /// The beginning of a timeline with about `most` messages and changes; for most schedules this is the whole timeline.
 fn beginning(most: f64, workload: &Workload, fleet: &Fleet, timeline: &Timeline) -> Timeline {
-    let window = Duration::from_nanos(timeline.duration_ns);
-    let per_s: Vec<f64> = workload.devices.iter().map(|group| draws_per_s(group, window)).collect();
-    let all_per_s: f64 = fleet.devices().iter().map(|device| per_s[usize::from(device.group)]).sum();
-    let length = Duration::from_nanos(timeline.warmup_ns.saturating_add(timeline.duration_ns));
-    let share = most / (all_per_s * length.as_secs_f64());
+    let draws = DrawCount::new(workload, fleet, timeline);
+    let length_ns = timeline.warmup_ns.saturating_add(timeline.duration_ns);
+    let mut share = most / draws.within(length_ns);
     if share.is_nan() || share >= 1.0 {
         return *timeline;
     }
-    let kept_ns = (length.as_nanos() as f64 * share) as u64;
+    let mut kept_ns = length_ns;
+    // The beginning of a trace or of a profile can have more messages than its share of the length.
+    loop {
+        kept_ns = (kept_ns as f64 * share) as u64;
+        share = most / draws.within(kept_ns);
+        if share >= 0.99 {
+            break;
+        }
+    }
     let warmup_ns = timeline.warmup_ns;
     match kept_ns.checked_sub(warmup_ns) {
         Some(duration_ns) => Timeline { warmup_ns, duration_ns },
@@ -129,8 +135,47 @@ fn beginning(most: f64, workload: &Workload, fleet: &Fleet, timeline: &Timeline)
     }
 }
 
-/// Draws per second of a device in a measured window of this length: messages, checks that strike, on and off periods.
-fn draws_per_s(group: &DeviceGroup, window: Duration) -> f64 {
+/// The number of draws of a fleet: messages, checks that strike, on and off periods.
+struct DrawCount<'a> {
+    /// Of processes whose mean rate is the same at all times.
+    constant_per_s: f64,
+    /// Groups with traces and profiles, with their numbers of devices.
+    variable: Vec<(&'a Arrival, f64)>,
+    window: Duration,
+}
+
+impl<'a> DrawCount<'a> {
+    fn new(workload: &'a Workload, fleet: &Fleet, timeline: &Timeline) -> DrawCount<'a> {
+        let groups = &workload.devices;
+        let per_s: Vec<f64> = groups.iter().map(constant_draws_per_s).collect();
+        let mut devices = vec![0.0; groups.len()];
+        fleet.devices().iter().for_each(|device| devices[usize::from(device.group)] += 1.0);
+        let of_groups = groups.iter().map(|group| &group.arrival).zip(devices);
+        DrawCount {
+            constant_per_s: fleet.devices().iter().map(|device| per_s[usize::from(device.group)]).sum(),
+            variable: of_groups
+                .filter(|(arrival, _)| matches!(arrival, Arrival::Trace { .. } | Arrival::Profiled { .. }))
+                .collect(),
+            window: Duration::from_nanos(timeline.duration_ns),
+        }
+    }
+
+    /// Of this beginning of the timeline.
+    fn within(&self, length_ns: u64) -> f64 {
+        let length = Duration::from_nanos(length_ns);
+        let of_group = |(arrival, devices): &(&Arrival, f64)| {
+            let messages = match arrival.trace_messages(length) {
+                Some(messages) => messages as f64,
+                None => arrival.mean_rate_within(length.min(self.window)).unwrap_or(0.0) * length.as_secs_f64(),
+            };
+            messages * devices
+        };
+        self.constant_per_s * length.as_secs_f64() + self.variable.iter().map(of_group).sum::<f64>()
+    }
+}
+
+/// Draws per second of a device; without the messages of a trace or profile.
+fn constant_draws_per_s(group: &DeviceGroup) -> f64 {
     let strikes = group.churn.map_or(0.0, |churn| {
         let of = |chance: f64, period: Duration| if period.is_zero() { 0.0 } else { chance / period.as_secs_f64() };
         of(churn.disconnect_chance, churn.disconnect_check) + of(churn.reconnect_chance, churn.reconnect_check)
@@ -143,10 +188,9 @@ fn draws_per_s(group: &DeviceGroup, window: Duration) -> f64 {
         }
         _ => 0.0,
     };
-    // A trace that is not repeated has a rate only until it ends; it is short.
     let messages = match &group.arrival {
-        Arrival::Trace { period: None, .. } => 0.0,
-        arrival => arrival.mean_rate_within(window).unwrap_or(0.0),
+        Arrival::Trace { .. } | Arrival::Profiled { .. } => 0.0,
+        arrival => arrival.mean_rate_per_s().unwrap_or(0.0),
     };
     messages + strikes + periods
 }
@@ -294,6 +338,32 @@ mod tests {
         let messages = devices * 10.0 * (part.warmup_ns + part.duration_ns) as f64 / 1e9;
         assert!((0.9e6..1.1e6).contains(&messages), "{messages} of {devices} devices");
         assert_eq!(beginning(MOST_HASHED, &workload, &fleet, &MINUTE), MINUTE);
+    }
+
+    /// Without the bound, a trace of a million times and a thousand devices was hashed completely, because it has no rate.
+    #[test]
+    fn a_trace_that_is_not_repeated_and_a_steep_profile_are_bounded_as_well() {
+        let draws = |lines: &str| {
+            let text =
+                format!("name: t\ndevices: [{{name: d, count: 1000, payload: 80B, {lines}}}]\nsubscribers: []\n");
+            let workload = crate::load::parse("t.yaml", &text, &LoadOptions::default()).unwrap();
+            let fleet = Fleet::new(&workload, 1);
+            let part = beginning(20_000.0, &workload, &fleet, &MINUTE);
+            let rules = Rules::all(&workload, 1, &part);
+            let of = |device: &Device| {
+                let mut cursor = Cursor::new(&rules[0], device);
+                std::iter::from_fn(|| cursor.take_time(&rules[0])).count()
+            };
+            fleet.devices().iter().map(of).sum::<usize>()
+        };
+        let early: Vec<String> = (0..100).map(|number| format!("{number}ms")).collect();
+        let even: Vec<String> = (0..100).map(|number| format!("{}ms", number * 600)).collect();
+        for times in [early, even] {
+            let messages = draws(&format!("arrival: {{trace: [{}]}}", times.join(", ")));
+            assert!((10_000..=21_000).contains(&messages), "{messages}");
+        }
+        let steep = draws("rate: 10/s, profile: {day: 60s, curve: {'00:00': 100, '01:00': 0, '23:59': 0}}");
+        assert!((10_000..=30_000).contains(&steep), "{steep}");
     }
 
     #[test]

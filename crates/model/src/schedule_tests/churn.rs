@@ -71,6 +71,37 @@ fn availability_per_psmark_type_meets_the_closed_forms() {
 }
 
 #[test]
+fn availability_of_unequal_periods_is_that_of_the_schedule() {
+    for (check_s, chance) in [
+        ([1.0, 10.0], [0.2, 0.5]),
+        ([10.0, 1.0], [0.2, 0.5]),
+        ([3.0, 7.0], [0.3, 0.6]),
+        ([2.0, 4.0], [1.0, 1.0]),
+        ([5.0, 0.7], [0.9, 0.1]),
+    ] {
+        // With random phases devices differ from each other; together, all begin online, which counts less in a long run.
+        for (phase, devices, length_s) in [(CheckPhase::Together, 1_000, 7_200), (CheckPhase::Random, 4_000, 1_000)] {
+            let churn = churn(phase, check_s, chance);
+            let found = availability("g/h", churn, devices, &timeline(0, length_s));
+            let expected = churn.availability();
+            assert!((found - expected).abs() < 0.012, "{check_s:?} {phase:?}: {found:.4}, not {expected:.4}");
+        }
+    }
+    // Nearly equal periods meet at all distances in the long run, as random phases do.
+    let random = churn(CheckPhase::Random, [1.0; 2], [0.2, 0.5]).availability();
+    for (phase, back_s) in
+        [(CheckPhase::Together, 1.000_5), (CheckPhase::Together, 1.000_000_1), (CheckPhase::Random, 1.000_5)]
+    {
+        let nearly = churn(phase, [1.0, back_s], [0.2, 0.5]).availability();
+        assert!((nearly - random).abs() < 1e-3, "{phase:?}, {back_s} s: {nearly:.4}, not {random:.4}");
+        for rare in [1e-5, 1e-20] {
+            let found = churn(phase, [1.0, 1.5], [rare; 2]).availability();
+            assert!((found - 0.4).abs() < 1e-3, "{phase:?}, {rare}: {found}");
+        }
+    }
+}
+
+#[test]
 fn closed_forms_are_those_of_the_paper_and_its_correction() {
     let forms = |leave, back| {
         [CheckPhase::Together, CheckPhase::Random].map(|phase| churn(phase, [1.0; 2], [leave, back]).availability())

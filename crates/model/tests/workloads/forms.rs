@@ -113,6 +113,18 @@ subscribers: []
 }
 
 #[test]
+fn a_group_that_is_not_periodic_takes_out_the_jitter_of_its_type() {
+    let with = |own: &str| {
+        read(&format!(
+            "name: t\ndevice_types: {{d/a: {{every: 500ms, payload: 80B, jitter: 10ms}}}}\n\
+             devices: [{{type: d/a, arrival: poisson{own}}}]\nsubscribers: []\n"
+        ))
+    };
+    assert_eq!(with(", jitter: null").unwrap().devices[0].arrival, Arrival::Poisson { rate_per_s: 2.0 });
+    assert!(with("").is_err());
+}
+
+#[test]
 fn the_published_reading_replaces_fields_and_a_null_takes_one_out() {
     let text = "name: t
 defaults: {phase: spread}

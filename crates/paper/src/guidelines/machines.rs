@@ -1,26 +1,41 @@
 //! The machines of a collection's records.
 
 use pubmark_record::evaluation::{MACHINE_CHANGED, NODES_CHANGED};
+use pubmark_record::nodes::JoinedMachines;
 use pubmark_record::record::Environment;
 use pubmark_report::numbers::count;
 
-/// A machine, as far as records tell it from others: an update of its kernel makes another one of it, too.
+/// A machine with those that joined it, as far as records tell it from others: an update of its kernel makes another one of it, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// Its type, in which software updates change nothing: cores, processor, memory in whole GiB, virtualisation.
+    /// Its type, in which software updates change nothing: cores, processor, memory in whole GiB, virtualisation; and the machines
+    /// that joined it.
     pub kind: String,
     environment: Environment,
+    nodes: Option<JoinedMachines>,
 }
 
 impl Machine {
-    /// The machine of a record.
+    /// The machine of a record without nodes.
     pub fn of(environment: &Environment) -> Machine {
+        Machine::with_nodes(environment, None)
+    }
+
+    /// The machine of a record, with those that joined it.
+    pub fn with_nodes(environment: &Environment, nodes: Option<&JoinedMachines>) -> Machine {
         let gibibytes = (environment.memory_bytes as f64 / (1u64 << 30) as f64).round();
         let virtualization = environment.virtualization.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));
+        let joined = nodes.map_or_else(String::new, |nodes| format!(", with {}", nodes.in_words()));
         Machine {
-            kind: format!("{} × {}, {gibibytes} GiB{virtualization}", environment.cores, environment.cpu),
+            kind: format!("{} × {}, {gibibytes} GiB{virtualization}{joined}", environment.cores, environment.cpu),
             environment: environment.clone(),
+            nodes: nodes.cloned(),
         }
+    }
+
+    /// Whether other machines joined it.
+    pub fn has_nodes(&self) -> bool {
+        self.nodes.is_some()
     }
 
     /// Whether both are one machine.
@@ -32,7 +47,8 @@ impl Machine {
     pub fn is_of_type(&self, other: &Machine) -> bool {
         let [(one, first), (another, second)] = [self, other].map(|it| (&it.environment, &it.kind));
         let processors = |it: &Environment| (it.cores, it.cpu.clone(), it.virtualization.clone());
-        first == second || (processors(one) == processors(another) && one.is_same_memory(another))
+        let is_alike = || processors(one) == processors(another) && one.is_same_memory(another);
+        self.nodes == other.nodes && (first == second || is_alike())
     }
 
     /// What tells it from others of its type: `kernel 6.1.0, 25,325,268,992 B of memory`.
@@ -62,6 +78,20 @@ mod tests {
         assert!(first.is_of_type(&second));
         assert_ne!(first.details(), third.details());
         assert!(first.is(&Machine::of(&Environment { load_before: Some(9.0), ..one })));
+    }
+
+    #[test]
+    fn a_machine_with_nodes_is_another_one_and_names_them() {
+        let environment = sample_experiment::experiment().environment;
+        let joined =
+            JoinedMachines { machines: Some("2 × (4 cores, kernel 6.1)".to_owned()), nodes: 2, system_node: None };
+        let [alone, with, other] = [None, Some(&joined), Some(&JoinedMachines { nodes: 3, ..joined.clone() })]
+            .map(|nodes| Machine::with_nodes(&environment, nodes));
+        assert!(with.kind.ends_with(", with 2 nodes on 2 × (4 cores, kernel 6.1)"), "{}", with.kind);
+        assert!(with.is(&with) && with.has_nodes() && !alone.has_nodes());
+        for another in [&alone, &other] {
+            assert!(!with.is(another) && !with.is_of_type(another));
+        }
     }
 
     #[test]

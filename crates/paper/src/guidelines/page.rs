@@ -6,6 +6,7 @@ use pubmark_report::words::capitalised;
 
 use super::{Collection, Evidence, machines_of, unconfirmed};
 use crate::definition::{self, Better, Need};
+use crate::guidelines::machines::Machine;
 use crate::guidelines::ranking::{DELIVERED_AT_LEAST, Ranked};
 use crate::words::{self, TableLayout};
 
@@ -54,9 +55,9 @@ fn introduction(text: &mut String, collection: &Collection) {
         [only] => format!("one machine ({}, {})", escaped(&only.kind), escaped(&only.details())),
         [first, ..] => format!("{} machines of one type ({})", machines.len(), escaped(&first.kind)),
     };
+    let shared = if machines.iter().any(Machine::has_nodes) { "" } else { ", which clients and systems share" };
     text.push_str(&format!(
-        "From {} of repeated publications on {on}, which clients and systems share. `pubmark report` of their folder \
-         regenerates this page.\n",
+        "From {} of repeated publications on {on}{shared}. `pubmark report` of their folder regenerates this page.\n",
         counted(collection.records.len() as u64, "record", "records"),
     ));
     if machines.len() > 1 {

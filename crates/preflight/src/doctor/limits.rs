@@ -1,5 +1,7 @@
 //! Checks of the resources of this machine: descriptors, ports, memory, CPU time.
 
+use pubmark_systems::cgroup::quota;
+
 use super::{Finding, read};
 
 /// Connections that the largest built-in workload needs (smart-city-10x), with a reserve.
@@ -48,7 +50,7 @@ pub fn ports() -> Finding {
     }
 }
 
-/// Memory that is available without swapping.
+/// Memory that is available without swapping, and that the control groups of this process allow.
 pub fn memory() -> Finding {
     let available = read("/proc/meminfo").and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -57,12 +59,21 @@ pub fn memory() -> Finding {
     let Some(kib) = available else {
         return Finding::limited("`/proc/meminfo` cannot be read", "run on Linux with /proc mounted");
     };
-    let text = format!("{:.1} GiB available", kib as f64 / (1 << 20) as f64);
-    if kib * 1024 >= ROOMY_MEMORY {
-        Finding::good(text)
-    } else {
-        Finding::limited(text, "close other programs, or choose a smaller workload (`--dry-run` shows its needs)")
-    }
+    memory_of(kib.saturating_mul(1024), quota::own_memory_bytes())
+}
+
+fn memory_of(available: u64, limit: Option<u64>) -> Finding {
+    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / (1 << 30) as f64);
+    let smaller = "choose a smaller workload (`--dry-run` shows its needs)";
+    let (bytes, text, hint) = match limit.filter(|limit| *limit < available) {
+        Some(limit) => (
+            limit,
+            format!("{} at most, by the limit of the control group", gib(limit)),
+            format!("raise the limit (`memory.max`; of a container, `--memory`), or {smaller}"),
+        ),
+        None => (available, format!("{} available", gib(available)), format!("close other programs, or {smaller}")),
+    };
+    if bytes >= ROOMY_MEMORY { Finding::good(text) } else { Finding::limited(text, hint) }
 }
 
 /// Other processes that use the CPU delay the load generator: on a busy machine runs become suspect or invalid.
@@ -77,5 +88,19 @@ pub fn load() -> Finding {
         Finding::good(text)
     } else {
         Finding::limited(text, "wait until the machine is idle; `top` shows what runs")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_what_the_control_group_allows_if_that_is_less() {
+        let limited = memory_of(8 << 30, Some(512 << 20));
+        assert_eq!(limited.text, "0.5 GiB at most, by the limit of the control group");
+        assert!(limited.fix.is_some_and(|fix| fix.starts_with("raise the limit")));
+        let good = memory_of(8 << 30, Some(64 << 30));
+        assert_eq!((good.text.as_str(), good.fix), ("8.0 GiB available", None));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::pace::about;
 use pubmark_experiment::experiment::planning::{Plan, absolute};
 use pubmark_paper::Repetition;
@@ -21,7 +20,7 @@ pub fn text(repetition: &Repetition, host: &Host) -> Result<String, RunError> {
     let mut text = format!("  {:<12}{}\n", "paper", paper.title);
     let mut all = Duration::ZERO;
     for experiment in repetition.experiments() {
-        let plan = Plan::new(experiment.clone(), &absolute(None)?, host, &Machines::default())?;
+        let plan = Plan::new(experiment.clone(), &absolute(None)?, host, repetition.machines())?;
         let runs = plan.runs().count() as u64;
         let time = least(&plan);
         all += time;

@@ -61,18 +61,22 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     }
     text.push('\n');
     let machine = this_machine()?;
-    let nodes = plan.nodes;
-    text.push_str(&judged(&verdicts(plan, &run.needs(), &machine), nodes));
+    let needs = run.needs();
+    // Local nodes are processes of this machine.
+    let nodes = if needs.are_on_nodes { plan.nodes } else { 1 };
+    text.push_str(&judged(&verdicts(plan, &needs, &machine), nodes));
     if nodes == 1 {
         text.push_str(&wrap("  ", 2, &kernel::precise(&precision()?)));
     }
     Ok(text)
 }
 
-/// Compares a plan with a machine. Open files and ports are those that the run itself checks.
+/// Compares a plan with a machine. Open files and ports are those that the run itself checks. Local nodes share the machine.
 pub fn verdicts(mut plan: Plan, needs: &ClientNeeds, machine: &Machine) -> Vec<Verdict> {
     plan.node.descriptors = needs.open_files;
-    let mut verdicts = plan.verdicts(machine);
+    let shares = plan.nodes > 1 && !needs.are_on_nodes;
+    let machine = if shares { share_of(machine, plan.nodes) } else { *machine };
+    let mut verdicts = plan.verdicts(&machine);
     if let Some(available) = needs.available_ports {
         let place = if needs.are_on_nodes && plan.nodes > 1 { "on each node" } else { "here" };
         let [needed, available] = [needs.ports, available].map(|ports| ports as f64);
@@ -82,6 +86,18 @@ pub fn verdicts(mut plan: Plan, needs: &ClientNeeds, machine: &Machine) -> Vec<V
         verdicts.insert(verdicts.len().min(2), ports);
     }
     verdicts
+}
+
+/// What each of several nodes on a machine has of it. The limit of open files is that of a process, and the loopback interface is the
+/// link to the system.
+fn share_of(machine: &Machine, nodes: u32) -> Machine {
+    Machine {
+        memory_bytes: machine.memory_bytes / u64::from(nodes),
+        calibrated_bytes_per_s: machine.calibrated_bytes_per_s / f64::from(nodes),
+        calibrated_messages_per_s: machine.calibrated_messages_per_s / f64::from(nodes),
+        link_bytes_per_s: Some(machine.calibrated_bytes_per_s),
+        ..*machine
+    }
 }
 
 /// The resources of this machine, and the rate that its loopback interface carries, which takes a second to measure.
@@ -109,7 +125,7 @@ fn machine(found: Calibration) -> Result<Machine, RunError> {
     let here = environment::read();
     Ok(Machine {
         descriptor_limit: limit,
-        memory_bytes: here.memory_bytes,
+        memory_bytes: environment::usable_memory_bytes().unwrap_or(here.memory_bytes),
         // Part of a core is one for a thread.
         cores: (here.usable_cores().ceil() as u32).max(1),
         calibrated_bytes_per_s: found.bytes_per_s,
@@ -354,6 +370,28 @@ mod tests {
         assert!(text.contains("✓ descriptors on each node"), "{text}");
         let text = judge(|spec| spec.nodes.nodes = Some(4));
         assert!(text.contains("✓ local ports on each node"), "{text}");
+    }
+
+    #[test]
+    fn local_nodes_share_the_memory_and_the_rates_of_this_machine() {
+        let available = |change: fn(&mut RunSpec), what: &str| {
+            let mut spec = RunSpec::new("smart-home");
+            change(&mut spec);
+            let checked = spec.check(&Host::this()).expect("a run that can be checked");
+            let plan =
+                Plan::new(&checked.workload, &PlanOptions { nodes: spec.node_count(), ..PlanOptions::default() });
+            let found = verdicts(plan, &checked.needs(), &machine());
+            found.iter().find(|verdict| verdict.what == what).expect("a verdict on it").available
+        };
+        let local: fn(&mut RunSpec) = |spec| spec.nodes.local_nodes = Some(4);
+        let elsewhere: fn(&mut RunSpec) = |spec| spec.nodes.nodes = Some(4);
+        for what in
+            ["memory of the generator on each node", "payload bytes through each node", "messages through each node"]
+        {
+            assert_eq!(available(local, what) * 4.0, available(elsewhere, what), "{what}");
+        }
+        assert_eq!(available(local, "link of the system"), machine().calibrated_bytes_per_s);
+        assert_eq!(available(local, "descriptors on each node"), 20_000.0);
     }
 
     #[test]

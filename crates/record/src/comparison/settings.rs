@@ -1,14 +1,11 @@
 //! The settings of a run that its schedule does not include, and in which compared runs may differ.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use pubmark_model::{group_settings, secret, units};
 
 use super::Difference;
-use crate::by_reason::named;
 use crate::faults::FaultRow;
 use crate::links::{LinkBackEnd, LinkDirection, LinkGroup};
-use crate::nodes::NodeRow;
+use crate::nodes;
 use crate::quantity;
 use crate::record::{BackEndKind, Record, TopologyInfo};
 
@@ -40,7 +37,7 @@ static SETTINGS: [Setting; 44] = [
     ("limits", |record| Some(limits(record))),
     ("cores of the system", |record| Some(record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string()))),
     ("nodes", |record| Some(record.tables.nodes.len().to_string())),
-    ("machines of the nodes", |record| Some(machines_of_nodes(record))),
+    ("machines of the nodes", |record| Some(nodes::machines(&record.tables.nodes))),
     ("TLS", |record| yes_no(record.settings.tls)),
     ("client certificate", |record| yes_no(record.settings.client_certificate)),
     ("TLS sessions", |record| {
@@ -116,7 +113,11 @@ pub const MACHINE: [&str; 11] = [
 /// The machines of a run in words: this machine, and those of the nodes.
 pub fn machine(record: &Record) -> String {
     let here = record.environment.machine();
-    if record.tables.nodes.is_empty() { here } else { format!("{here}; nodes: {}", machines_of_nodes(record)) }
+    if record.tables.nodes.is_empty() {
+        here
+    } else {
+        format!("{here}; nodes: {}", nodes::machines(&record.tables.nodes))
+    }
 }
 
 /// All known settings of a run, by name. Those of groups are missing in records of older versions.
@@ -163,23 +164,6 @@ fn endpoint(record: &Record) -> String {
         _ => std::slice::from_ref(&system.endpoint),
     };
     all.iter().map(|endpoint| secret::without_password(endpoint)).collect::<Vec<String>>().join(", ")
-}
-
-/// The kinds of machines, each with its number. Host names are left out: that of a container is new in each run.
-fn machines_of_nodes(record: &Record) -> String {
-    let of_node = |node: &NodeRow| node.machine.as_ref().map(|machine| (machine.in_words(), machine.host.clone()));
-    let machines: BTreeSet<Option<(String, String)>> = record.tables.nodes.iter().map(of_node).collect();
-    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
-    for (kind, _) in machines.iter().flatten() {
-        *kinds.entry(kind.clone()).or_default() += 1;
-    }
-    let here = machines.contains(&None).then(|| "this machine".to_string());
-    let others = kinds.into_iter().map(|(kind, count)| format!("{count} × ({kind})"));
-    let words: Vec<String> = here.into_iter().chain(others).collect();
-    match &words[..] {
-        [] => "none".to_string(),
-        words => named(&words.iter().map(String::as_str).collect::<Vec<&str>>()),
-    }
 }
 
 /// The limits that held, whatever they were called: a set and a list can be the same, and one list can be held with several periods.
@@ -250,7 +234,7 @@ mod tests {
     use crate::faults::FaultFigures;
     use crate::links::LinkFigures;
     use crate::message_log::MessageLogInfo;
-    use crate::nodes::NodeMachine;
+    use crate::nodes::{NodeMachine, NodeRow};
     use crate::record::{LimitInfo, Qos, TopologyMode};
     use crate::sample;
 

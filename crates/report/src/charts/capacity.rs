@@ -7,7 +7,7 @@ use super::{Chart, Picture};
 use crate::numbers::{short, significant, time};
 use crate::plot::mark::{Mark, Shape};
 use crate::plot::{Axis, Join, Line, Plot, Post, Rule};
-use crate::words::{headroom, load_as_written, sentence};
+use crate::words::{headroom, load_as_written, loss_share, sentence};
 
 const CSV: &str = "csv/trials.csv";
 const HEIGHT: f64 = 330.0;
@@ -126,7 +126,7 @@ fn loss(record: &CapacityRecord) -> Chart {
     }
     let y = Axis::from_zero(largest * 100.0, "% of the wanted deliveries", short);
     let shown: [(&str, usize, Get); 1] = [("not delivered", 1, |trial: &Trial| trial.loss.map(|loss| loss * 100.0))];
-    let print = |value: f64| format!("{} %", significant(value));
+    let print = |value: f64| loss_share(value / 100.0);
     let least = record.trials.iter().filter(|trial| trial.loss.is_some_and(|loss| loss > 0.0)).map(|t| t.offered_per_s);
     let least = least.fold(f64::INFINITY, f64::min);
     let finding = format!("messages are missing from {}/s on, at most {}", significant(least), print(largest * 100.0));

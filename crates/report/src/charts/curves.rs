@@ -2,14 +2,15 @@
 
 use pubmark_record::comparison::Comparison;
 use pubmark_record::figures::delivered_share;
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{both, upper};
 use pubmark_record::record::{Curve, Record};
+use pubmark_record::verdict::usable::{Usable, usable};
 
 use super::{Chart, Picture};
-use crate::numbers::{count, time};
+use crate::numbers::{count, interval};
 use crate::plot::axis::nines;
 use crate::plot::{Axis, Join, Line, Plot};
-use crate::words::{latency_finding, sentence, share_arrived};
+use crate::words::{UNUSABLE, UNUSABLE_MEANS, latency_finding, sentence, share_arrived};
 
 const TITLE: &str = "How late do messages arrive?";
 const CSV: &str = "csv/curve.csv";
@@ -71,8 +72,10 @@ pub fn compared(comparison: &Comparison) -> Chart {
         .runs
         .iter()
         .filter_map(|run| {
-            let p99 = upper(&run.record.latency.total)?.p99?;
-            Some(format!("{} {}{}", run.label, time(Some(p99)), share_arrived(delivered_share(run.record))))
+            let p99 = both(&run.record.latency.total, |times| times.p99);
+            let mark = if usable(run.record) == Usable::Everything { String::new() } else { format!(" {UNUSABLE}") };
+            let arrived = share_arrived(delivered_share(run.record));
+            p99[1].map(|_| format!("{} {}{mark}{arrived}", run.label, interval(p99)))
         })
         .collect();
     let finding = if p99s.is_empty() {
@@ -81,7 +84,10 @@ pub fn compared(comparison: &Comparison) -> Chart {
         sentence(&format!("99 % of the delivered messages arrived within: {}", p99s.join(", ")))
     };
     let fewest = curves.iter().map(|shown| shown.curve.count).min().unwrap_or(0);
-    let notes = vec![format!("n ≥ {} a run", count(fewest)), "lower is better".to_string()];
+    let mut notes = vec![format!("n ≥ {} a run", count(fewest)), "lower is better".to_string()];
+    if comparison.runs.iter().any(|run| usable(run.record) != Usable::Everything) {
+        notes.push(format!("{UNUSABLE} {UNUSABLE_MEANS}"));
+    }
     Chart { title: TITLE, finding, notes, csv: "", picture: Picture::Plot(Box::new(plot)) }
 }
 
@@ -111,7 +117,9 @@ pub(super) fn overlaid(curves: &[NamedCurve], most_readings: usize) -> Option<Pl
 
 /// An axis that includes every value of these curves.
 pub(super) fn time_axis(curves: &[NamedCurve]) -> Axis {
-    let values = || curves.iter().flat_map(|shown| shown.curve.points.iter().map(|(_, value)| *value));
+    // The bands down to the lower bounds must lie inside, too.
+    let drawn = || curves.iter().flat_map(|shown| [Some(shown.curve), shown.lower]).flatten();
+    let values = || drawn().flat_map(|curve| curve.points.iter().map(|(_, value)| *value));
     let smallest = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
     let largest = values().fold(1.0, f64::max);
     Axis::log_time(smallest.min(largest), largest, "time, log scale")
@@ -122,7 +130,10 @@ fn line(shown: &NamedCurve, readings: &[f64]) -> Line {
     let placed = |curve: &Curve| -> Vec<_> {
         curve.points.iter().map(|(fraction, value)| (nines(*fraction, curve.count), Some(*value))).collect()
     };
-    let text = |fraction: &f64| value_at(curve, *fraction).map_or_else(String::new, |value| time(Some(value)));
+    let text = |fraction: &f64| {
+        let lower = shown.lower.and_then(|lower| value_at(lower, *fraction));
+        value_at(curve, *fraction).map_or_else(String::new, |value| interval([lower, Some(value)]))
+    };
     let line =
         Line::plain(&shown.name, shown.style, Join::StepBefore, placed(curve), readings.iter().map(text).collect());
     line.with_lower(shown.lower.map(placed).unwrap_or_default())

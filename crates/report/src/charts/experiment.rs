@@ -15,6 +15,7 @@ use crate::columns::ColumnUnit;
 use crate::experiment::{Member, View};
 use crate::plot::Axis;
 use crate::plot::rows::{Content, Row, RowGroup, RowPanel, Rows};
+use crate::words::UNUSABLE;
 
 /// File with the figures of all cells, relative to the page.
 const CELLS: &str = "csv/cells.csv";
@@ -44,7 +45,8 @@ fn rows(view: &View, contents: impl Fn(&Member) -> Vec<Content>, panels: usize) 
             Some(why) => vec![Content::Words(why.to_string()); panels],
             None => contents(member),
         };
-        Row { name: member.name.to_string(), style: member.style, contents }
+        let mark = if member.has_unusable() { format!(" {UNUSABLE}") } else { String::new() };
+        Row { name: format!("{}{mark}", member.name), style: member.style, contents }
     };
     let group = |group: &crate::experiment::Group| RowGroup {
         name: group.label.clone(),
@@ -94,7 +96,7 @@ fn bar(figure: Option<&CellFigure>, unit: ColumnUnit) -> Content {
     Content::Bar {
         value: unit.scaled(mean),
         interval: figure.whole_interval().map(|(low, high)| (unit.scaled(low).max(0.0), unit.scaled(high))),
-        text: unit.with_symbol(mean),
+        text: unit.bounds_with_symbol(figure.mean_bounds()),
     }
 }
 

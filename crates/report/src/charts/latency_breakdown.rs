@@ -1,11 +1,11 @@
 //! Latency breakdown: the median of each part of a message's way, by class of device.
 
-use pubmark_record::latency::upper;
+use pubmark_record::latency::both;
 use pubmark_record::latency_breakdown::{BreakdownRow, PARTS};
 use pubmark_record::record::Record;
 
 use super::{Chart, Picture};
-use crate::numbers::{count, time, time_label};
+use crate::numbers::{count, interval, time, time_label};
 use crate::plot::Axis;
 use crate::plot::stacks::{Piece, Stack, Stacks};
 use crate::words::{self, sentence};
@@ -23,7 +23,10 @@ pub(super) fn draw(record: &Record) -> Chart {
     let Some(figures) = &record.latency.breakdown else {
         return Chart::missing(TITLE, CSV, "No message crossed an emulated link.");
     };
-    let shown: Vec<&BreakdownRow> = figures.rows.iter().filter(|row| row.complete > 0).take(MOST_ROWS).collect();
+    let mut shown: Vec<&BreakdownRow> = figures.rows.iter().filter(|row| row.complete > 0).collect();
+    // Those with most messages, as on the terminal.
+    shown.sort_by_key(|row| std::cmp::Reverse(row.complete));
+    shown.truncate(MOST_ROWS);
     if shown.is_empty() {
         return Chart::missing(
             TITLE,
@@ -62,11 +65,7 @@ fn stack(row: &BreakdownRow) -> Stack {
         let text = format!("{name}: p50 {}, p99 {}", time(Some(median)), time(summary.and_then(|summary| summary.p99)));
         Some(Piece { name, class, value: median.max(0.0), label: time(Some(median)), text })
     });
-    let whole = upper(&row.parts.whole);
-    let (p50, p99) = (whole.and_then(|whole| whole.p50), whole.and_then(|whole| whole.p99));
-    Stack {
-        name: row.class.clone(),
-        note: format!("whole: p50 {}, p99 {}", time(p50), time(p99)),
-        pieces: pieces.collect(),
-    }
+    let p50 = interval(both(&row.parts.whole, |whole| whole.p50));
+    let p99 = interval(both(&row.parts.whole, |whole| whole.p99));
+    Stack { name: row.class.clone(), note: format!("whole: p50 {p50}, p99 {p99}"), pieces: pieces.collect() }
 }

@@ -4,7 +4,7 @@ use pubmark_record::record::Record;
 
 use super::over_time::{has_values, largest, panel, resource_readings, resources};
 use super::{Chart, Picture};
-use crate::numbers::short;
+use crate::numbers::{percentage, short};
 use crate::plot::{Axis, Join};
 use crate::words::{limit_effect, sentence};
 
@@ -13,7 +13,7 @@ const CSV: &str = "csv/resources.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
     let rows = &record.tables.resource_series;
-    let print = |value: f64| format!("{} %", short(value));
+    let print = |value: f64| percentage(Some(value / 100.0));
     let percent = |value: Option<f64>| value.map(|share| share * 100.0);
     let mut lines =
         vec![resources(rows, "system held back", 1, Join::StepBefore, |row| percent(row.system_throttled), print)];

@@ -1,6 +1,6 @@
 //! Messages that subscribers filtered by content.
 
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{lower, upper};
 use pubmark_record::record::Record;
 
 use super::{Table, optional, text};
@@ -22,10 +22,12 @@ pub fn content(record: &Record) -> String {
         "latency_p99_us",
         "at",
         "filtered_out",
+        "latency_p50_lower_us",
+        "latency_p99_lower_us",
     ]);
     let run = text(&record.run.name);
     for row in &record.delivery.content {
-        let latency = upper(&row.latency);
+        let (latency, lower) = (upper(&row.latency), lower(&row.latency));
         table.row(&[
             run.clone(),
             text(&row.group),
@@ -41,6 +43,8 @@ pub fn content(record: &Record) -> String {
             optional(latency.and_then(|summary| summary.p99)),
             row.at.as_str().to_owned(),
             optional(row.filtered_out),
+            optional(lower.and_then(|summary| summary.p50)),
+            optional(lower.and_then(|summary| summary.p99)),
         ]);
     }
     table.text

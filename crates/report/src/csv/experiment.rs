@@ -127,6 +127,7 @@ pub fn runs(record: &ExperimentRecord) -> String {
     for metric in &own {
         names.extend([false, true].map(|is_lower| text(&own_column(&metric.as_figure(), is_lower))));
     }
+    names.push("excluded".to_owned());
     let mut table = Table::new(&names);
     for cell in &record.cells {
         let mut start = vec![text(&cell.id)];
@@ -151,6 +152,7 @@ pub fn runs(record: &ExperimentRecord) -> String {
                 let of = |is_lower| optional(found.and_then(|found| value(&found.figure, is_lower, position)));
                 fields.extend([of(false), of(true)]);
             }
+            fields.push(text(&excluded(cell, run.repetition)));
             table.row(&fields);
         }
         for failure in &cell.failures {
@@ -165,11 +167,19 @@ pub fn runs(record: &ExperimentRecord) -> String {
                 String::new(),
                 text(failure.folder.as_deref().unwrap_or("")),
             ]);
-            fields.extend(vec![String::new(); shown.len() + 2 * own.len()]);
+            fields.extend(vec![String::new(); shown.len() + 2 * own.len() + 1]);
             table.row(&fields);
         }
     }
     table.text
+}
+
+/// Names of the figures of a repetition that the verdict of its run excludes, separated by semicolons.
+fn excluded(cell: &Cell, repetition: u32) -> String {
+    let known = cell.figures.iter().map(|figure| (figure.figure.clone(), figure));
+    let own = cell.custom.iter().map(|metric| (metric.as_figure().label(), &metric.figure));
+    let names = known.chain(own).filter(|(_, figure)| figure.excluded.contains(&repetition)).map(|(name, _)| name);
+    names.collect::<Vec<String>>().join(";")
 }
 
 /// A figure, or its lower bound, of the run at this position.
@@ -202,7 +212,6 @@ fn find(name: &str) -> Option<&'static Figure<'static>> {
     FIGURES.iter().find(|figure| figure.name == name)
 }
 
-/// The unit in which a figure's values are written.
 /// How a unit is written in tables.
 pub fn unit(unit: Unit) -> &'static str {
     match unit {
@@ -324,6 +333,19 @@ mod tests {
         for text in [cells(&record), runs(&record)] {
             assert!(text.lines().next().unwrap().contains(&names.join(",")), "{text}");
         }
+    }
+
+    #[test]
+    fn a_run_names_the_figures_that_its_verdict_excludes() {
+        let mut record = sample_experiment::experiment();
+        let repetition = record.cells[0].runs[0].repetition;
+        for figure in record.cells[0].figures.iter_mut().filter(|it| it.figure.starts_with("latency p9")).take(2) {
+            figure.excluded = vec![repetition];
+        }
+        let text = runs(&record);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with(",excluded") && lines[1].ends_with(",latency p99;latency p99.9"), "{text}");
+        assert!(lines[2].ends_with(','), "{text}");
     }
 
     #[test]

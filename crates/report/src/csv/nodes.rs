@@ -33,7 +33,7 @@ pub(super) fn by_node(record: &Record) -> String {
     let mut table = Table::new(&names);
     for node in &record.tables.nodes {
         let mut fields = vec![text(&node.name), optional(node.lost.as_deref().map(text))];
-        fields.extend(COLUMNS.map(|(_, get)| optional(get(node))));
+        fields.extend(COLUMNS.map(|(_, get)| optional(get(node).as_deref().map(text))));
         table.row(&fields);
     }
     table.text
@@ -65,5 +65,7 @@ mod tests {
         let text = by_node(&record);
         let lines: Vec<&str> = text.lines().skip(1).collect();
         assert_eq!(lines, ["edge-1,,3,1,2,11,2,10,12,,,0.5,,7,8,site=edge zone=a", "edge-2,killed,0,0,,,,,,,,,,,,"]);
+        record.tables.nodes[0].labels = [("=cmd()".to_owned(), "a,b".to_owned())].into();
+        assert!(by_node(&record).contains(",\"'=cmd()=a,b\"\n"), "{}", by_node(&record));
     }
 }

@@ -26,6 +26,8 @@ pub struct Row<'a> {
     pub here: Option<f64>,
     /// Lower bound of the mean, if it has one.
     pub here_lower: Option<f64>,
+    /// The verdicts of all runs exclude the mean.
+    pub is_unusable: bool,
     /// Interval of the mean, lower bound included.
     pub interval: Option<(f64, f64)>,
     /// Why there is no mean.
@@ -73,6 +75,7 @@ fn row<'a>(member: &Member<'a>, printed: f64, name: &str) -> Row<'a> {
         label: &member.cell.label,
         printed,
         here: ours.and_then(|figure| figure.mean),
+        is_unusable: ours.is_some_and(|figure| figure.shown_only),
         here_lower: ours.and_then(|figure| figure.mean_bounds()[0]),
         interval: ours.and_then(CellFigure::whole_interval).filter(|(low, high)| low < high),
         failed: member.failed(),

@@ -156,7 +156,7 @@ fn reasons(record: &CapacityRecord) -> Markup {
                     @for (position, trial) in reasons() {
                         @let (word, _, class) = outcome(trial);
                         tr.(class) {
-                            td.number { (position + 1) }
+                            th.number scope="row" { (position + 1) }
                             td.number { (significant(trial.offered_per_s)) }
                             td.result { (word) }
                             td { (with_code(trial.reason.as_deref().unwrap_or_default())) }

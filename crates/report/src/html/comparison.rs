@@ -3,13 +3,13 @@
 mod scorecard;
 
 use maud::{Markup, html};
-use pubmark_record::comparison::{ComparedFigure, Comparison, Figure, Unit};
+use pubmark_record::comparison::{Comparison, Figure};
 use pubmark_record::record::VerdictStatus;
 
 use super::{contents, figure, page};
 use crate::charts::curves;
-use crate::numbers::{figure as text_of, interval};
-use crate::words::{self, verdict_word};
+use crate::numbers::bounded_figure;
+use crate::words::{self, UNUSABLE, UNUSABLE_MEANS, verdict_word};
 
 /// Sections of the page.
 const CONTENTS: [(&str, &str); 5] = [
@@ -33,7 +33,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         section #scorecard {
             h2 { "Scorecard" }
             p { (words::sentence(comparison.caution())) }
-            @if invalid { p.hint { "Figures struck through are of an invalid run and do not describe its system." } }
+            @if invalid { p.hint { "Struck through and " (UNUSABLE) ": " (UNUSABLE_MEANS) "." } }
             (scorecard::section(comparison))
         }
         (contents(CONTENTS.into_iter()))
@@ -96,22 +96,17 @@ fn figures(comparison: &Comparison) -> Markup {
                     tr {
                         th scope="row" { (row.figure.label()) }
                         @for (position, value) in row.values.iter().enumerate() {
-                            td.number.best[row.best == Some(position)].struck[is_struck(&row.figure, position)] {
-                                (text(row, position, *value)) @if row.best == Some(position) { " ★" }
+                            @let is_struck = value.is_some() && is_struck(&row.figure, position);
+                            td.number.best[row.best == Some(position)].struck[is_struck] {
+                                (bounded_figure(row.figure.unit, row.bounds(position)))
+                                @if row.best == Some(position) { " ★" }
+                                @if is_struck { " " (UNUSABLE) }
                             }
                         }
                     }
                 }
             }
         } }
-    }
-}
-
-/// A value with its unit; a latency with both bounds.
-fn text(row: &ComparedFigure, run: usize, value: Option<f64>) -> String {
-    match (row.figure.unit, row.bounds(run)) {
-        (Unit::Microseconds, bounds @ [Some(_), Some(_)]) => interval(bounds),
-        (unit, _) => text_of(unit, value),
     }
 }
 

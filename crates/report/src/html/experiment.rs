@@ -20,7 +20,7 @@ use super::{contents, figure, page, with_code};
 use crate::charts::experiment::EXPERIMENT_CHARTS;
 use crate::experiment::{CustomTable, View, headline};
 use crate::numbers::{duration, seconds};
-use crate::words;
+use crate::words::{self, UNUSABLE, UNUSABLE_MEANS};
 
 /// Sections of the page.
 const CONTENTS: [(&str, &str); 7] = [
@@ -49,6 +49,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
             section #scorecard { h2 { "Scorecard" } (scorecard::section(&view)) }
             section #charts {
                 h2 { "Charts" }
+                @if view.has_unusable() { p.aside { "Rows with " (UNUSABLE) " have a time " (UNUSABLE_MEANS) "." } }
                 @for row in &EXPERIMENT_CHARTS {
                     @if let Some(chart) = (row.draw)(&view) { (figure::figure(row.id, &chart)) }
                 }
@@ -119,6 +120,7 @@ fn reproduce(record: &ExperimentRecord) -> Markup {
         ("repetitions planned", record.repetitions.to_string()),
     ];
     rows.extend(machine(&record.environment));
+    rows.extend(record.nodes.as_ref().map(|nodes| ("machines that joined", nodes.in_words())));
     html! {
         p { "The exact command:" }
         pre { code { (words::command_line(&record.command)) } }

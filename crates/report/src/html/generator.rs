@@ -26,7 +26,7 @@ pub(super) fn section(record: &Record) -> Markup {
                 tbody {
                     @for check in checks {
                         tr.(verdict_word(check.status)) {
-                            td { (check.code) }
+                            th scope="row" { (check.code) }
                             td { (check.name) }
                             td.result { (sign(check.status)) " " (verdict_word(check.status)) }
                             td { (with_code(&check.text)) }

@@ -4,10 +4,13 @@ use maud::{Markup, html};
 
 use crate::numbers::{MISSING, TimeUnit, share};
 
+/// Share of the colour in the deepest cell, %: with more, the text in it could not be read.
+pub(super) const DEEPEST: f64 = 40.0;
+
 /// A pair of nodes or sites.
 pub(super) struct HeatCell {
-    /// p50 of its latency, µs.
-    pub p50: Option<f64>,
+    /// Both bounds of the p50 of its latency, µs.
+    pub p50: [Option<f64>; 2],
     /// Messages that were expected.
     pub expected: u64,
     /// Messages that were lost.
@@ -25,7 +28,7 @@ pub(super) fn heat_map(
 ) -> Markup {
     let places = || 0..names.len();
     let cells: Vec<Vec<Option<HeatCell>>> = places().map(|from| places().map(|to| cell(from, to)).collect()).collect();
-    let longest = cells.iter().flatten().flatten().filter_map(|cell| cell.p50).fold(0.0, f64::max);
+    let longest = cells.iter().flatten().flatten().filter_map(|cell| cell.p50[1]).fold(0.0, f64::max);
     html! {
         h3 { (title) }
         div.scroll { table.map {
@@ -36,9 +39,9 @@ pub(super) fn heat_map(
                     th scope="row" { (from) }
                     @for cell in row { @match cell {
                         Some(cell) => {
-                            @let depth = cell.p50.filter(|_| longest > 0.0).map_or(0.0, |p50| p50 / longest * 60.0);
+                            @let depth = cell.p50[1].filter(|_| longest > 0.0).map_or(0.0, |p50| p50 / longest * DEEPEST);
                             td.number style=(format!("background:color-mix(in srgb,var(--link) {depth:.0}%,transparent)")) {
-                                (unit.number(cell.p50))
+                                (unit.interval(cell.p50))
                                 @if cell.lost > 0 { small { (share(cell.lost, cell.expected)) " lost" } }
                             }
                         }

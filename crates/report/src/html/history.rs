@@ -8,7 +8,7 @@ use crate::charts::{Chart, Picture};
 use crate::numbers::{MISSING, counted, interval};
 use crate::plot::mark::Shape;
 use crate::plot::{Axis, Join, Line, Mark, Plot, Post};
-use crate::words::verdict_word;
+use crate::words::{UNUSABLE, verdict_word};
 
 /// Height of the chart, pixels.
 const HEIGHT: f64 = 300.0;
@@ -112,8 +112,10 @@ fn row(run: &HistoryRun, common: &[&String]) -> Markup {
             td { (run.pubmark_version) }
             td { (run.machine) }
             td.number { (run.delivered) }
-            td.number { (interval(run.p50_us)) }
-            td.number { (interval(run.p99_us)) }
+            @for bounds in [run.p50_us, run.p99_us] {
+                @let is_struck = run.verdict == VerdictStatus::Invalid && bounds[1].is_some();
+                td.number.struck[is_struck] { (interval(bounds)) @if is_struck { " " (UNUSABLE) } }
+            }
             td.result { (verdict_word(run.verdict)) }
             td { @match &run.baseline { Some(name) => { a href={ "/runs/" (name) } { (name) } } None => (MISSING) } }
             td.judgement {
@@ -252,7 +254,9 @@ mod tests {
         let places: Vec<(f64, f64)> =
             marks(&[run(1, "2.0", 400.0), invalid.clone()]).iter().map(|mark| (mark.x, mark.y)).collect();
         assert_eq!(places, [(1.0, 600.0), (1.0, 120.0)]);
+        assert_eq!(html.matches("<td class=\"number struck\">").count(), 2, "its latencies: {html}");
         let html = view(vec![run(1, "2.0", 400.0)]);
+        assert!(!html.contains("struck"), "{html}");
         assert!(!html.contains("mark invalid") && !html.contains("hollow"), "{html}");
         let unmeasured = HistoryRun { p50_us: [None; 2], p99_us: [None; 2], ..invalid };
         assert!(marks(&[unmeasured]).is_empty());

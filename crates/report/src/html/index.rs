@@ -5,7 +5,7 @@ use pubmark_record::record::VerdictStatus;
 
 use super::page;
 use crate::numbers::counted;
-use crate::words::verdict_word;
+use crate::words::{UNUSABLE, verdict_word};
 
 /// A result in a list, as printed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,8 +69,10 @@ fn row(row: &IndexRow) -> Markup {
             td { (row.system) }
             td { (row.load) }
             td.number { (row.delivered) }
-            td.number { (row.p50) }
-            td.number { (row.p99) }
+            @for latency in [&row.p50, &row.p99] {
+                @let is_struck = row.verdict == Some(VerdictStatus::Invalid) && latency.contains(|it: char| it.is_ascii_digit());
+                td.number.struck[is_struck] { (latency) @if is_struck { " " (UNUSABLE) } }
+            }
             td.result { (verdict(row.verdict)) }
             td { (row.note) @for tag in &row.tags { " " span.badge.g-none { (tag) } } }
         }
@@ -85,6 +87,16 @@ fn verdict(status: Option<VerdictStatus>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn latencies_of_an_invalid_run_are_struck_through() {
+        let latency = || "1.20 ms".to_owned();
+        let row =
+            |verdict| IndexRow { p50: latency(), p99: "—".to_owned(), verdict: Some(verdict), ..IndexRow::default() };
+        let page = |verdict| index(&[&row(verdict)], false);
+        assert_eq!(page(VerdictStatus::Invalid).matches("<td class=\"number struck\">1.20 ms ✗</td>").count(), 1);
+        assert!(!page(VerdictStatus::Suspect).contains("number struck"));
+    }
 
     #[test]
     fn what_people_wrote_is_text() {

@@ -1,18 +1,20 @@
 //! Latency breakdown: the parts of a message's way, by class of device.
 
 use maud::{Markup, html};
-use pubmark_record::latency::upper;
+use pubmark_record::latency::both;
 use pubmark_record::record::{Record, Summary};
 
 use crate::numbers::{count, share};
 use crate::words::{breakdown_columns, breakdown_unit};
 
+/// The two rows of a class.
+const QUANTILES: [fn(&Summary) -> Option<f64>; 2] = [|summary| summary.p50, |summary| summary.p99];
+
 /// The table; the chart is above it.
 pub(super) fn section(record: &Record) -> Markup {
     let Some(figures) = &record.latency.breakdown else { return html! {} };
     let (unit, columns) = (breakdown_unit(figures), breakdown_columns(figures));
-    let get =
-        |summary: Option<&Summary>, p99: bool| summary.and_then(|summary| if p99 { summary.p99 } else { summary.p50 });
+    let quantile = |p99: bool| QUANTILES[usize::from(p99)];
     html! {
         p {
             "Each packet between a group and the system crosses the emulator, where a message's front is stamped as it comes to a "
@@ -27,15 +29,15 @@ pub(super) fn section(record: &Record) -> Markup {
                 th.number { "whole" }
             } }
             tbody { @for row in &figures.rows { @for p99 in [false, true] { tr {
-                th scope="row" { @if !p99 { (row.class) } }
+                th scope="row" { (row.class) }
                 @if p99 { td {} td {} td {} } @else {
                     td.number { (count(row.followed)) }
                     td.number { (share(row.complete, row.followed)) }
                     td.number { (share(row.consistent, row.complete)) }
                 }
                 td { @if p99 { "p99" } @else { "p50" } }
-                @for (place, _) in &columns { td.number { (unit.number(get(row.parts.in_order()[*place], p99))) } }
-                td.number { (unit.number(get(upper(&row.parts.whole), p99))) }
+                @for (place, _) in &columns { td.number { (unit.number(row.parts.in_order()[*place].and_then(quantile(p99)))) } }
+                td.number { (unit.interval(both(&row.parts.whole, quantile(p99)))) }
             } } } }
         } }
     }

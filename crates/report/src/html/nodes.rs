@@ -1,7 +1,7 @@
 //! The nodes of a run: load, error bound of the clocks, and messages between nodes.
 
 use maud::{Markup, html};
-use pubmark_record::latency::upper;
+use pubmark_record::latency::both;
 use pubmark_record::nodes::{NodeClock, NodeRow};
 use pubmark_record::record::Record;
 
@@ -104,7 +104,7 @@ fn map(record: &Record) -> Markup {
     let cell = |from: usize, to: usize| {
         let wanted = (&nodes[from].name, &nodes[to].name);
         let row = record.tables.by_pair.iter().find(|row| (&row.publisher_node, &row.subscriber_node) == wanted)?;
-        let p50 = upper(&row.latency).and_then(|latency| latency.p50);
+        let p50 = both(&row.latency, |latency| latency.p50);
         Some(HeatCell { p50, expected: row.expected, lost: row.lost })
     };
     let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();

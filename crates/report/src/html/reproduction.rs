@@ -3,14 +3,15 @@
 use maud::{Markup, html};
 use pubmark_record::record::{Environment, Record, SystemInfo};
 
-use crate::numbers::{MISSING, bytes, count, seconds, short};
+use super::local;
+use crate::numbers::{MISSING, bytes, count, percentage, seconds, short};
 use crate::words::{command_line, system_facts};
 
 pub(super) fn section(record: &Record) -> Markup {
     html! {
         (facts(&record.run.command, &rows(record), &record.system))
         p { "Files beside this page: " a href="record.json" { "record.json" } ", "
-            @for (holds, file) in &record.run.files { a href=(file) { (file) } " (" (holds) "), " }
+            @for (holds, file) in &record.run.files { a href=(local(file)) { (file) } " (" (holds) "), " }
             "and one CSV file a table. " code { "pubmark report RUN" } " makes this page again." }
     }
 }
@@ -126,10 +127,7 @@ pub(super) fn machine(machine: &Environment) -> Vec<(&'static str, String)> {
         ("virtualisation", optional(&machine.virtualization)),
         ("frequency governor", optional(&machine.governor)),
         ("load before, after", format!("{}, {}", load(machine.load_before), load(machine.load_after))),
-        (
-            "CPU stolen",
-            machine.steal.map_or_else(|| MISSING.to_string(), |steal| format!("{} %", short(steal * 100.0))),
-        ),
+        ("CPU stolen", percentage(machine.steal)),
         ("descriptor limit", count(machine.descriptor_limit)),
         ("congestion control", optional(&machine.congestion_control)),
         ("clock", machine.clock.clone()),

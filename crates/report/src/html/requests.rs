@@ -1,7 +1,7 @@
 //! Requests and their replies: the accounting of both sides, and the round trip of each group of requesters.
 
 use maud::{Markup, html};
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{Summary, both};
 use pubmark_record::record::Record;
 
 use super::tables::{outcome_rows, whole};
@@ -44,7 +44,7 @@ fn groups(record: &Record) -> Markup {
                 @for name in ["sent", "answered", "late", "timed out", "unknown", "p50", "p99", "max"] { th.number { (name) } }
             } }
             tbody { @for group in groups {
-                @let round_trip = upper(&group.round_trip);
+                @let round_trip = |figure: fn(&Summary) -> Option<f64>| unit.interval(both(&group.round_trip, figure));
                 tr {
                     th scope="row" { (group.name) }
                     td.number { (count(group.outcomes.sent)) }
@@ -52,9 +52,9 @@ fn groups(record: &Record) -> Markup {
                     td.number { (count(group.outcomes.late)) }
                     td.number { (count(group.outcomes.timed_out)) }
                     td.number { (count(group.outcomes.unknown)) }
-                    td.number { (unit.number(round_trip.and_then(|summary| summary.p50))) }
-                    td.number { (unit.number(round_trip.and_then(|summary| summary.p99))) }
-                    td.number { (unit.number(round_trip.map(|summary| summary.max))) }
+                    td.number { (round_trip(|summary| summary.p50)) }
+                    td.number { (round_trip(|summary| summary.p99)) }
+                    td.number { (round_trip(|summary| Some(summary.max))) }
                 }
             } }
         } }

@@ -6,6 +6,7 @@ use pubmark_record::experiment::Grade;
 
 use crate::columns::ColumnUnit;
 use crate::numbers::MISSING;
+use crate::words::UNUSABLE;
 
 /// Figures of a scorecard by their names in the table of figures, with the heads of their columns. If the first name is
 /// not judged, the next one that is judged replaces it.
@@ -109,7 +110,9 @@ fn score(column: &ScoreColumn, score: &Score) -> Markup {
     html! {
         td {
             span.of { (column.head) @if !column.unit.is_empty() { ", " (column.unit) } }
-            div.figure.struck[score.is_struck] { @if score.text.is_empty() { (MISSING) } @else { (score.text) } }
+            div.figure.struck[score.is_struck] {
+                @if score.text.is_empty() { (MISSING) } @else { (score.text) @if score.is_struck { " " (UNUSABLE) } }
+            }
             @if let Some((lower, upper)) = score.bar {
                 svg class={ "bar " (class(score.grade)) } viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" {
                     rect.upper width=(width(upper.max(0.005))) height="8" {}

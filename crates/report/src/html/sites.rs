@@ -2,7 +2,7 @@
 //! label.
 
 use maud::{Markup, html};
-use pubmark_record::latency::upper;
+use pubmark_record::latency::both;
 use pubmark_record::record::Record;
 use pubmark_record::tables::LabelRow;
 
@@ -35,7 +35,7 @@ fn map(record: &Record, label: &str, rows: &[&LabelRow]) -> Markup {
     let cell = |from: usize, to: usize| {
         let wanted = (sites[from], sites[to]);
         let row = rows.iter().find(|row| (&row.publisher_site, &row.subscriber_site) == wanted)?;
-        let p50 = upper(&row.latency).and_then(|latency| latency.p50);
+        let p50 = both(&row.latency, |latency| latency.p50);
         Some(HeatCell { p50, expected: row.expected, lost: row.lost })
     };
     let names: Vec<&str> = sites.iter().map(|name| site(name)).collect();

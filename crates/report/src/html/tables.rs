@@ -9,7 +9,7 @@ use pubmark_record::wanted::not_delivered;
 
 use crate::charts::outcomes;
 use crate::markdown::unit_of;
-use crate::numbers::{MISSING, TimeUnit, bytes, count, share, short, significant, time};
+use crate::numbers::{MISSING, TimeUnit, bytes, count, percentage, share, short, significant, time};
 use crate::words::{self, Outcome, STATISTICS, distributions};
 
 /// Statistics of the first table; the CSV and Markdown files have the others, too.
@@ -186,7 +186,7 @@ fn type_row(row: &TypeRow, unit: TimeUnit, missing: Option<u64>, with_churn: boo
             (interval(unit, max))
             @if with_churn {
                 td.number data-sort=(row.availability.unwrap_or(-1.0)) {
-                    (row.availability.map_or_else(|| MISSING.to_string(), |share| format!("{} %", short(share * 100.0))))
+                    (percentage(row.availability))
                 }
             }
             @for (_, get) in further { (number(get(books))) }
@@ -230,7 +230,7 @@ pub(super) fn pairs(record: &Record) -> Markup {
             tbody {
                 @for row in &record.tables.by_pair {
                     tr {
-                        td { (row.publisher_node) } td { (row.subscriber_node) }
+                        th scope="row" { (row.publisher_node) } td { (row.subscriber_node) }
                         (number(row.expected)) (number(row.delivered)) (number(row.lost))
                         @for times in TIMES.map(|time| both(&row.latency, time)) { (interval(unit, times)) }
                         td.number data-sort=(row.clock_bound_us.unwrap_or(f64::MAX)) { (unit.number(row.clock_bound_us)) }
@@ -255,7 +255,7 @@ pub(super) fn sites(record: &Record, label: &str, rows: &[&LabelRow]) -> Markup 
             tbody {
                 @for row in rows {
                     tr {
-                        td { (words::site(&row.publisher_site)) } td { (words::site(&row.subscriber_site)) }
+                        th scope="row" { (words::site(&row.publisher_site)) } td { (words::site(&row.subscriber_site)) }
                         (number(row.expected)) (number(row.delivered)) (number(row.lost))
                         @for times in TIMES.map(|time| both(&row.latency, time)) { (interval(unit, times)) }
                     }
@@ -280,7 +280,7 @@ pub(super) fn series(record: &Record) -> Markup {
     let row_of = |row: &SeriesRow| {
         html! {
             tr {
-                td { (short(row.t_s)) } td { (short(row.width_s)) }
+                th scope="row" { (short(row.t_s)) } td { (short(row.width_s)) }
                 td { (count(row.offered)) } td { (count(row.sent)) } td { (count(row.delivered)) }
                 @for time in latencies_of(row) { td { (unit.interval(time)) } }
                 td { (unit.number(row.max_scheduler_lag_us)) }
@@ -337,7 +337,7 @@ pub(super) fn connections(record: &Record) -> Markup {
             } @else {
                 div.scroll { table {
                     thead { tr { th { "cause" } th.number { "count" } } }
-                    tbody { @for cause in &connections.causes { tr { td { (cause.cause) } td.number { (count(cause.count)) } } } }
+                    tbody { @for cause in &connections.causes { tr { th scope="row" { (cause.cause) } td.number { (count(cause.count)) } } } }
                 } }
             }
         }

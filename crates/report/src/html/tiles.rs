@@ -7,7 +7,7 @@ use pubmark_record::objectives::Objective;
 use pubmark_record::record::Record;
 
 use super::objectives::class;
-use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, percentage, significant, time};
+use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, interval, percentage, significant};
 use crate::words;
 
 /// A figure on a tile.
@@ -122,7 +122,7 @@ fn latency(record: &Record, percentile: &Percentile) -> Tile {
         (None, _) => "latency was not measured".to_string(),
         (Some(_), Some(_)) if record.settings.flood => "of a flood: not judged".to_string(),
         (Some(_), Some(_)) => percentile.meaning.to_string(),
-        (Some(summary), None) => too_few(bounds, summary),
+        (Some(_), None) => too_few(bounds),
     };
     let values = vec![(value, unit.to_string())];
     Tile { id: percentile.id, name: percentile.name, values, beside, is_time: true }
@@ -130,10 +130,10 @@ fn latency(record: &Record, percentile: &Percentile) -> Tile {
 
 /// Text for a percentile with too few samples beyond it: the highest percentile that has enough samples, otherwise the
 /// largest sample.
-fn too_few(bounds: &Option<LatencyBounds>, summary: &Summary) -> String {
+fn too_few(bounds: &Option<LatencyBounds>) -> String {
     let known = words::instead_of_p99(bounds);
     let instead = known.map_or_else(
-        || format!("largest {}", time(Some(summary.max))),
+        || format!("largest {}", interval(both(bounds, |times| Some(times.max)))),
         |(name, [lower, upper])| {
             let unit = TimeUnit::for_value(upper.unwrap_or_default());
             format!("{name} {} {}", unit.interval([lower, upper]), unit.symbol())

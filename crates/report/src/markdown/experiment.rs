@@ -3,11 +3,11 @@
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::{CellFigure, ExperimentRecord, PaperFigures};
 
-use super::{code, escaped, table};
+use super::{code, escaped, struck, table};
 use crate::charts::capacity::outcome;
 use crate::experiment::{Beside, CustomTable, Group, Member, View, headline};
 use crate::numbers::{TimeUnit, duration};
-use crate::words;
+use crate::words::{self, UNUSABLE, UNUSABLE_MEANS};
 
 /// An experiment: the winners, then a table for each setting.
 pub fn experiment(record: &ExperimentRecord) -> String {
@@ -20,6 +20,9 @@ pub fn experiment(record: &ExperimentRecord) -> String {
         text.push_str(&format!("- caution: {}\n", escaped(caution)));
     }
     text.push_str(&format!("\n{}; took {}.\n", escaped(&view.what_ran()), duration(record.took_s)));
+    if let Some(nodes) = &record.nodes {
+        text.push_str(&format!("\nWith {}.\n", escaped(&nodes.in_words())));
+    }
     for group in &view.groups {
         cells(&mut text, &view, group);
     }
@@ -27,6 +30,9 @@ pub fn experiment(record: &ExperimentRecord) -> String {
         "\nMean over the repetitions, of a latency its two bounds; in parentheses the 95 % interval, bounds and noise \
          together. Bold is better than every other: proven.\n",
     );
+    if view.has_unusable() {
+        text.push_str(&format!("\n{UNUSABLE} {UNUSABLE_MEANS}.\n"));
+    }
     if let Some(own) = CustomTable::of(record) {
         text.push_str("\n## Metrics of your own\n\n");
         let header: Vec<String> =
@@ -55,6 +61,7 @@ fn beside(text: &mut String, view: &View, paper: &PaperFigures) {
         .iter()
         .map(|row| {
             let here = row.failed.map_or_else(|| unit.bounds([row.here_lower, row.here]), str::to_string);
+            let here = if row.is_unusable { struck(&here) } else { here };
             vec![escaped(row.label), unit.number(row.printed), here, row.times()]
         })
         .collect();
@@ -75,7 +82,7 @@ fn cells(text: &mut String, view: &View, group: &Group) {
     if !group.label.is_empty() {
         text.push_str(&format!("## {}\n\n", escaped(&group.label)));
     }
-    let mut header = vec![view.compared.to_string()];
+    let mut header = vec![escaped(view.compared)];
     header.extend(view.columns.iter().map(|(column, unit)| match unit.symbol {
         "" => column.head.to_string(),
         symbol => format!("{}, {symbol}", column.head),
@@ -97,7 +104,11 @@ fn row(view: &View, member: &Member) -> Vec<String> {
         None => fields.extend(view.columns.iter().map(|(column, unit)| {
             let figure = member.figure(column.figure);
             let mean = unit.bounds(figure.map_or([None; 2], CellFigure::mean_bounds));
-            let mean = if view.wins(member.cell, column.figure) { format!("**{mean}**") } else { mean };
+            let mean = match figure {
+                _ if view.wins(member.cell, column.figure) => format!("**{mean}**"),
+                Some(figure) if figure.shown_only => struck(&mean),
+                _ => mean,
+            };
             match figure.and_then(CellFigure::whole_interval).filter(|(low, high)| low < high) {
                 Some((low, high)) => format!("{mean} ({}–{})", unit.number(low), unit.number(high)),
                 None => mean,

@@ -22,7 +22,7 @@ pub(super) fn section(text: &mut String, record: &Record) {
         vec![
             escaped(&words::fault(fault)),
             escaped(&words::fault_connections(fault)),
-            words::fault_latency(fault.latency.as_ref()),
+            escaped(&words::fault_latency(fault.latency.as_ref())),
             messages.join("; "),
         ]
     });

@@ -25,8 +25,10 @@ pub fn capacity(record: &CapacityRecord, options: &TerminalOptions) -> String {
         page.field(fact.name, &fact.text, 1);
     }
     page.blank();
-    table(&mut page, record);
-    page.blank();
+    if !record.trials.is_empty() {
+        table(&mut page, record);
+        page.blank();
+    }
     let tone = match record.result.limit {
         CapacityLimit::System | CapacityLimit::Range => Tone::Good,
         CapacityLimit::Generator | CapacityLimit::Time => Tone::Caution,

@@ -7,7 +7,7 @@ use super::layout::{Page, Tone, cut, printable};
 use super::{COLUMNS, TerminalOptions};
 use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, TimeUnit, known, short, significant};
-use crate::words::verdict_word;
+use crate::words::{UNUSABLE, UNUSABLE_MEANS, verdict_word};
 
 /// Figures that fit into 80 columns: name in the comparison, head of the column.
 const COLUMNS_SHOWN: [(&str, &str); 6] = [
@@ -29,7 +29,7 @@ pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String 
     let columns: Vec<Column> = COLUMNS_SHOWN
         .iter()
         .filter_map(|(name, head)| {
-            comparison.figures.iter().find(|row| row.figure.name == *name).map(|row| Column::of(head, row))
+            comparison.figures.iter().find(|row| row.figure.name == *name).map(|row| Column::of(head, comparison, row))
         })
         .collect();
     let name_width = COLUMNS - 2 - columns.iter().map(|column| column.width).sum::<usize>();
@@ -53,10 +53,13 @@ pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String 
     }
     page.blank();
     for metric in &comparison.custom {
-        let largest = metric.values.iter().flatten().copied().map(f64::abs).fold(0.0, f64::max);
-        let unit = ColumnUnit::of(metric.figure.unit, largest);
-        let values: Vec<String> =
-            (0..comparison.runs.len()).map(|run| unit.bounds_with_symbol(metric.bounds(run))).collect();
+        let ends = metric.values.iter().chain(&metric.lower).flatten();
+        let unit = ColumnUnit::of(metric.figure.unit, ends.copied().map(f64::abs).fold(0.0, f64::max));
+        let value = |run: usize| {
+            let text = unit.bounds_with_symbol(metric.bounds(run));
+            if is_excluded(comparison, metric, run) { format!("{text} {UNUSABLE}") } else { text }
+        };
+        let values: Vec<String> = (0..comparison.runs.len()).map(value).collect();
         page.paragraph("  ", &format!("{}: {}", metric.figure.label(), values.join(" | ")), 2, Tone::Plain);
     }
     for run in &comparison.runs {
@@ -74,6 +77,10 @@ pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String 
     }
     page.blank();
     page.paragraph("  * ", comparison.caution(), 2, Tone::Plain);
+    let mut rows = comparison.figures.iter().chain(&comparison.custom);
+    if rows.any(|row| (0..comparison.runs.len()).any(|run| is_excluded(comparison, row, run))) {
+        page.paragraph(&format!("  {UNUSABLE} "), UNUSABLE_MEANS, 1, Tone::Caution);
+    }
     page.text(options.colour)
 }
 
@@ -85,17 +92,11 @@ struct Column {
 }
 
 impl Column {
-    fn of(head: &'static str, row: &ComparedFigure) -> Column {
+    fn of(head: &'static str, comparison: &Comparison, row: &ComparedFigure) -> Column {
         let typical = row.values.iter().flatten().copied().fold(0.0, f64::max);
         let (unit, print): (String, Box<dyn Fn(f64) -> String>) = match row.figure.unit {
-            Unit::Microseconds => return Column::of_times(head, row, TimeUnit::for_value(typical)),
-            // 100 % is printed only if nothing is missing.
-            Unit::Share => (
-                "%".to_string(),
-                Box::new(|value| {
-                    if value < 1.0 { format!("{:.2}", (value * 1e4 + 1e-6).floor() / 1e2) } else { "100".to_string() }
-                }),
-            ),
+            Unit::Microseconds => return Column::of_times(head, comparison, row, TimeUnit::for_value(typical)),
+            Unit::Share => ("%".to_string(), Box::new(|value| ColumnUnit::of(Unit::Share, value).number(value))),
             Unit::Cores => ("% core".to_string(), Box::new(|value| short(value * 100.0))),
             Unit::Bytes => ("MB".to_string(), Box::new(|value| significant(value / 1e6))),
             Unit::PerSecond => ("/s".to_string(), Box::new(significant)),
@@ -103,18 +104,27 @@ impl Column {
             Unit::CpuSecondsPerMillion => ("s/M".to_string(), Box::new(significant)),
         };
         let text = |position: usize| known(row.values[position]).map_or_else(|| MISSING.to_string(), &print);
-        Column { head, width: VALUE, unit, values: marked(row, text) }
+        Column { head, width: VALUE, unit, values: marked(comparison, row, text) }
     }
 
     /// A column of a latency, with both bounds.
-    fn of_times(head: &'static str, row: &ComparedFigure, unit: TimeUnit) -> Column {
-        let values = marked(row, |position| unit.interval(row.bounds(position)));
+    fn of_times(head: &'static str, comparison: &Comparison, row: &ComparedFigure, unit: TimeUnit) -> Column {
+        let values = marked(comparison, row, |position| unit.interval(row.bounds(position)));
         Column { head, width: BOUNDS, unit: unit.symbol().to_string(), values }
     }
 }
 
-/// Text for each run; the best one has a mark.
-fn marked(row: &ComparedFigure, text: impl Fn(usize) -> String) -> Vec<String> {
-    let mark = |position| if row.best == Some(position) { '*' } else { ' ' };
+/// Whether a run has a value that its verdict excludes.
+fn is_excluded(comparison: &Comparison, row: &ComparedFigure, run: usize) -> bool {
+    row.values[run].is_some() && !row.figure.is_usable(comparison.runs[run].record)
+}
+
+/// Text for each run; the best one has a mark, and what must not be used has another.
+fn marked(comparison: &Comparison, row: &ComparedFigure, text: impl Fn(usize) -> String) -> Vec<String> {
+    let mark = |position| match row.best == Some(position) {
+        true => "*",
+        false if is_excluded(comparison, row, position) => UNUSABLE,
+        false => " ",
+    };
     (0..row.values.len()).map(|position| format!("{}{}", text(position), mark(position))).collect()
 }

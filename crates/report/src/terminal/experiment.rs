@@ -9,6 +9,7 @@ use super::{COLUMNS, TerminalOptions};
 use crate::columns::{ColumnUnit, ExperimentColumn, figure};
 use crate::experiment::{CustomTable, Member, View, headline};
 use crate::numbers::duration;
+use crate::words::{UNUSABLE, UNUSABLE_MEANS};
 
 /// Width of a value and the mark of the winner, columns.
 const VALUE: usize = 9;
@@ -29,6 +30,9 @@ pub fn experiment(record: &pubmark_record::experiment::ExperimentRecord, options
     page.field("measured", &view.what_ran(), 3);
     let status = if record.status == Status::Interrupted { "interrupted after " } else { "took " };
     page.field("", &format!("{status}{}", duration(record.took_s)), 1);
+    if let Some(nodes) = &record.nodes {
+        page.field("nodes", &nodes.in_words(), 2);
+    }
     page.blank();
     let columns: Vec<Column> = view
         .columns
@@ -54,6 +58,9 @@ pub fn experiment(record: &pubmark_record::experiment::ExperimentRecord, options
     }
     page.blank();
     conclusions(&mut page, &view, &columns);
+    if view.has_unusable() {
+        page.paragraph(&format!("  {UNUSABLE} "), UNUSABLE_MEANS, 1, Tone::Caution);
+    }
     for caution in &record.cautions {
         page.paragraph("  caution: ", caution, 3, Tone::Caution);
     }
@@ -75,10 +82,14 @@ impl Column<'_> {
         if figure(self.column.figure).is_some_and(|figure| figure.is_latency) { BOUNDS } else { VALUE }
     }
 
-    /// The mean, for a latency both bounds, with the mark of a winner.
+    /// The mean, for a latency both bounds, with the mark of a winner, or of what must not be used.
     fn value(&self, view: &View, member: &Member) -> String {
-        let mark = if view.wins(member.cell, self.column.figure) { '*' } else { ' ' };
         let figure = member.figure(self.column.figure);
+        let mark = match figure {
+            _ if view.wins(member.cell, self.column.figure) => "*",
+            Some(figure) if figure.shown_only => UNUSABLE,
+            _ => " ",
+        };
         format!("{}{mark}", self.unit.bounds(figure.map_or([None; 2], CellFigure::mean_bounds)))
     }
 }

@@ -1,6 +1,6 @@
 //! The latency breakdown as a table.
 
-use pubmark_record::latency::upper;
+use pubmark_record::latency::both;
 use pubmark_record::latency_breakdown::BreakdownRow;
 use pubmark_record::record::{Record, Summary};
 
@@ -12,6 +12,8 @@ use crate::words;
 /// Widths of a name and of a value, columns.
 const NAME: usize = 15;
 const VALUE: usize = 10;
+/// Width of the whole with both bounds, columns.
+const WHOLE: usize = 14;
 /// Heads of the columns of the parts, in order.
 const HEADS: [&str; 6] = ["device", "up", "system", "down", "subscriber", "undivided"];
 
@@ -39,13 +41,15 @@ pub(super) fn latency_breakdown(page: &mut Page, record: &Record, most: usize) {
 
 fn values(row: &BreakdownRow, columns: &[usize], unit: TimeUnit, get: fn(&Summary) -> Option<f64>) -> Vec<String> {
     let parts = row.parts.in_order();
-    let shown = columns.iter().map(|place| parts[*place]).chain([upper(&row.parts.whole)]);
-    shown.map(|summary| unit.number(summary.and_then(get))).collect()
+    let shown = columns.iter().map(|place| unit.number(parts[*place].and_then(get)));
+    shown.chain([unit.interval(both(&row.parts.whole, get))]).collect()
 }
 
 fn line(name: &str, values: &[String]) -> String {
     let mut line = format!("    {:<NAME$}", cut(name, NAME));
-    let width = VALUE.min((COLUMNS - 4 - NAME) / values.len().max(1));
-    values.iter().for_each(|value| line.push_str(&format!("{:>width$}", cut(value, width - 1))));
+    let Some((whole, parts)) = values.split_last() else { return line };
+    let width = VALUE.min((COLUMNS - 4 - NAME - WHOLE) / parts.len().max(1));
+    parts.iter().for_each(|value| line.push_str(&format!("{:>width$}", cut(value, width - 1))));
+    line.push_str(&format!("{:>WHOLE$}", cut(whole, WHOLE - 1)));
     line
 }

@@ -4,7 +4,7 @@ use pubmark_record::custom::{CustomBounds, CustomMetric};
 use pubmark_record::unit::{self, Unit};
 
 use crate::columns::ColumnUnit;
-use crate::numbers::{MISSING, bounds, significant};
+use crate::numbers::MISSING;
 
 /// Unit in which all values of one metric are printed.
 #[derive(Clone, Copy)]
@@ -25,12 +25,7 @@ impl<'a> CustomUnit<'a> {
 
     /// Both bounds without the symbol, the lower one first; one value if both have the same text.
     pub fn number(self, CustomBounds { lower, upper }: CustomBounds) -> String {
-        let [lower, upper] = [lower, upper].map(|value| self.column.scaled(value * self.worth));
-        if lower < 0.0 && lower < upper {
-            format!("{} to {}", significant(lower), significant(upper))
-        } else {
-            bounds([Some(lower), Some(upper)])
-        }
+        self.column.bounds([lower, upper].map(|value| Some(value * self.worth)))
     }
 
     /// The same with the symbol.
@@ -94,7 +89,9 @@ mod tests {
         assert_eq!(text(0.12, 0.18, "ms"), "0.120–0.180 ms");
         assert_eq!(text(3.5, 3.5, "mJ"), "3.50 mJ");
         assert_eq!(text(2.0, 2.0, ""), "2.00");
-        assert_eq!(text(99.5, 99.5, "%"), "99.5 %");
+        assert_eq!(text(99.5, 99.5, "%"), "99.50 %");
+        assert_eq!(text(-2.0, 3.0, "mJ"), "−2.00 to 3.00 mJ");
+        assert_eq!(text(0.00012, 0.00012, ""), "0.000120");
         assert_eq!(text(-2.0, -1.0, "ms"), "−2.00 to −1.00 ms");
         assert_eq!(custom_value(&CustomMetric::default()), "—");
         let part = |value: f64| CustomBounds { lower: value, upper: value };

@@ -5,7 +5,7 @@ use pubmark_record::cost::{HostUsage, LimitEffect, Usage};
 use pubmark_record::record::{LimitInfo, Record, Status, SystemInfo};
 use pubmark_record::verdict::rules::Blame;
 
-use crate::numbers::{MISSING, bytes, cores, count, counted, seconds, share, short, significant};
+use crate::numbers::{MISSING, bytes, cores, count, counted, percentage, seconds, share, short, significant};
 
 /// A system with its version.
 pub fn system_name(system: &SystemInfo) -> String {
@@ -150,14 +150,12 @@ pub fn host(host: &HostUsage) -> String {
 pub fn contention(record: &Record) -> Option<String> {
     let contention = record.cost.contention?;
     let others = contention.other_cores.map_or_else(|| MISSING.to_string(), |cores| format!("{cores:.2} cores"));
-    let percent =
-        |share: Option<f64>| share.map_or_else(|| MISSING.to_string(), |share| format!("{} %", short(share * 100.0)));
     let waited = record.cost.system.and_then(|usage| usage.run_queue_long_wait_ns);
     let waited = waited.map_or_else(|| MISSING.to_string(), |ns| format!("{} s", significant(ns as f64 / 1e9)));
     Some(format!(
         "other programs used {others}, the hypervisor took {}; some thread waited for a CPU {} of the time; long waits of the system {waited}",
-        percent(record.environment.steal),
-        percent(contention.cpu_pressure),
+        percentage(record.environment.steal),
+        percentage(contention.cpu_pressure),
     ))
 }
 
@@ -193,6 +191,9 @@ pub fn capacity_limit(record: &CapacityRecord) -> String {
         }
         CapacityLimit::Range => "the end of the range; the system still held there".to_string(),
         CapacityLimit::NothingHeld => "below the smallest load; not even that held".to_string(),
+        CapacityLimit::Time if record.status == Status::Interrupted => {
+            "not found; the search was interrupted before".to_string()
+        }
         CapacityLimit::Time => "the time for the search; it was over before an end was found".to_string(),
     }
 }
@@ -245,14 +246,9 @@ pub fn counted_trials(record: &CapacityRecord) -> String {
     counted(record.trials.len() as u64, "trial", "trials")
 }
 
-/// Share of the wanted deliveries that did not arrive.
+/// Share of the wanted deliveries that did not arrive; none is negative, even if a difference of two shares is.
 pub fn loss_share(loss: f64) -> String {
-    match loss {
-        loss if !loss.is_finite() => MISSING.to_string(),
-        loss if loss <= 0.0 => "0".to_string(),
-        loss if loss < 1e-4 => "< 0.01 %".to_string(),
-        loss => format!("{} %", significant(loss * 100.0)),
-    }
+    percentage(Some(if loss < 0.0 { 0.0 } else { loss }))
 }
 
 #[cfg(test)]
@@ -308,8 +304,10 @@ mod tests {
         record.trials.last_mut().unwrap().not_measured = Some("backpressure_p99<1ms".to_owned());
         let unmeasured = "Nothing is known: the time was over, and an objective was not measured";
         assert_eq!(capacity_headline(&record), unmeasured);
+        assert!(capacity_limit(&record).starts_with("the time for the search"));
         record.status = Status::Interrupted;
         assert_eq!(capacity_headline(&record), "Nothing is known: the search was interrupted");
+        assert_eq!(capacity_limit(&record), "not found; the search was interrupted before", "its time was not over");
         record.trials.clear();
         assert_eq!(capacity_headline(&record), "Nothing is known: no trial was made");
     }
@@ -369,6 +367,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_is_there_is_never_printed_as_none() {
-        assert_eq!([0.0, 1e-6, 0.021, f64::NAN].map(loss_share), ["0", "< 0.01 %", "2.10 %", MISSING]);
+        let shares = [0.0, -1e-17, 1e-6, 0.021, 0.999_96, f64::NAN].map(loss_share);
+        assert_eq!(shares, ["0 %", "0 %", "< 0.01 %", "2.1 %", "99.99 %", MISSING]);
     }
 }

@@ -1,11 +1,11 @@
 //! Nodes in words.
 
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{both, upper};
 use pubmark_record::nodes::{NodeClock, NodeRow};
 use pubmark_record::record::Record;
 use pubmark_record::tables::PairRow;
 
-use crate::numbers::{MISSING, bytes, cores, count, share, short, time};
+use crate::numbers::{MISSING, bytes, cores, count, interval, share, short};
 
 /// Labels of a node as written, separated by spaces; empty if it has none.
 pub fn labels(node: &NodeRow) -> String {
@@ -65,12 +65,13 @@ pub fn nodes(record: &Record) -> String {
     let rows = || record.tables.by_pair.iter().filter(|row| p50(row).is_some());
     let by_p50 = |one: &&PairRow, other: &&PairRow| p50(one).unwrap_or(0.0).total_cmp(&p50(other).unwrap_or(0.0));
     if let (Some(fastest), Some(slowest)) = (rows().min_by(by_p50), rows().max_by(by_p50)) {
+        let p50 = |row: &PairRow| interval(both(&row.latency, |latency| latency.p50));
         text.push_str(&format!(
             "; p50 from {} ({} → {}) to {} ({} → {})",
-            time(p50(&fastest)),
+            p50(fastest),
             fastest.publisher_node,
             fastest.subscriber_node,
-            time(p50(&slowest)),
+            p50(slowest),
             slowest.publisher_node,
             slowest.subscriber_node
         ));

@@ -2,7 +2,7 @@
 
 use pubmark_record::comparison::compare;
 use pubmark_record::experiment::CellMetric;
-use pubmark_record::record::Record;
+use pubmark_record::record::{Reason, Record, VerdictStatus};
 use pubmark_record::{sample, sample_experiment};
 use pubmark_report::table::{Format, table};
 use pubmark_report::{csv, html, markdown, terminal};
@@ -59,7 +59,8 @@ fn values_of_a_part_of_the_messages_are_marked_and_not_compared() {
     assert!((file.render)(&record).contains(",energy,,mJ,20,20,,true\n"), "{}", (file.render)(&record));
     let text = table(&[record, computed()], Format::Csv);
     let [_, first, second] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
-    assert!(first.ends_with(",,,") && second.ends_with(",1500.0,20.0,"), "{text}");
+    assert!(first.ends_with(",,,") && second.ends_with(",500.0,20.0,"), "{text}");
+    assert!(second.contains(",1500.0,20.0,,"), "{text}");
 }
 
 #[test]
@@ -74,8 +75,56 @@ fn runs_side_by_side_have_a_row_for_each_and_none_takes_the_place_of_a_figure() 
     }
     let text = table(&records, Format::Csv);
     let [head, first, second] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
-    assert!(head.ends_with(",custom_lost_us,custom_energy,custom_broken"), "{head}");
-    assert!(first.ends_with(",1500.0,20.0,") && second.ends_with(",,,"), "{text}");
+    assert!(head.contains(",custom_lost_us,custom_energy,custom_broken,"), "{head}");
+    assert!(head.ends_with(",custom_lost_lower_us,custom_energy_lower,custom_broken_lower"), "{head}");
+    assert!(first.contains(",1500.0,20.0,,") && first.ends_with(",500.0,20.0,"), "{text}");
+    assert!(second.ends_with(",,,"), "{text}");
+}
+
+/// An invalid run's figures have the same sign in every report, and a metric below zero keeps its sign.
+#[test]
+fn a_figure_of_an_invalid_run_is_marked_everywhere_and_a_negative_one_is_not_0() {
+    let mut records = [fixtures::factory(), fixtures::factory()];
+    records[0].custom = vec![sample::custom("cooling", "K", [-3.0, 2.0])];
+    let (text, hint, status) = (String::new(), String::new(), VerdictStatus::Invalid);
+    records[1].verdict.reasons = vec![Reason { code: "V01".to_owned(), status, text, hint }];
+    records[1].verdict.status = status;
+    records[1].custom = vec![sample::custom("cooling", "K", [-2.0, -1.0])];
+    let compared = compare(&records).expect("one schedule");
+    let texts = [terminal::comparison(&compared, &PLAIN), markdown::comparison(&compared), html::comparison(&compared)];
+    for text in &texts {
+        assert!(text.contains("−3.00 to 2.00") && text.contains("−2.00 to −1.00"), "{text}");
+        assert!(text.contains("✗ of an invalid run") || text.contains("✗: of an invalid run"), "{text}");
+    }
+    let [on_terminal, as_markdown, page] = &texts;
+    assert!(on_terminal.contains("−2.00 to −1.00 ✗"), "{on_terminal}");
+    assert!(as_markdown.contains("| ~~−2.00 to −1.00~~ ✗ |"), "{as_markdown}");
+    assert!(page.contains("<td class=\"number struck\">−2.00 to −1.00 ✗</td>"), "{page}");
+    let measured = compared.figures.iter().filter(|row| row.values[1].is_some()).count();
+    assert_eq!(as_markdown.matches("~~ ✗").count(), measured + 1, "{as_markdown}");
+    records[1].verdict.status = VerdictStatus::Valid;
+    let compared = compare(&records).expect("one schedule");
+    assert!(!terminal::comparison(&compared, &PLAIN).contains('✗') && !markdown::comparison(&compared).contains('✗'));
+}
+
+#[test]
+fn a_mean_of_invalid_runs_alone_is_marked_in_every_table_of_an_experiment() {
+    let mut record = sample_experiment::experiment();
+    let plain = [terminal::experiment(&record, &PLAIN), markdown::experiment(&record)];
+    assert!(plain.iter().all(|text| !text.contains('✗')), "{plain:?}");
+    let first = &mut record.cells[0];
+    first.runs.iter_mut().for_each(|run| run.verdict = VerdictStatus::Invalid);
+    for figure in first.figures.iter_mut().filter(|figure| figure.figure == "latency p99") {
+        figure.shown_only = true;
+    }
+    record.contests.clear();
+    record.papers.clear();
+    let (text, page) = (markdown::experiment(&record), html::experiment(&record));
+    assert_eq!(text.matches("~~ ✗").count(), 1, "{text}");
+    assert!(terminal::experiment(&record, &PLAIN).contains("✗ of an invalid run"));
+    assert!(page.contains("number struck") && page.contains("✗ is of an invalid run"), "{page}");
+    let struck = page.matches("<td class=\"number struck\" data-sort").count();
+    assert!(struck >= record.cells[0].runs.len(), "a time of each invalid run: {struck}");
 }
 
 #[test]
@@ -88,8 +137,8 @@ fn an_experiment_has_a_table_of_them() {
     let runs = csv::runs(&record);
     let mut lines = runs.lines();
     let head = lines.next().expect("a head");
-    assert!(head.ends_with(",custom_jitter_us,custom_jitter_lower_us"), "{head}");
-    let with_values = lines.filter(|line| !line.ends_with(",,")).count();
+    assert!(head.ends_with(",custom_jitter_us,custom_jitter_lower_us,excluded"), "{head}");
+    let with_values = lines.filter(|line| !line.ends_with(",,,")).count();
     assert_eq!(with_values, record.cells[0].runs.len(), "{runs}");
     assert!(csv::cells(&record).contains(",custom.jitter,us,"));
     for text in [html::experiment(&record), markdown::experiment(&record), terminal::experiment(&record, &PLAIN)] {

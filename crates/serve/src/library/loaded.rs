@@ -1,6 +1,7 @@
 //! The record of a results folder, of any kind, with its tables and report, and the files that it names.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use axum::http::StatusCode;
@@ -38,6 +39,7 @@ impl Loaded {
     /// # Errors
     /// There is no record yet, or it cannot be read.
     pub fn of(folder: &Path) -> Result<Loaded, Problem> {
+        regular(folder)?;
         let found = match kind_of(folder) {
             Kind::Run => store::load(folder).map(|record| Loaded::Run(Box::new(record))),
             Kind::Experiment => store::load_as(folder).map(|record| Loaded::Experiment(Box::new(record))),
@@ -221,6 +223,19 @@ pub fn kind_of(folder: &Path) -> Kind {
     of_many.find(|kind| folder.join(record_file(*kind)).is_file()).unwrap_or(Kind::Run)
 }
 
+/// Checks that no record of a folder is another kind of file: a FIFO would block, and a device could be read without end.
+///
+/// # Errors
+/// One of them is no regular file.
+pub fn regular(folder: &Path) -> Result<(), Problem> {
+    let paths = KINDS.map(|kind| folder.join(record_file(kind)));
+    let other = paths.into_iter().find(|path| fs::metadata(path).is_ok_and(|found| !found.is_file()));
+    other.map_or(Ok(()), |path| {
+        let source = io::Error::other("it is no regular file");
+        Err(Problem::internal(&StoreError::Io { action: "read", path, source }))
+    })
+}
+
 /// Whether the text is a safe relative path within a folder. A record may come from anywhere, so its paths are not trusted.
 pub fn is_plain(name: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
@@ -267,6 +282,18 @@ mod tests {
         assert_eq!(beneath(folder.path(), "runs/a"), Some(folder.path().join("runs/a")));
         for wrong in ["link/passwd", "none/a", "../a", "runs/../a"] {
             assert_eq!(beneath(folder.path(), wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_a_pipe_is_refused() {
+        for kind in KINDS {
+            let folder = tempfile::tempdir().unwrap();
+            let made =
+                std::process::Command::new("mkfifo").arg(folder.path().join(record_file(kind))).status().unwrap();
+            assert!(made.success());
+            let refused = Loaded::of(folder.path()).map(|loaded| loaded.record_file()).unwrap_err();
+            assert!(refused.body.error.contains("no regular file"), "{refused:?}");
         }
     }
 

@@ -114,6 +114,8 @@ pub fn read(folder: &Path) -> Result<Note, NoteError> {
     let unread = |source| NoteError::Unread { path: name(), source };
     match fs::metadata(&path) {
         Ok(found) if found.len() > LARGEST_BYTES => return Err(NoteError::TooLarge(name())),
+        // A FIFO would block.
+        Ok(found) if !found.is_file() => return Err(unread(io::Error::other("it is no regular file"))),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Note::default()),
         Err(source) => return Err(unread(source)),
@@ -161,6 +163,13 @@ mod tests {
         assert_eq!(read(folder.path()).unwrap(), note);
         save(folder.path(), &Note::default()).unwrap();
         assert!(!folder.path().join(NOTE_FILE).exists());
+    }
+
+    #[test]
+    fn a_pipe_is_no_note() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join(NOTE_FILE)).status().unwrap();
+        assert!(made.success() && matches!(read(folder.path()), Err(NoteError::Unread { .. })));
     }
 
     #[test]

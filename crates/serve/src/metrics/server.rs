@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
+use axum::extract::Request;
 use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::{CONTENT_TYPE, Exposed, text};
 use crate::beside::{Beside, BesideError};
+use crate::guard::is_local_name;
 
 /// The exposed values. The lock is held only to copy a pointer: the run must not wait for a thread of the lowest priority.
 type Shown = Arc<Mutex<Arc<Exposed>>>;
@@ -45,18 +48,27 @@ impl MetricsServer {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(&mut self) -> Result<(), BesideError> {
-        self.beside.start("metrics", router(Arc::clone(&self.exposed)), std::future::pending())
+        let is_loopback = self.address().ip().is_loopback();
+        self.beside.start("metrics", router(Arc::clone(&self.exposed), is_loopback), std::future::pending())
     }
 }
 
-fn router(exposed: Shown) -> Router {
+/// The routes. The names of an address that other machines can reach are not known, so any name is accepted there.
+fn router(exposed: Shown, is_loopback: bool) -> Router {
     let answer = move || async move {
         let exposed = Arc::clone(&exposed.lock().unwrap_or_else(PoisonError::into_inner));
         response(&exposed)
     };
+    let check = move |request: Request, next: Next| async move {
+        match is_loopback && !is_local_name(request.headers()) {
+            true => (StatusCode::MISDIRECTED_REQUEST, "the host name is none of this machine\n").into_response(),
+            false => next.run(request).await,
+        }
+    };
     Router::new()
         .route("/metrics", get(answer))
         .fallback(|| async { (StatusCode::NOT_FOUND, "there is no such path; try /metrics\n") })
+        .layer(from_fn(check))
 }
 
 /// The exposed values as a response.

@@ -37,6 +37,8 @@
   // The queue changes by itself, and what ended is a result. A selection and an open dialog keep the list as it is.
   function follow() {
     clearTimeout(timer);
+    // A page that nobody sees asks for nothing.
+    if (document.hidden) return Promise.resolve();
     return pubmark.drawn('/queue').then(function (text) {
       if (isSilent) { isSilent = false; load(); }
       if (text !== seenQueue) {
@@ -235,5 +237,8 @@
     go(text ? '/?' + text : '/');
   });
   window.addEventListener('popstate', load);
+  document.addEventListener('visibilitychange', function () {
+    if (!document.hidden && !at('page').hidden) follow();
+  });
   pubmark.start(function () { load(); follow(); });
 })();

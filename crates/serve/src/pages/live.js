@@ -3,6 +3,9 @@
   'use strict';
   var at = pubmark.at, id = location.pathname.split('/')[2] || '';
   var view = at('view'), stop = at('stop'), announced = '', failure = '';
+  // The request under way, the next attempt, and whether there is nothing more to ask for. A command that shows its own run ends
+  // when its pages have the report, so a page of it asks although nobody sees it.
+  var asked = null, timer = 0, isOver = false, isServed = document.querySelector('nav.pages') !== null;
 
   // Only what changed its kind is read out: a phase, a fault, the end.
   function announce(text) {
@@ -43,7 +46,11 @@
 
   // Server-sent events, read by hand: an EventSource cannot send the token.
   function follow() {
-    return pubmark.request('/runs/' + id + '/live').then(function (response) {
+    clearTimeout(timer);
+    if (isServed && document.hidden) return null;
+    var mine = new AbortController();
+    asked = mine;
+    return pubmark.request('/runs/' + id + '/live', { signal: mine.signal }).then(function (response) {
       pubmark.report('');
       var reader = response.body.getReader(), decoder = new TextDecoder(), rest = '', over = false, ended = false;
       function next() {
@@ -66,18 +73,38 @@
       }
       return next();
     }).then(function (over) {
-      if (over === null) return null;
+      isOver = over !== false;
       if (over) return becomeReport();
-      setTimeout(follow, 1000);
+      if (over === false) timer = setTimeout(follow, 1000);
       return null;
     }).catch(function (error) {
+      if (mine.signal.aborted) { isOver = false; return; }
       pubmark.report(error);
       // The server refused it for a reason that will not go away.
-      if (error.problem) return;
+      isOver = Boolean(error.problem);
+      if (isOver) return;
       pubmark.report('The server cannot be reached. Retrying…');
-      setTimeout(follow, 2000);
+      timer = setTimeout(follow, 2000);
     });
   }
+
+  // A page that nobody sees, or that is closed, asks for nothing.
+  function pause() {
+    clearTimeout(timer);
+    if (asked) asked.abort();
+    asked = null;
+  }
+
+  function resume() {
+    if (!asked && !isOver && !at('page').hidden) follow();
+  }
+
+  document.addEventListener('visibilitychange', function () {
+    if (!isServed) return;
+    if (document.hidden) pause(); else resume();
+  });
+  window.addEventListener('pagehide', pause);
+  window.addEventListener('pageshow', function (event) { if (event.persisted) resume(); });
 
   stop.addEventListener('click', function () {
     if (!confirm('Stop this run? Everything measured so far is saved.')) return;

@@ -9,8 +9,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::store::{EVENTS_FILE, MESSAGES_FILE};
 
 /// Interval between two checks of an orphan.
 const LOOK: Duration = Duration::from_millis(50);
-/// Maximum time from the SIGKILL of an orphan to its end.
+/// Maximum time from a SIGKILL to the end of the process.
 const KILLED: Duration = Duration::from_secs(5);
 /// File in a submission's folder whose lock the child and its own children hold.
 const LOCK_FILE: &str = "measures";
@@ -26,6 +26,8 @@ const LOCK_FILE: &str = "measures";
 /// A running child.
 pub struct Running {
     child: Child,
+    /// Folder of its lock file.
+    folder: PathBuf,
 }
 
 impl Running {
@@ -77,12 +79,35 @@ impl Running {
         }
         let child = command.spawn()?;
         drop((lock, machine));
-        Ok(Running { child })
+        Ok(Running { child, folder: folder.to_owned() })
     }
 
-    /// Whether the child has ended, and its exit code: the inner `None` means that a signal ended it.
-    pub fn ended(&mut self) -> io::Result<Option<Option<i32>>> {
-        Ok(self.child.try_wait()?.map(|status| if status.signal().is_some() { None } else { status.code() }))
+    /// Whether the child has ended. It stays a zombie until [`Running::finish`], so that neither its process number nor its
+    /// process group can belong to others meanwhile.
+    ///
+    /// # Errors
+    /// The child cannot be waited for.
+    pub fn has_ended(&self) -> io::Result<bool> {
+        // SAFETY: a `siginfo_t` of zeros is valid.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: waitid writes only to `found`, which outlives the call.
+        if unsafe { libc::waitid(libc::P_PID, self.child.id(), &raw mut found, options) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: waitid has set the field, or left it 0 if the child has not ended.
+        Ok(unsafe { found.si_pid() } != 0)
+    }
+
+    /// Waits for the child, which has ended, and ends what it started and left behind, after `limit` by force. Returns its
+    /// exit code, `None` if a signal ended it; and the error if a process that it started still exists.
+    pub fn finish(mut self, limit: Duration) -> (Option<i32>, io::Result<()>) {
+        let rest = end_orphan(&self.folder, limit);
+        // A process that closed the descriptors that it inherited is not found by the lock, but by its process group. The
+        // child is a zombie still, so the group is no other one.
+        // SAFETY: kill has no memory to be unsafe with.
+        unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+        (self.child.wait().ok().and_then(|status| status.code()), rest)
     }
 
     /// Sends a signal. The child has not been waited for, so its process number cannot belong to another process.
@@ -92,15 +117,15 @@ impl Running {
     }
 }
 
-/// Waits for the child that a dead server may have started for the submission in `folder`. The kernel has requested it to
-/// end; after `limit`, the child and its descendants are killed.
-/// `limit` it is killed, and all that it started.
+/// Waits for the processes of the submission in `folder` that still hold its lock: descendants of a child that has ended, or
+/// the child of a dead server, which the kernel has requested to end. After `limit` they are killed.
 ///
 /// # Errors
 /// Some of its processes still exist, or this cannot be determined.
 pub fn end_orphan(folder: &Path, limit: Duration) -> io::Result<()> {
     let path = folder.join(LOCK_FILE);
-    let lock = match File::open(&path) {
+    // A FIFO in its place does not block.
+    let lock = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
@@ -111,7 +136,7 @@ pub fn end_orphan(folder: &Path, limit: Duration) -> io::Result<()> {
     let killed = Instant::now();
     while !is_free_within(&lock, LOOK)? {
         if killed.elapsed() >= KILLED {
-            return Err(io::Error::other("the run of a server before goes on, though its processes were killed"));
+            return Err(io::Error::other("processes of the run still exist, though they were killed"));
         }
         for process in holders(&lock)? {
             // SAFETY: as above; a process that has the file open is a descendant of the child.
@@ -162,6 +187,16 @@ mod tests {
         Running::start(Path::new("/bin/sh"), &["-c".into(), text.into()], folder, None, machine(folder)).unwrap()
     }
 
+    /// Waits for the end of a child and returns its exit code.
+    fn exit_code(running: Running) -> Option<i32> {
+        while !running.has_ended().unwrap() {
+            std::thread::sleep(LOOK);
+        }
+        let (exit, rest) = running.finish(Duration::from_millis(200));
+        rest.unwrap();
+        exit
+    }
+
     #[test]
     fn a_server_whose_shell_ignores_an_interruption_can_interrupt_its_runs() {
         const INSIDE: &str = "PUBMARK_SERVE_IGNORES_INTERRUPTIONS";
@@ -180,36 +215,30 @@ mod tests {
             return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         }
         let folder = tempfile::tempdir().unwrap();
-        let mut running = start("exec sleep 60", folder.path());
+        let running = start("exec sleep 60", folder.path());
         running.signal(libc::SIGINT);
         let began = Instant::now();
-        let ended = loop {
-            if let Some(ended) = running.ended().unwrap() {
-                break ended;
-            }
+        while !running.has_ended().unwrap() {
             if began.elapsed() > KILLED {
                 running.signal(libc::SIGKILL);
                 panic!("an interruption did not end it");
             }
             std::thread::sleep(LOOK);
-        };
-        assert_eq!(ended, None, "the signal ended it");
+        }
+        assert_eq!(exit_code(running), None, "the signal ended it");
     }
 
     #[test]
     fn an_orphan_is_waited_for_and_killed_with_all_that_it_started() {
         let folder = tempfile::tempdir().unwrap();
         end_orphan(folder.path(), Duration::ZERO).unwrap();
-        let mut running = start("sleep 60 & sleep 60", folder.path());
+        let running = start("sleep 60 & sleep 60", folder.path());
         assert!(
             Running::start(Path::new("/bin/true"), &[], folder.path(), None, machine(folder.path())).is_err(),
             "one measures there already"
         );
         end_orphan(folder.path(), Duration::ZERO).unwrap();
-        while running.ended().unwrap().is_none() {
-            std::thread::sleep(LOOK);
-        }
-        assert_eq!(running.ended().unwrap(), Some(None), "a signal ended it");
+        assert_eq!(exit_code(running), None, "a signal ended it");
         let lock = File::open(folder.path().join(LOCK_FILE)).unwrap();
         assert_eq!(holders(&lock).unwrap(), [0; 0]);
     }
@@ -217,11 +246,36 @@ mod tests {
     #[test]
     fn one_that_ends_in_time_is_not_killed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut running = start("sleep 0.3; exit 7", folder.path());
+        let running = start("sleep 0.3; exit 7", folder.path());
         end_orphan(folder.path(), Duration::from_secs(60)).unwrap();
-        while running.ended().unwrap().is_none() {
-            std::thread::sleep(LOOK);
+        assert_eq!(exit_code(running), Some(7));
+    }
+
+    /// Whether a process exists and is no zombie.
+    fn is_alive(process: &str) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+    }
+
+    #[test]
+    fn what_a_child_left_behind_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        // One leaves the process group of the child, the other one closes what it inherited.
+        let closes =
+            "import os, time; os.closerange(3, 256); open(\"closed\", \"w\").write(str(os.getpid())); time.sleep(60)";
+        let text = format!(
+            "cd {}; setsid sleep 60 & echo $! > left; python3 -c '{closes}' & until [ -s closed ]; do sleep 0.02; done",
+            folder.path().display()
+        );
+        let running = start(&text, folder.path());
+        assert_eq!(exit_code(running), Some(0));
+        for file in ["left", "closed"] {
+            let process = fs::read_to_string(folder.path().join(file)).unwrap();
+            let began = Instant::now();
+            while is_alive(process.trim()) {
+                assert!(began.elapsed() < KILLED, "{file}: it goes on");
+                std::thread::sleep(LOOK);
+            }
         }
-        assert_eq!(running.ended().unwrap(), Some(Some(7)));
     }
 }

@@ -1,23 +1,16 @@
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 
 use pubmark_record::sample;
 use pubmark_record::store::RunFolder;
 use pubmark_runner::Host;
-use tokio::sync::Semaphore;
 
 use super::*;
 use crate::allow::Allow;
 use crate::entry::RunEntry;
-use crate::following::Following;
-use crate::guard::{Guard, Of};
-use crate::library::Library;
 use crate::library::list::{self, ListQuery};
 use crate::live::Views;
-use crate::metrics::Latest;
 use crate::shared::Shared;
 use crate::submission::Submission;
-use crate::token::Token;
 
 /// A machine lock for one test.
 fn machine(place: &Path) -> Machine {
@@ -48,25 +41,6 @@ fn a_run_of_another_server_is_waited_for_and_named() {
     assert!(queue.between_runs(|| ()).is_some());
 }
 
-/// The state of a server with this queue.
-fn shared(store: &Arc<Store>, queue: &Arc<Queue>) -> Shared {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 7_000));
-    Shared {
-        store: Arc::clone(store),
-        library: Library::default(),
-        queue: Arc::clone(queue),
-        allow: Allow::default(),
-        host: Host::this(),
-        views: Views::default(),
-        latest: Latest::default(),
-        nodes: Following::default(),
-        guard: Guard::new(Of::Server, Token::random().unwrap(), address, &[], false),
-        exports: Arc::new(Semaphore::new(1)),
-        slow: Arc::new(Semaphore::new(1)),
-        lists: Semaphore::new(1),
-    }
-}
-
 #[test]
 fn a_list_is_searched_once_for_the_submission_that_waits() {
     let place = tempfile::tempdir().unwrap();
@@ -76,7 +50,7 @@ fn a_list_is_searched_once_for_the_submission_that_waits() {
     let ids = [add(), add(), add()];
     let queue = Arc::new(queue(place.path(), &store, program(place.path(), "exit 0")));
     queue.waits_for_others.store(true, Ordering::Relaxed);
-    let shared = shared(&store, &queue);
+    let shared = Shared::of_queue(&store, &queue);
     let open = || list::open(&shared);
     let all = || list::page(&shared, &ListQuery::default()).unwrap().runs;
     let lists: [&dyn Fn() -> Vec<RunEntry>; 2] = [&open, &all];
@@ -113,6 +87,43 @@ fn a_repetition_that_fails_after_another_has_a_report_is_named() {
     assert!(shown.over, "its page shows the report of the first repetition");
     assert_eq!(shown.failure.as_deref(), Some("Failed to connect to `a`: refused. Start it."));
     assert!(serde_json::to_value(&*shown).unwrap()["failure"].is_string(), "the page reads it by this name");
+}
+
+#[test]
+fn a_submission_whose_start_cannot_be_recorded_does_not_stop_the_queue() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
+    let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+    let add = || store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
+    let ids = [add(), add()];
+    // Nobody can replace a folder with a file, root neither.
+    let status = store.folder(&ids[0]).join("status.json");
+    std::fs::remove_file(&status).unwrap();
+    std::fs::create_dir_all(status.join("x")).unwrap();
+    let queue = queue(place.path(), &store, program(place.path(), "exit 0"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| queue.carry_out());
+        let began = Instant::now();
+        let is_over = || store.get(&ids[1]).unwrap().status.state.is_over();
+        while !is_over() && began.elapsed() < ORDERLY {
+            std::thread::sleep(LOOK);
+        }
+        queue.stop();
+        assert!(is_over(), "it waits for the one before it");
+    });
+    assert_eq!(store.get(&ids[0]).unwrap().status.state, State::Queued);
+}
+
+#[test]
+fn what_a_run_left_behind_ends_before_the_next_one() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
+    let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+    let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
+    let queue = queue(place.path(), &store, program(place.path(), "setsid sleep 60 &\nexit 0"));
+    queue.carry_out_next(&store.get(&id).unwrap());
+    assert!(store.get(&id).unwrap().status.state.is_over());
+    assert!(machine(place.path()).try_take().unwrap().is_some(), "it holds the lock of the machine");
 }
 
 /// Final state of a submission whose program writes these events and exits with this code.
@@ -234,4 +245,6 @@ fn a_run_whose_results_were_not_written_came_to_an_outcome_only_with_a_record() 
     assert_eq!(ends(begins, NOT_WRITTEN, true), State::Complete);
     assert_eq!(ends(begins, NOT_WRITTEN, false), State::Failed);
     assert_eq!(ends(begins, 0, true), State::Complete);
+    let first = begins.replace(r#""repetitions":1"#, r#""repetitions":2"#);
+    assert_eq!(ends(&first, NOT_WRITTEN, true), State::Failed, "the second repetition was not made");
 }

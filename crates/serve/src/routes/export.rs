@@ -1,6 +1,7 @@
 //! `GET /export`: a selection of results as an archive that can be read without a server.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +21,7 @@ use super::lookup;
 use super::selection::Selection;
 use crate::entry::RunEntry;
 use crate::library::export::{Export, Pieces};
+use crate::library::holds_results;
 use crate::pages;
 use crate::problem::Problem;
 use crate::shared::Shared;
@@ -61,16 +63,13 @@ pub async fn export(State(shared): State<Arc<Shared>>, selection: Selection) -> 
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "another export is under way").hint("try again when it has ended")
     })?;
     let export = lookup::slowly(&shared, move || {
-        let folders = selection.run.iter().map(|name| {
-            let folder = lookup::results(&used, name)?;
-            let folder_name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let result = lookup::result(&used, &folder_name).ok_or_else(|| {
-                Problem::new(StatusCode::CONFLICT, format!("`{name}` holds no record that can be read"))
-            })?;
+        let rows = folders(&used, &selection.run)?.into_iter().map(|folder| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let result = lookup::result(&used, &name).ok_or_else(|| no_record(&name))?;
             let row: IndexRow = pages::library::index_row(&RunEntry::of_folder(&result));
             Ok((folder, row))
         });
-        Export::of(folders.collect::<Result<_, Problem>>()?)
+        Export::of(rows.collect::<Result<_, Problem>>()?)
     })
     .await?;
     let (send, receive) = mpsc::channel(WAITING);
@@ -85,6 +84,25 @@ pub async fn export(State(shared): State<Arc<Shared>>, selection: Selection) -> 
         drop(permit);
     });
     Ok(ArchiveResponse { pieces: receive, is_whole })
+}
+
+/// The folders of all repetitions that have a record, each once.
+fn folders(shared: &Shared, names: &[String]) -> Result<Vec<PathBuf>, Problem> {
+    let mut folders = Vec::new();
+    for name in names {
+        let mut found = lookup::all_results(shared, name)?;
+        found.retain(|folder| holds_results(folder));
+        if found.is_empty() {
+            return Err(no_record(name));
+        }
+        found.retain(|folder| !folders.contains(folder));
+        folders.extend(found);
+    }
+    Ok(folders)
+}
+
+fn no_record(name: &str) -> Problem {
+    Problem::new(StatusCode::CONFLICT, format!("`{name}` holds no record that can be read"))
 }
 
 /// The pieces as they arrive, then an error if the archive is incomplete: the connection is aborted, so that the client
@@ -103,6 +121,24 @@ fn body(archive: ArchiveResponse) -> Body {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::store::State as RunState;
+
+    #[test]
+    fn a_submission_is_exported_with_each_repetition_that_has_a_record_once() {
+        let place = tempfile::tempdir().unwrap();
+        let (shared, id) = Shared::of_two_repetitions(place.path(), RunState::Failed);
+        let runs = shared.store.runs();
+        let names = [id.clone(), "one".to_owned()];
+        assert_eq!(folders(&shared, &names).unwrap(), [runs.join("one")]);
+        for folder in ["two", "without-a-record"] {
+            std::fs::create_dir(runs.join(folder)).unwrap();
+            shared.store.change(&id, |status| status.folders.push(folder.to_owned())).unwrap();
+        }
+        std::fs::copy(runs.join("one/record.json"), runs.join("two/record.json")).unwrap();
+        assert_eq!(folders(&shared, &names).unwrap(), [runs.join("one"), runs.join("two")]);
+        let none = folders(&shared, &["without-a-record".to_owned()]).unwrap_err();
+        assert_eq!(none.status, StatusCode::CONFLICT);
+    }
 
     #[tokio::test]
     async fn an_archive_that_was_not_written_to_its_end_is_an_error() {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pubmark_record::headline::Kind;
 use pubmark_runner::{ErrorKind, RunError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,13 +69,15 @@ pub fn results(shared: &Shared, id: &str) -> Result<PathBuf, Problem> {
     }
 }
 
-/// The folders of all repetitions of a submission, or the folder with this id; the oldest first.
+/// The folders of all repetitions of a submission, or the folder with this id; the oldest first. A folder of a repetition that
+/// failed may have no record.
 ///
 /// # Errors
 /// There is none, or a repetition is in progress.
 pub fn all_results(shared: &Shared, id: &str) -> Result<Vec<PathBuf>, Problem> {
+    let newest = results(shared, id)?;
     match find(shared, id)? {
-        Found::Submission(entry) if entry.submitted.id == id && entry.status.folders.len() > 1 => {
+        Found::Submission(entry) if entry.submitted.id == id && entry.submitted.kind == Kind::Run => {
             if !entry.status.state.is_over() {
                 return Err(Problem::new(
                     axum::http::StatusCode::CONFLICT,
@@ -84,7 +87,7 @@ pub fn all_results(shared: &Shared, id: &str) -> Result<Vec<PathBuf>, Problem> {
             }
             Ok(entry.status.folders.iter().map(|name| shared.store.runs().join(name)).collect())
         }
-        _ => results(shared, id).map(|folder| vec![folder]),
+        _ => Ok(vec![newest]),
     }
 }
 

@@ -163,7 +163,7 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
         }))
         .api_route("/export", get_with(export::export, |op| {
             op.id("export").summary("Results as an archive that opens without a server").description(
-                "A `tar.gz` of the folders, with `index.html`, and with `comparison.html` where they can be compared.",
+                "A `tar.gz` of the folders, of a submission those of all repetitions, with `index.html`, and with `comparison.html` where they can be compared.",
             )
         }))
         .api_route("/dry-run", post_with(submit::dry_run, |op| {

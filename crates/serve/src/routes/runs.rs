@@ -26,9 +26,9 @@ pub async fn one(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -
     lookup::slowly(&shared, move || entry(&used, &id)).await.map(Json)
 }
 
-/// All data of one entry.
-pub fn entry(shared: &Shared, id: &str) -> Result<RunEntry, Problem> {
-    match lookup::find(shared, id)? {
+/// All data of one entry. By the name of a folder, the result is that of this folder.
+pub fn entry(shared: &Shared, name: &str) -> Result<RunEntry, Problem> {
+    match lookup::find(shared, name)? {
         Found::Folder(name) => {
             let result = lookup::result(shared, &name).ok_or_else(|| {
                 Problem::new(StatusCode::CONFLICT, format!("`{name}` holds no record that can be read"))
@@ -38,7 +38,9 @@ pub fn entry(shared: &Shared, id: &str) -> Result<RunEntry, Problem> {
         Found::Submission(entry) => {
             let id = &entry.submitted.id;
             let position = lookup::position(shared, id);
-            let result = entry.status.folders.last().and_then(|folder| lookup::result(shared, folder));
+            let folders = &entry.status.folders;
+            let folder = folders.iter().find(|folder| *folder == name).or(folders.last());
+            let result = folder.and_then(|folder| lookup::result(shared, folder));
             let events = shared.store.folder(id).join(EVENTS_FILE);
             let is_under_way = !entry.status.state.is_over();
             let progress = if is_under_way { newest_progress(&events) } else { None };
@@ -68,4 +70,26 @@ pub async fn cancel(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
     })
     .await
     .map(Json)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_record::sample;
+    use pubmark_record::store::RunFolder;
+
+    use super::*;
+    use crate::store::State as RunState;
+
+    #[test]
+    fn each_repetition_has_its_own_result() {
+        let place = tempfile::tempdir().unwrap();
+        let (shared, id) = Shared::of_two_repetitions(place.path(), RunState::Complete);
+        RunFolder::at(&shared.store.runs().join("two")).unwrap().write_record(&sample::record()).unwrap();
+        shared.store.change(&id, |status| status.folders.push("two".to_owned())).unwrap();
+        for (name, folder) in [("one", "one"), ("two", "two"), (id.as_str(), "two")] {
+            let found = entry(&shared, name).unwrap();
+            assert_eq!((found.id.as_str(), found.headline.unwrap().folder.as_str()), (id.as_str(), folder), "{name}");
+        }
+    }
 }

@@ -5,6 +5,9 @@ use std::path::Path;
 
 use super::CgroupFolders;
 
+/// In version 1, "no limit" of memory is a number above this one, bytes: the largest multiple of a page below 2^63.
+pub(super) const UNLIMITED: u64 = 1 << 62;
+
 /// Counters of a control group; a field is `None` if its controller is missing or the kernel is too old to count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupUsage {
@@ -106,9 +109,7 @@ fn cpu_is_limited(place: &CgroupFolders) -> bool {
 }
 
 fn memory_is_limited(place: &CgroupFolders) -> bool {
-    // In version 1, "no limit" is the largest multiple of a page below 2^63.
-    const NONE: u64 = 1 << 62;
-    number(place.memory.as_deref(), "memory.limit_in_bytes").is_some_and(|bytes| bytes < NONE)
+    number(place.memory.as_deref(), "memory.limit_in_bytes").is_some_and(|bytes| bytes < UNLIMITED)
         || number(place.unified.as_deref(), "memory.max").is_some()
 }
 

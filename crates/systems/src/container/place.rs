@@ -4,8 +4,11 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use procfs::process::Process;
+
 use super::ContainerError;
 use super::engine::{ANSWER, Engine, EngineKind, QUERY_LIMIT, answer_in, output_of, shown};
+use super::monitor::monitors;
 use crate::cgroup::layout::{Hierarchy, Layout};
 use crate::cgroup::{CgroupFolders, CostSource};
 use crate::error::SystemError;
@@ -37,7 +40,10 @@ impl Engine {
                 let id = self.id(name)?;
                 // An engine in a virtual machine returns process ids of that machine.
                 let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-                return Ok(groups.contains(&id).then(|| CostSource { pid, cgroup: place_of(pid, &id) }));
+                // Without the right to create control groups, podman leaves the container in ours.
+                let is_here =
+                    groups.contains(&id) || parent(pid).is_some_and(|parent| monitors(name).contains(&parent));
+                return Ok(is_here.then(|| CostSource { pid, cgroup: place_of(pid, &id) }));
             }
             if Instant::now() >= deadline {
                 return Ok(None);
@@ -81,6 +87,10 @@ impl Engine {
             _ => Err(ContainerError::Answer { command: shown, output }.into()),
         }
     }
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    Some(Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?.ppid as u32)
 }
 
 /// The control group of a container's process. Only folders of the container itself are used: with some engines and

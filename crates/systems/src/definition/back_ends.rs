@@ -214,7 +214,7 @@ pub struct VersionCommand {
     /// Program, if it is not the system's own; it is looked up in the same way.
     #[serde(default)]
     pub program: Option<String>,
-    /// Its arguments.
+    /// Its arguments; `{self}` is the system's program that was found, whose version is wanted.
     pub arguments: Vec<String>,
     /// The version is the word after the first occurrence of this text in the output.
     pub after: String,

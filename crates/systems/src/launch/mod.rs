@@ -18,7 +18,7 @@ pub(crate) use broker::{Broker, Contained, Shared, write_private};
 pub use command_line::{CommandLine, ContainerOrder};
 pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles};
 pub use plan::raised_packet;
-pub use rendered::{Rendered, rendered};
+pub use rendered::{Rendered, RenderedEndpoint, rendered};
 
 use crate::affinity;
 use crate::cgroup::CostSource;
@@ -97,13 +97,17 @@ fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, Syste
         broker.start(plan, shared.directory.path())?;
     }
     waiting::wait(plan, &mut brokers, ready)?;
-    let places = brokers.iter().map(|broker| cost_source(plan, broker)).collect::<Result<Vec<_>, _>>()?;
+    let visible = brokers.iter().map(|broker| cost_source(plan, broker)).collect::<Result<Vec<_>, _>>()?;
+    let cost_is_visible = visible.iter().all(Option::is_some);
+    let places = visible.into_iter().zip(&brokers).map(|(place, broker)| place.unwrap_or_else(|| command_of(broker)));
+    let places = places.collect();
     Ok(RunningSystem {
         info: info(plan, &brokers, version),
-        deviations: deviations(plan, &brokers[0]),
+        deviations: deviations(plan, &brokers[0], cost_is_visible),
         endpoints: brokers.iter().map(|broker| broker.endpoint.clone()).collect(),
         second_endpoints: brokers.iter().filter_map(|broker| broker.second_endpoint.clone()).collect(),
         places,
+        cost_is_visible,
         stop_within: match &plan.back_end {
             BackEnd::Process { found, .. } => found.stop_within(),
             BackEnd::Container { found, .. } => found.stop_within(),
@@ -156,22 +160,33 @@ fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemErro
     }
 }
 
-fn cost_source(plan: &Plan, broker: &Broker) -> Result<CostSource, SystemError> {
-    let own = CostSource { pid: broker.held.pid(), cgroup: broker.cgroup.as_ref().map(|cgroup| cgroup.place.clone()) };
+/// Where the cost of a broker is read; `None` for a container whose processes are not visible here: the command that runs it only
+/// waits, and its cost is not that of the system.
+fn cost_source(plan: &Plan, broker: &Broker) -> Result<Option<CostSource>, SystemError> {
     match (&plan.back_end, &broker.container) {
-        (BackEnd::Container { engine, .. }, Some(container)) => {
-            Ok(engine.cost_source(&container.name, PLACE_WITHIN)?.unwrap_or(own))
-        }
-        _ => Ok(own),
+        (BackEnd::Container { engine, .. }, Some(container)) => engine.cost_source(&container.name, PLACE_WITHIN),
+        _ => Ok(Some(command_of(broker))),
     }
 }
 
-fn deviations(plan: &Plan, first: &Broker) -> Vec<Deviation> {
+/// The command that was started for a broker.
+fn command_of(broker: &Broker) -> CostSource {
+    CostSource { pid: broker.held.pid(), cgroup: broker.cgroup.as_ref().map(|cgroup| cgroup.place.clone()) }
+}
+
+fn deviations(plan: &Plan, first: &Broker, cost_is_visible: bool) -> Vec<Deviation> {
+    let hidden = (!cost_is_visible).then(|| Deviation {
+        name: "cost-not-visible".to_owned(),
+        detail: "its CPU time and memory are not measured: the container engine does not show the container's processes on this machine"
+            .to_owned(),
+    });
     let made = (plan.options.encrypt && plan.options.tls.is_none()).then(|| Deviation {
         name: "certificates-made".to_owned(),
         detail: format!("its certificate was made for this run: {}", certificates::KIND),
     });
-    changed_settings(plan.definition, plan.profile, &plan.situation(0), first.values()).chain(made).collect()
+    let situation = plan.situation(0);
+    let changed = changed_settings(plan.definition, plan.profile, &situation, first.values());
+    changed.chain(made).chain(hidden).collect()
 }
 
 /// Settings of a definition and its profile that differ from the system's defaults.

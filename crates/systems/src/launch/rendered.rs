@@ -32,18 +32,34 @@ pub struct Rendered {
     pub arguments: Vec<String>,
     /// Environment variables.
     pub environment: Vec<(String, String)>,
-    /// Scheme of the protocol that clients will use.
-    pub scheme: String,
-    /// Port of that protocol.
-    pub port: u16,
-    /// What clients write after that port; empty if the profile has no settings for them.
-    pub settings: String,
-    /// The port is a UDP port.
+    /// Where clients of the protocol reach it.
+    pub endpoint: RenderedEndpoint,
+    /// Where clients of the second protocol reach it; `None` if all use one protocol.
+    pub second_endpoint: Option<RenderedEndpoint>,
+    /// The endpoint's port is a UDP port.
     pub datagrams: bool,
-    /// All ports, including `port`.
+    /// All ports, including those of the endpoints.
     pub ports: Vec<u16>,
     /// Differences from the system's defaults, as recorded.
     pub deviations: Vec<Deviation>,
+}
+
+/// An endpoint of a container whose host is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderedEndpoint {
+    /// Scheme of the protocol.
+    pub scheme: String,
+    /// Port of the protocol.
+    pub port: u16,
+    /// What clients write after the port; empty if the profile has no settings for them.
+    pub settings: String,
+}
+
+impl RenderedEndpoint {
+    /// The URL of the endpoint at a host.
+    pub fn url(&self, host: &str) -> String {
+        format!("{}://{host}:{}{}", self.scheme, self.port, self.settings)
+    }
 }
 
 impl Rendered {
@@ -61,7 +77,8 @@ pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rende
     let missing = |reason: &str| SystemError::NoBackEnd { system: definition.name.clone(), reason: reason.to_owned() };
     let back_end = definition.back_ends.container.as_ref();
     let back_end: &ContainerBackEnd = back_end.ok_or_else(|| missing("its definition has no container"))?;
-    let profile = definition.profile_for(&options.profile, [options.protocol.as_str()])?;
+    let protocols = [&options.protocol].into_iter().chain(&options.second_protocol).map(String::as_str);
+    let profile = definition.profile_for(&options.profile, protocols)?;
     let offer = definition.offer(&options.protocol)?;
     let raised = raised_packet(definition, options)?;
     let situation = Situation {
@@ -99,7 +116,15 @@ pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rende
     let of_parts = back_end.arguments.iter().filter(|part| part.when.applies(&situation)).flat_map(|part| &part.add);
     let environment = back_end.environment.iter().chain(&profile.environment);
     let listener = definition.listeners.get(&offer.listener).ok_or_else(|| missing("its protocol has no listener"))?;
-    let port = ports.iter().find(|(name, _)| *name == offer.listener).map(|(_, port)| *port);
+    let endpoint = |protocol: &String| -> Result<RenderedEndpoint, SystemError> {
+        let listener = &definition.offer(protocol)?.listener;
+        let scheme = definition.listeners.get(listener).map(|listener| listener.scheme.clone());
+        Ok(RenderedEndpoint {
+            scheme: scheme.ok_or_else(|| missing("its protocol has no listener"))?,
+            port: ports.iter().find(|(name, _)| name == listener).ok_or_else(|| missing("its protocol has no port"))?.1,
+            settings: profile.settings.get(protocol).cloned().unwrap_or_default(),
+        })
+    };
     Ok(Rendered {
         image: options.image.clone().unwrap_or_else(|| back_end.image.clone()),
         entrypoint: back_end.entrypoint.clone(),
@@ -108,11 +133,10 @@ pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rende
         files: files(definition, &situation, &values),
         arguments: of_parts.chain(&profile.arguments).map(|argument| values.fill(argument)).collect(),
         environment: environment.map(|(name, value)| (name.clone(), values.fill(value))).collect(),
-        scheme: listener.scheme.clone(),
-        port: port.ok_or_else(|| missing("its protocol has no port"))?,
-        settings: profile.settings.get(&options.protocol).cloned().unwrap_or_default(),
+        endpoint: endpoint(&options.protocol)?,
+        second_endpoint: options.second_protocol.as_ref().map(endpoint).transpose()?,
         datagrams: listener.datagrams,
-        ports: ports.into_iter().map(|(_, port)| port).collect(),
+        ports: ports.iter().map(|(_, port)| *port).collect(),
         deviations: changed_settings(definition, profile, &situation, &values).collect(),
     })
 }
@@ -152,7 +176,7 @@ mod tests {
             }
             for protocol in definition.protocols.keys() {
                 let rendered = rendered(&definition, &StartOptions::new(protocol)).unwrap();
-                assert!(rendered.image.contains(':') && rendered.port > 0, "{name}: {rendered:?}");
+                assert!(rendered.image.contains(':') && rendered.endpoint.port > 0, "{name}: {rendered:?}");
                 let texts = rendered.files.iter().map(|(_, text)| text).chain(&rendered.arguments);
                 for text in texts {
                     for left in ["{port:", "{host}", "{directory}", "{profile}", "{name}"] {
@@ -198,7 +222,7 @@ mod tests {
     #[test]
     fn mosquitto_listens_where_everybody_expects_it() {
         let rendered = rendered(&Definition::load("mosquitto").unwrap(), &StartOptions::new("mqtt5")).unwrap();
-        assert_eq!((rendered.scheme.as_str(), rendered.port), ("mqtt", 1883));
+        assert_eq!(rendered.endpoint.url("h"), "mqtt://h:1883");
         assert!(rendered.files[0].1.contains("listener 1883 0.0.0.0\n"), "{:?}", rendered.files);
         assert!(rendered.arguments.contains(&format!("{}/mosquitto.conf", rendered.directory)), "{rendered:?}");
     }

@@ -27,13 +27,13 @@ impl ProgramMeter {
     /// CPU time, memory and threads now: all 0 before the first program runs, `None` after the last one has ended. New
     /// programs are looked for every few readings, and with `search`.
     pub fn read(&mut self, search: bool) -> Option<Reading> {
-        let pids = if search || self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES) {
-            tree::marked_below(std::process::id(), self.variable)
+        let found = if search || self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES) {
+            self.processes.read_these(tree::marked_below(std::process::id(), self.variable))
         } else {
-            self.processes.pids().collect()
+            self.processes.read_known()
         };
         self.round = self.round.wrapping_add(1);
-        let Some(found) = self.processes.read_these(pids) else {
+        let Some(found) = found else {
             return (!self.found).then(Reading::default);
         };
         self.found = true;

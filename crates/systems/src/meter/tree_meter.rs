@@ -27,6 +27,9 @@ pub struct TreeReading {
 #[derive(Debug)]
 pub struct TreeMeter {
     root: u32,
+    /// Start of the root, in clock ticks since the machine's start: after its end, another process may get its id. `None` if it had
+    /// ended before.
+    root_started: Option<u64>,
     members: HashMap<u32, Member>,
     /// CPU time of members that ended and that no parent included in its own count, ns.
     carried_ns: u64,
@@ -64,23 +67,42 @@ struct Member {
 impl TreeMeter {
     /// Creates a meter for `root` and the tree below it.
     pub fn new(root: u32) -> TreeMeter {
-        TreeMeter { root, members: HashMap::new(), carried_ns: 0, unmatched: HashMap::new(), reported_ns: 0, round: 0 }
+        TreeMeter {
+            root,
+            root_started: started_ticks(root),
+            members: HashMap::new(),
+            carried_ns: 0,
+            unmatched: HashMap::new(),
+            reported_ns: 0,
+            round: 0,
+        }
     }
 
     /// Reads the tree now; `None` if all its processes have ended.
     pub fn read(&mut self) -> Option<TreeReading> {
-        let pids = if self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES) {
-            tree::members(self.root)
-        } else {
-            self.members.keys().copied().collect()
-        };
+        let searches = self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES);
         self.round = self.round.wrapping_add(1);
-        self.read_these(pids)
+        // A process that has the id of a root that ended is not the root of this tree.
+        let is_root = started_ticks(self.root).is_none_or(|started| Some(started) == self.root_started);
+        if searches && is_root { self.read_these(tree::members(self.root)) } else { self.read_known() }
+    }
+
+    /// Reads the processes of the last reading; another process with the id of one that ended is not among them.
+    pub fn read_known(&mut self) -> Option<TreeReading> {
+        let now = self.members.iter().filter_map(|(pid, before)| {
+            let now = Member::read(*pid).filter(|now| now.started_ticks == before.started_ticks)?;
+            Some((*pid, now))
+        });
+        let now = now.collect();
+        self.take(now)
     }
 
     /// Reads these processes as the tree, for callers that know its members from elsewhere.
     pub fn read_these(&mut self, pids: Vec<u32>) -> Option<TreeReading> {
-        let now: HashMap<u32, Member> = pids.into_iter().filter_map(|pid| Some((pid, Member::read(pid)?))).collect();
+        self.take(pids.into_iter().filter_map(|pid| Some((pid, Member::read(pid)?))).collect())
+    }
+
+    fn take(&mut self, now: HashMap<u32, Member>) -> Option<TreeReading> {
         self.account_for_ended(&now);
         self.members = now;
         self.reported_ns = self.reported_ns.max(self.cpu_ns());
@@ -148,6 +170,11 @@ impl Member {
             alive: !matches!(stat.state, 'Z' | 'X' | 'x'),
         })
     }
+}
+
+/// Start of a process, in clock ticks since the machine's start; `None` if there is no such process.
+fn started_ticks(pid: u32) -> Option<u64> {
+    Some(Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?.starttime)
 }
 
 /// CPU time of all threads of a process, including ended ones, ns. `/proc/PID/stat` has it only in steps of 10 ms.
@@ -222,6 +249,30 @@ mod tests {
     #[test]
     fn a_missing_process_has_no_known_cost() {
         assert_eq!(TreeMeter::new(u32::MAX >> 1).read(), None);
+    }
+
+    #[test]
+    fn a_process_that_got_the_id_of_one_that_ended_is_not_measured() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut meter = TreeMeter::new(child.id());
+        assert!(meter.read().is_some());
+        // The kernel gives an id again only after all others: the meter is told of an earlier process with the id instead.
+        let earlier = |meter: &mut TreeMeter| {
+            meter.root_started = meter.root_started.map(|ticks| ticks - 1);
+            meter.members.values_mut().for_each(|member| member.started_ticks -= 1);
+        };
+        earlier(&mut meter);
+        let cpu_ns = meter.cpu_ns();
+        for _ in 0..2 * ROUNDS_BETWEEN_SEARCHES {
+            assert_eq!(meter.read(), None);
+        }
+        assert_eq!(meter.cpu_ns(), cpu_ns, "the time of the one that ended stays");
+        let mut meter = TreeMeter::new(child.id());
+        meter.read().unwrap();
+        earlier(&mut meter);
+        assert_eq!(meter.read_known(), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl<'a> Parts<'a> {
 pub enum Reply<'a> {
     /// A short text (`+OK`).
     Simple(&'a str),
-    /// Refuses (`-ERR …`); the first word is its kind.
+    /// Refuses (`-ERR …`, or `!` and a string); the first word is its kind.
     Error(&'a str),
     /// A number.
     Integer(i64),
@@ -52,8 +52,10 @@ pub(super) enum Head<'a> {
     Line(u8, &'a [u8]),
     /// A string or a list of length -1 (RESP2).
     Null,
-    /// A string.
+    /// A string, without the format of a verbatim one.
     Bulk(&'a [u8]),
+    /// An error that is a string, and not a line.
+    BulkError(&'a [u8]),
     /// So many values follow.
     Aggregate(u8, usize),
 }
@@ -65,10 +67,18 @@ pub(super) enum Head<'a> {
 /// a line of 64 KiB.
 #[inline]
 pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, DecodeError> {
-    let mut at = 0;
-    let first = match head(buffer, &mut at, most_bytes)? {
-        Ok(found) => found,
-        Err(partial) => return Ok(partial),
+    let (mut at, mut values) = (0, 1);
+    let (begin, first) = loop {
+        let begin = at;
+        match head(buffer, &mut at, most_bytes)? {
+            Ok(Head::Aggregate(b'|', more)) => {
+                if let Some(partial) = skip_attribute(buffer, &mut at, most_bytes, more, &mut values)? {
+                    return Ok(partial);
+                }
+            }
+            Ok(found) => break (begin, found),
+            Err(partial) => return Ok(partial),
+        }
     };
     let (kind, mut open) = match first {
         Head::Line(b'+', text) => return Ok(Front::Whole { packet: Reply::Simple(utf8(text)?), bytes: at }),
@@ -77,27 +87,32 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Decode
         Head::Line(b'_', _) | Head::Null => return Ok(Front::Whole { packet: Reply::Null, bytes: at }),
         Head::Line(..) => return Ok(Front::Whole { packet: Reply::Other, bytes: at }),
         Head::Bulk(text) => return Ok(Front::Whole { packet: Reply::Bulk(text), bytes: at }),
+        Head::BulkError(text) => return Ok(Front::Whole { packet: Reply::Error(utf8(text)?), bytes: at }),
         Head::Aggregate(kind, count) => (kind, count),
     };
     let mut parts: [&[u8]; MOST_PARTS] = [&[]; MOST_PARTS];
-    let mut values = 1;
     let (mut count, mut is_plain) = (0, kind == b'>' && open <= MOST_PARTS);
     while open > 0 {
         open -= 1;
         let part = match head(buffer, &mut at, most_bytes)? {
+            Ok(Head::Aggregate(b'|', more)) => {
+                if let Some(partial) = skip_attribute(buffer, &mut at, most_bytes, more, &mut values)? {
+                    return Ok(partial);
+                }
+                open += 1;
+                continue;
+            }
             Ok(Head::Aggregate(_, more)) => {
                 open += more;
                 is_plain = false;
                 &[]
             }
-            Ok(Head::Line(_, text) | Head::Bulk(text)) => text,
+            Ok(Head::Line(_, text) | Head::Bulk(text) | Head::BulkError(text)) => text,
             Ok(Head::Null) => &[],
             Err(partial) => return Ok(partial),
         };
         values += 1;
-        if values + open > MOST_VALUES {
-            return Err(DecodeError::Values { limit: MOST_VALUES });
-        }
+        check_size(values + open, at, most_bytes)?;
         if is_plain {
             parts[count] = part;
             count += 1;
@@ -105,10 +120,46 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Decode
     }
     let reply = match kind {
         b'>' if is_plain => Reply::Push(Parts { parts, count }),
-        b'*' | b'%' | b'~' => Reply::Aggregate(&buffer[..at]),
+        b'*' | b'%' | b'~' => Reply::Aggregate(&buffer[begin..at]),
         _ => Reply::Other,
     };
     Ok(Front::Whole { packet: reply, bytes: at })
+}
+
+/// Goes behind an attribute, whose head says that so many values follow, the last of which it belongs to: no command of ours asks for
+/// what it says about that one, which is next. Adds to `values`; how much is there if it is not whole.
+pub(super) fn skip_attribute<'a>(
+    buffer: &'a [u8],
+    at: &mut usize,
+    most_bytes: usize,
+    follow: usize,
+    values: &mut usize,
+) -> Result<Option<Front<Reply<'a>>>, DecodeError> {
+    let mut open = follow.saturating_sub(1);
+    *values += 1;
+    check_size(*values + open, *at, most_bytes)?;
+    while open > 0 {
+        open -= 1;
+        match head(buffer, at, most_bytes)? {
+            Ok(Head::Aggregate(_, more)) => open += more,
+            Ok(_) => {}
+            Err(partial) => return Ok(Some(partial)),
+        }
+        *values += 1;
+        check_size(*values + open, *at, most_bytes)?;
+    }
+    Ok(None)
+}
+
+/// Refuses a reply that is not over after more values or bytes than we take.
+fn check_size(values: usize, bytes: usize, most_bytes: usize) -> Result<(), DecodeError> {
+    if values > MOST_VALUES {
+        return Err(DecodeError::Values { limit: MOST_VALUES });
+    }
+    if bytes > most_bytes {
+        return Err(DecodeError::TooLarge { bytes, limit: most_bytes });
+    }
+    Ok(())
 }
 
 /// The value at `at` without what is in it, and `at` behind it; or how much is there of it.
@@ -144,7 +195,12 @@ pub(super) fn head<'a>(
             let Some(body) = buffer.get(behind..bytes) else { return Ok(Err(Front::Partial(Some(bytes)))) };
             let text = body.strip_suffix(super::END).ok_or(DecodeError::BulkEnd)?;
             *at = bytes;
-            Ok(Ok(Head::Bulk(text)))
+            Ok(Ok(match (kind, text) {
+                (b'!', text) => Head::BulkError(text),
+                // Three bytes name the format.
+                (b'=', [_, _, _, b':', text @ ..]) => Head::Bulk(text),
+                _ => Head::Bulk(text),
+            }))
         }
         b'*' | b'%' | b'~' | b'|' | b'>' => {
             let Some(count) = length(line)? else {
@@ -219,7 +275,35 @@ mod tests {
             assert_eq!(whole(null), (Reply::Null, null.len()));
         }
         assert_eq!(whole(b"$4\r\n17-0\r\n").0, Reply::Bulk(b"17-0"));
-        assert_eq!(whole(b"|1\r\n+a\r\n,1.5\r\n:7\r\n"), (Reply::Other, 18));
+    }
+
+    #[test]
+    fn an_error_that_is_a_string_is_an_error_and_a_verbatim_string_is_its_text() {
+        assert_eq!(whole(b"!21\r\nSYNTAX invalid syntax\r\n"), (Reply::Error("SYNTAX invalid syntax"), 28));
+        assert_eq!(whole(b"=8\r\ntxt:text\r\n"), (Reply::Bulk(b"text"), 14));
+        assert_eq!(whole(b"=2\r\nab\r\n").0, Reply::Bulk(b"ab"));
+    }
+
+    #[test]
+    fn an_attribute_is_no_value() {
+        assert_eq!(whole(b"|1\r\n+a\r\n,1.5\r\n:7\r\n"), (Reply::Integer(7), 18));
+        let list = b"|1\r\n+a\r\n*1\r\n+b\r\n|0\r\n*1\r\n:7\r\n";
+        assert_eq!(whole(list), (Reply::Aggregate(b"*1\r\n:7\r\n"), list.len()));
+        let push = b">2\r\n+x\r\n|1\r\n+a\r\n+b\r\n+y\r\n";
+        let (Reply::Push(parts), bytes) = whole(push) else { panic!("no push") };
+        assert_eq!((parts.as_slice(), bytes), (&[&b"x"[..], b"y"][..], push.len()));
+        for length in 1..list.len() {
+            assert!(matches!(next(&list[..length], 1_000), Ok(Front::Partial(_))), "{length}");
+        }
+        let endless = b"|0\r\n".repeat(MOST_VALUES + 1);
+        assert_eq!(next(&endless, 1_000_000), Err(DecodeError::Values { limit: MOST_VALUES }));
+    }
+
+    #[test]
+    fn lines_in_a_list_count_towards_its_size() {
+        let lines = [b"*100\r\n".to_vec(), b"+0123456789\r\n".repeat(99)].concat();
+        assert_eq!(next(&lines, 1_000), Err(DecodeError::TooLarge { bytes: 1_007, limit: 1_000 }));
+        assert_eq!(next(&lines, 10_000), Ok(Front::Partial(None)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Goes through a list or a map that was cut out of a stream of bytes.
 
-use super::parse::{Head, head};
+use super::parse::{Head, head, skip_attribute};
 
 /// One value of a list, those in it behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,21 +47,35 @@ impl<'a> Iterator for Values<'a> {
     type Item = Value<'a>;
 
     fn next(&mut self) -> Option<Value<'a>> {
-        if self.at >= self.bytes.len() {
-            return None;
+        let mut skipped = 0;
+        while self.at < self.bytes.len() {
+            // The whole was read once, so neither an error nor a part can be left.
+            match head(self.bytes, &mut self.at, self.bytes.len()).ok()?.ok()? {
+                Head::Line(b'_', _) | Head::Null => return Some(Value::Null),
+                Head::Line(_, text) | Head::Bulk(text) | Head::BulkError(text) => return Some(Value::Text(text)),
+                Head::Aggregate(b'|', follow) => {
+                    let partial = skip_attribute(self.bytes, &mut self.at, self.bytes.len(), follow, &mut skipped);
+                    if partial.ok()?.is_some() {
+                        return None;
+                    }
+                }
+                Head::Aggregate(_, count) => return Some(Value::Open(count)),
+            }
         }
-        // The whole was read once, so neither an error nor a part can be left.
-        match head(self.bytes, &mut self.at, self.bytes.len()).ok()?.ok()? {
-            Head::Line(b'_', _) | Head::Null => Some(Value::Null),
-            Head::Line(_, text) | Head::Bulk(text) => Some(Value::Text(text)),
-            Head::Aggregate(_, count) => Some(Value::Open(count)),
-        }
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_attribute_in_a_list_is_no_value_of_it() {
+        let mut values = Values::new(b"*2\r\n|1\r\n+ttl\r\n:3600\r\n+a\r\n+b\r\n");
+        assert_eq!((values.open(), values.text(), values.text()), (Some(2), Some(&b"a"[..]), Some(&b"b"[..])));
+        assert_eq!(values.next(), None);
+    }
 
     #[test]
     fn the_entries_of_a_stream_are_iterated() {

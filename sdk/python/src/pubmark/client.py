@@ -12,7 +12,7 @@ from pubmark.checked import Checked
 from pubmark.connection import Connection
 from pubmark.deadline import Deadline
 from pubmark.errors import PubmarkWarning, UsageError
-from pubmark.rows import Experiment, Finding, Link, Nodes, Protocol, State, System, Validated, Workload
+from pubmark.rows import Entry, Experiment, Finding, Link, Nodes, Protocol, State, System, Validated, Workload
 from pubmark.runs import WAIT_S, Run, cancel_quietly, entry_of
 from pubmark.submission import CapacityFields, ChoiceFields, ExperimentFields, RunFields, Source
 
@@ -168,7 +168,9 @@ class Client:
 
     def frame(self, runs: list[Run] | None = None) -> pandas.DataFrame:
         """A table with a row for each of these runs, or of `client.runs()`: verdict, messages, latency with both bounds."""
-        return frames.of_entries([run.entry for run in (self.runs() if runs is None else runs)])
+        # The entry of a repetition has the name of its submission.
+        named = [cast(Entry, {**run.entry, "id": run.id}) for run in (self.runs() if runs is None else runs)]
+        return frames.of_entries(named)
 
     def check(
         self,

@@ -231,8 +231,12 @@ class Run(Figures):
             return frames.of_log(path)
 
     def repetitions(self) -> list[Run]:
-        """Each repetition of a run with `repetitions=`, with a record of its own."""
-        return [Run(self._client, self._entry, folder) for folder in self._entry["folders"]]
+        """Each repetition of a run with `repetitions=`, with an entry and a record of its own, which are requested from the server."""
+        return [self._repetition(folder) for folder in self._entry["folders"]]
+
+    def _repetition(self, folder: str) -> Run:
+        path = f"/runs/{folder}"
+        return Run(self._client, entry_of(self._client.connection.json("GET", path), path), folder)
 
     def check(
         self,

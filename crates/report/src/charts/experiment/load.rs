@@ -7,7 +7,7 @@ use pubmark_record::experiment::{Axis as Varied, CellFigure};
 
 use super::{CELLS, Member, View};
 use crate::charts::{Chart, Picture};
-use crate::numbers::{significant, time};
+use crate::numbers::{interval, significant};
 use crate::plot::{Axis, Join, Line, Plot};
 use crate::words::sentence;
 
@@ -122,15 +122,19 @@ fn line(members: &[&Member], figure: &str, places: &[f64], place: &dyn Fn(&Membe
     if points.iter().all(|(_, value)| value.is_none()) {
         return None;
     }
-    let value_at = |at: &f64| points.iter().find(|(place, _)| place == at).and_then(|(_, value)| *value);
-    let readings = places.iter().map(|at| value_at(at).map_or_else(String::new, |value| time(Some(value)))).collect();
-    let interval = |(at, member): &(f64, &Member)| {
+    let reading = |at: &f64| {
+        let found = here.iter().find(|(place, _)| place == at).and_then(|(_, member)| member.figure(figure));
+        let bounds = found.map_or([None; 2], CellFigure::mean_bounds);
+        bounds[1].map_or_else(String::new, |_| interval(bounds))
+    };
+    let readings = places.iter().map(reading).collect();
+    let whisker = |(at, member): &(f64, &Member)| {
         let (low, high) = member.figure(figure)?.whole_interval()?;
         Some((*at, low, high))
     };
     Some(Line {
         lower: Vec::new(),
-        intervals: here.iter().filter_map(interval).collect(),
+        intervals: here.iter().filter_map(whisker).collect(),
         is_marked: true,
         ..Line::plain(first.name, first.style, Join::Straight, points, readings)
     })

@@ -2,7 +2,7 @@
 
 use super::{CELLS, Member, View, rows};
 use crate::charts::{Chart, Picture};
-use crate::numbers::{counted, short, significant};
+use crate::numbers::{counted, percentage, short};
 use crate::plot::Axis;
 use crate::plot::rows::{Content, RowPanel, Rows};
 use crate::words::sentence;
@@ -28,10 +28,10 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
     Some(Chart {
         title: TITLE,
         finding: sentence(&format!(
-            "messages are missing in {} of {} cells, most with {label}: {} %",
+            "messages are missing in {} of {} cells, most with {label}: {}",
             losing,
             lost.len(),
-            significant(worst)
+            percentage(Some(worst / 100.0))
         )),
         notes: vec!["mean over the repetitions with its 95 % interval".to_string(), "lower is better".to_string()],
         csv: CELLS,
@@ -54,6 +54,6 @@ fn content(member: &Member) -> Content {
     match missing_percent(member) {
         None => Content::Words("not measured".to_string()),
         Some(value) if value <= 0.0 => Content::Words("none".to_string()),
-        Some(value) => Content::Bar { value, interval: interval(member), text: format!("{} %", significant(value)) },
+        Some(value) => Content::Bar { value, interval: interval(member), text: percentage(Some(value / 100.0)) },
     }
 }

@@ -50,7 +50,7 @@ fn row(view: &View, contest: &Contest, duel: &Duel) -> Markup {
     html! {
         tr.none[duel.grade() == Grade::NotShown] {
             @if view.groups.len() > 1 { td { (among.join(", ")) } }
-            td { (contest.figure) }
+            th scope="row" { (contest.figure) }
             td { (view.name_of(&duel.better)) }
             td { (view.name_of(&duel.worse)) }
             td.number data-sort=(duel.difference) { (print(duel.difference)) }

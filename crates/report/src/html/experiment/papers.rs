@@ -5,6 +5,7 @@ use pubmark_record::experiment::PaperFigures;
 
 use super::super::with_code;
 use crate::experiment::{Beside, View};
+use crate::words::UNUSABLE;
 
 /// The section; empty if the experiment names no publication.
 pub(super) fn section(view: &View) -> Markup {
@@ -35,8 +36,8 @@ fn table(view: &View, paper: &PaperFigures) -> Markup {
                         @match row.failed {
                             Some(why) => td.none colspan="2" { (why) },
                             None => {
-                                td.number {
-                                    (unit.optional(row.here))
+                                td.number.struck[row.is_unusable] {
+                                    (unit.bounds([row.here_lower, row.here])) @if row.is_unusable { " " (UNUSABLE) }
                                     @if let Some((low, high)) = row.interval { small { (unit.number(low)) "–" (unit.number(high)) } }
                                 }
                                 td.number { (row.times()) }

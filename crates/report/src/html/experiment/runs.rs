@@ -4,11 +4,11 @@ use maud::{Markup, html};
 use pubmark_record::experiment::{Cell, CellFailure, CellRun};
 use pubmark_record::record::VerdictStatus;
 
-use crate::columns::ColumnUnit;
+use crate::columns::{ColumnUnit, figure};
 use crate::experiment::View;
-use crate::html::with_code;
+use crate::html::{local, with_code};
 use crate::numbers::MISSING;
-use crate::words::verdict_word;
+use crate::words::{UNUSABLE, UNUSABLE_MEANS, verdict_word};
 
 /// Most rows that are shown unfolded.
 const UNFOLDED: usize = 30;
@@ -30,6 +30,9 @@ pub(super) fn section(view: &View) -> Markup {
         SHOWN.iter().filter_map(|(name, head)| Some((*name, *head, view.unit(name)?))).collect();
     html! {
         @if !failures.is_empty() { h3 { "Without figures" } (failed(&failures)) }
+        @if runs.iter().any(|(_, _, run)| run.verdict == VerdictStatus::Invalid) {
+            p.aside { "Struck through and " (UNUSABLE) ": " (UNUSABLE_MEANS) "." }
+        }
         details open[runs.len() <= UNFOLDED] {
             summary { (runs.len()) " runs with figures, in the order in which they were made" }
             div.scroll { table.sortable {
@@ -42,14 +45,14 @@ pub(super) fn section(view: &View) -> Markup {
                     @for (cell, position, run) in &runs {
                         tr.(verdict_word(run.verdict)) {
                             td.number data-sort=(run.order) { (run.order) }
-                            td { (cell.label) }
+                            th scope="row" { (cell.label) }
                             td.number data-sort=(run.repetition) { (run.repetition) }
                             td.result { @if run.verdict != VerdictStatus::Valid { "! " } (verdict_word(run.verdict)) }
-                            @for (name, _, unit) in &shown { (value(cell, *position, name, *unit)) }
+                            @for (name, _, unit) in &shown { (value(cell, run, *position, name, *unit)) }
                             td.number data-sort=(run.waited_ms) {
                                 (format!("{:.1}", run.waited_ms as f64 / 1e3)) @if run.busy { small.caution { "! busy" } }
                             }
-                            td { a href={ (run.folder) "/report.html" } { (leaf(&run.folder)) } }
+                            td { a href=(local(&format!("{}/report.html", run.folder))) { (leaf(&run.folder)) } }
                         }
                     }
                 }
@@ -58,10 +61,20 @@ pub(super) fn section(view: &View) -> Markup {
     }
 }
 
-fn value(cell: &Cell, position: usize, name: &str, unit: ColumnUnit) -> Markup {
-    let figure = cell.figures.iter().find(|figure| figure.figure == name);
-    let value = figure.and_then(|figure| figure.values.get(position).copied().flatten());
-    html! { td.number data-sort=(value.unwrap_or(-1.0)) { (unit.optional(value)) } }
+/// Both bounds of a figure in a run, struck through if the verdict of the run excludes it.
+fn value(cell: &Cell, run: &CellRun, position: usize, name: &str, unit: ColumnUnit) -> Markup {
+    let found = cell.figures.iter().find(|figure| figure.figure == name);
+    let value = found.and_then(|figure| figure.values.get(position).copied().flatten());
+    let lower = found.and_then(|figure| figure.lower.as_ref()?.values.get(position).copied().flatten());
+    let is_time = figure(name).is_some_and(|figure| figure.is_of_times());
+    let is_excluded = found.is_some_and(|figure| figure.excluded.contains(&run.repetition))
+        || (is_time && run.verdict == VerdictStatus::Invalid);
+    let is_struck = is_excluded && value.is_some();
+    html! {
+        td.number.struck[is_struck] data-sort=(value.unwrap_or(-1.0)) {
+            (unit.bounds([lower, value])) @if is_struck { " " (UNUSABLE) }
+        }
+    }
 }
 
 fn failed(failures: &[(&Cell, &CellFailure)]) -> Markup {
@@ -71,11 +84,11 @@ fn failed(failures: &[(&Cell, &CellFailure)]) -> Markup {
             tbody {
                 @for (cell, failure) in failures {
                     tr {
-                        td { (cell.label) }
+                        th scope="row" { (cell.label) }
                         td.number { @if failure.repetition == 0 { "all" } @else { (failure.repetition) } }
                         td.nowrap { (failure.kind.words()) }
                         td { (with_code(&failure.text)) }
-                        td { @match &failure.folder { Some(folder) => a href={ (folder) "/" } { (leaf(folder)) }, None => (MISSING) } }
+                        td { @match &failure.folder { Some(folder) => a href=(local(&format!("{folder}/"))) { (leaf(folder)) }, None => (MISSING) } }
                     }
                 }
             }

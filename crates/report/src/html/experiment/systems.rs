@@ -8,6 +8,7 @@ use crate::columns::ColumnUnit;
 use crate::experiment::{Member, View};
 use crate::html::with_code;
 use crate::numbers::{MISSING, count};
+use crate::words::{UNUSABLE, UNUSABLE_MEANS};
 
 /// Number of cells above which a row is one line, without intervals.
 const DENSE: usize = 16;
@@ -21,6 +22,7 @@ pub(super) fn section(view: &View) -> Markup {
             "Mean over the repetitions (geometric for times and costs)"
             @if is_dense { "; intervals are in " code { "csv/cells.csv" } ". " } @else { ", below it the 95 % interval. " }
             "★ is better than every other beyond the noise."
+            @if view.has_unusable() { " " (UNUSABLE) " is " (UNUSABLE_MEANS) "." }
         }
         div.scroll { table.cells.dense[is_dense] {
             thead { tr {
@@ -77,9 +79,10 @@ fn reason(member: &Member) -> Markup {
 fn value(figure: Option<&CellFigure>, unit: ColumnUnit, is_best: bool, is_dense: bool) -> Markup {
     let mean = figure.map_or([None, None], CellFigure::mean_bounds);
     let interval = figure.and_then(CellFigure::whole_interval);
+    let is_struck = figure.is_some_and(|figure| figure.shown_only && figure.mean.is_some());
     html! {
-        td.number.best[is_best] {
-            @if is_best { "★ " } (unit.bounds(mean))
+        td.number.best[is_best].struck[is_struck] {
+            @if is_best { "★ " } (unit.bounds(mean)) @if is_struck { " " (UNUSABLE) }
             @if let Some((low, high)) = interval.filter(|(low, high)| !is_dense && low < high) {
                 small { (unit.number(low)) "–" (unit.number(high)) }
             }
