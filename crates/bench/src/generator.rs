@@ -217,7 +217,8 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         faults: [].into(),
         realtime: order.realtime,
         shares_cores: false,
-        connections: ConnectionSettings { maximum_packet_bytes: 16 << 20, ..ConnectionSettings::default() },
+        // The largest packet is that of a run with such payloads: Redis Streams reads fewer entries at once if it is larger.
+        connections: ConnectionSettings::default(),
     };
     if plan.is_flood() {
         plan.drain_limit = FLOOD_DRAIN;

@@ -1,5 +1,6 @@
 //! Messages at QoS 1 and 2 for one client: in flight and queued.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 use pubmark_model::qos::Qos;
@@ -91,16 +92,18 @@ impl<T> Outgoing<T> {
         if self.in_flight.len() - self.owed.len() >= usize::from(self.window) {
             return None;
         }
-        let (packet_id, is_repeated) = match self.owed.pop_front() {
-            Some(packet_id) => (packet_id, true),
-            None => (self.start()?, false),
+        let (packet_id, flight, is_repeated) = match self.owed.pop_front() {
+            Some(packet_id) => (packet_id, self.in_flight.get(&packet_id)?, true),
+            None => {
+                let (packet_id, flight) = self.start()?;
+                (packet_id, flight, false)
+            }
         };
-        let message = &self.in_flight.get(&packet_id)?.waiting.as_ref()?.message;
-        Some(ToSend { packet_id, message, is_repeated })
+        Some(ToSend { packet_id, message: &flight.waiting.as_ref()?.message, is_repeated })
     }
 
     /// Puts the first message of the queue in flight and gives it an identifier.
-    fn start(&mut self) -> Option<u16> {
+    fn start(&mut self) -> Option<(u16, &InFlight<T>)> {
         let stored = self.queue.pop_front()?;
         // The window is at most 65,535, so if it is not full one of the identifiers is free.
         loop {
@@ -110,34 +113,33 @@ impl<T> Outgoing<T> {
             }
         }
         self.sent += 1;
-        let qos = stored.qos;
-        self.in_flight.insert(self.last_packet_id, InFlight { waiting: Some(stored), qos, order: self.sent });
-        Some(self.last_packet_id)
+        let (packet_id, qos) = (self.last_packet_id, stored.qos);
+        let flight = InFlight { waiting: Some(stored), qos, order: self.sent };
+        let flight: &InFlight<T> = self.in_flight.entry(packet_id).or_insert(flight);
+        Some((packet_id, flight))
     }
 
     /// PUBACK (or a refusing PUBREC): the message is done. False if none has this identifier at this level.
     pub(crate) fn finish(&mut self, packet_id: u16, qos: Qos) -> bool {
-        let known = self.in_flight.get(&packet_id);
-        let fits = known.is_some_and(|flight| flight.waiting.is_some() && flight.qos == qos);
-        if fits {
-            self.release(packet_id);
-            self.in_flight.remove(&packet_id);
-        }
-        fits
+        let flight = match self.in_flight.entry(packet_id) {
+            Entry::Occupied(found) if found.get().waiting.is_some() && found.get().qos == qos => found.remove(),
+            _ => return false,
+        };
+        self.release(packet_id, flight.waiting);
+        true
     }
 
     /// PUBREC: the client has the message. False if no message at QoS 2 has this identifier.
     pub(crate) fn received(&mut self, packet_id: u16) -> bool {
-        let fits = self.in_flight.get(&packet_id).is_some_and(|flight| flight.qos == Qos::ExactlyOnce);
-        if fits {
-            self.release(packet_id);
-        }
-        fits
+        let known = self.in_flight.get_mut(&packet_id).filter(|flight| flight.qos == Qos::ExactlyOnce);
+        let Some(flight) = known else { return false };
+        let stored = flight.waiting.take();
+        self.release(packet_id, stored);
+        true
     }
 
     /// Frees a message that the client has; it is not sent again.
-    fn release(&mut self, packet_id: u16) {
-        let stored = self.in_flight.get_mut(&packet_id).and_then(|flight| flight.waiting.take());
+    fn release(&mut self, packet_id: u16, stored: Option<Stored<T>>) {
         self.stored_bytes -= stored.map_or(0, |stored| stored.bytes);
         // A client may acknowledge what it got on its earlier connection.
         self.owed.retain(|owed| *owed != packet_id);

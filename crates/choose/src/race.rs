@@ -272,22 +272,20 @@ impl<'a> Course<'a> {
     }
 
     /// Waits for machines that an earlier run lost; false if it was stopped meanwhile.
-    fn gather(&self, observer: &mut dyn Observer) -> Result<bool, RunError> {
+    fn gather(&mut self, observer: &mut dyn Observer) -> Result<bool, RunError> {
         let Some(joined) = self.race.joined else { return Ok(true) };
         match gather(joined, &self.race.host.stop, observer) {
-            Ok(()) => Ok(true),
+            Ok(()) => self.check_same_machines(joined.machines_in_words()).map(|()| true),
             Err(error) if error.kind == ErrorKind::Interrupted => Ok(false),
             Err(error) => Err(error.hint("start the nodes again; the same call goes on")),
         }
     }
 
-    /// Refuses a run on nodes of other machines than those before it: they would be counted together.
-    fn check_same_nodes(&mut self, record: &Record) -> Result<(), RunError> {
-        let rows = &record.tables.nodes;
-        if self.race.requirements.nodes.is_none() || rows.is_empty() {
+    /// Refuses nodes of other machines than those of earlier runs: both would be counted together.
+    fn check_same_machines(&mut self, found: String) -> Result<(), RunError> {
+        if self.race.requirements.nodes.is_none() {
             return Ok(());
         }
-        let found = nodes::machines(rows);
         match &self.machines {
             Some(known) if *known != found => {
                 Err(RunError::input(format!("the nodes were {known} in the first runs and are {found} now"))
@@ -298,6 +296,12 @@ impl<'a> Course<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// The same for the machines that a record names; one without nodes names none.
+    fn check_same_nodes(&mut self, record: &Record) -> Result<(), RunError> {
+        let rows = &record.tables.nodes;
+        if rows.is_empty() { Ok(()) } else { self.check_same_machines(nodes::machines(rows)) }
     }
 
     /// Counts what a run says.
@@ -367,17 +371,19 @@ impl<'a> Course<'a> {
                 entry.headroom = Headroom::not_searched("it was interrupted");
                 continue;
             }
-            let Ok(runs) = &entry.candidate.runs else { continue };
+            let candidate = entry.candidate;
+            let Ok(runs) = &candidate.runs else { continue };
             let warmup = runs.warm_up_of_trials();
             if within < least_time(self.race.requirements.growth, warmup) {
                 entry.headroom = Headroom::not_searched("the time limit was reached (`--within`)");
                 continue;
             }
-            observer.event(&Event::Caution(&format!(
-                "{}: headroom, for at most {}",
-                entry.candidate.label,
-                pace::about(within)
-            )));
+            if !self.gather(observer)? {
+                self.entries[index].headroom = Headroom::not_searched("it was interrupted");
+                continue;
+            }
+            let words = format!("{}: headroom, for at most {}", candidate.label, pace::about(within));
+            observer.event(&Event::Caution(&words));
             let written: Vec<&str> = self.race.objectives.clauses().iter().map(|clause| clause.text.trim()).collect();
             let search = HeadroomSearch {
                 spec: runs.spec(),
@@ -388,12 +394,12 @@ impl<'a> Course<'a> {
                 within,
                 host: self.race.host,
                 folder: &self.folder.folder,
-                label: &entry.candidate.label,
-                id: &entry.candidate.id,
+                label: &candidate.label,
+                id: &candidate.id,
                 joined: self.race.joined,
             };
             let found = search.perform(observer)?;
-            entry.add_headroom(found)?;
+            self.entries[index].add_headroom(found)?;
         }
         Ok(())
     }
@@ -468,6 +474,7 @@ mod tests {
         course.check_same_nodes(&sample::record()).unwrap();
         course.check_same_nodes(&on(4)).unwrap();
         course.check_same_nodes(&on(4)).unwrap();
+        course.check_same_machines("1 × (4 cores, kernel )".to_owned()).unwrap();
         let joined = course.choice(Status::Interrupted).nodes.unwrap();
         assert_eq!(joined.in_words(), "2 nodes on 1 × (4 cores, kernel )");
         let error = course.check_same_nodes(&on(8)).unwrap_err().to_string();

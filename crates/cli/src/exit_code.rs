@@ -98,7 +98,10 @@ impl ExitCode {
                 "`pubmark check` says what became worse than the baseline, and by how much, or which figure of a change was \
                  not measured."
             }
-            ExitCode::InvalidRun => "Read the reasons: `pubmark explain CODE` says what each means and what to change.",
+            ExitCode::InvalidRun => {
+                "Read the reasons: `pubmark explain CODE` says what each means and what to change. Where a node was lost and did \
+                 not join again, start it again; what was measured before is there."
+            }
             ExitCode::SystemFailed => {
                 "Read the tail of the system's log, which the message shows, or check the endpoint. Where no client could \
                  connect, nothing is written; `--json` prints the record all the same."

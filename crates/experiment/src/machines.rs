@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use pubmark_runner::spec::Nodes;
-use pubmark_runner::{ErrorKind, JoinedNodes, RunError, RunEvent, RunObserver, RunSpec};
+use pubmark_runner::{JoinedNodes, RunError, RunEvent, RunObserver, RunSpec};
 
 use crate::observer::{Event, Observer};
 
@@ -19,8 +19,8 @@ pub struct Machines {
     pub system_host: Option<Ipv4Addr>,
     /// Node that starts systems, unless the experiment names another one.
     pub system_node: Option<String>,
-    /// Those that joined an experiment before, for one that follows it.
-    pub joined: Option<Arc<JoinedNodes>>,
+    /// Those that joined, which experiments that follow use, too: they stay until the last copy of this is gone.
+    pub joined: Arc<OnceLock<Arc<JoinedNodes>>>,
 }
 
 impl Machines {
@@ -74,13 +74,14 @@ impl Machines {
             ))
             .hint("leave `--observers` out, or measure one endpoint at a time"));
         }
-        if let Some(joined) = &self.joined {
+        if let Some(joined) = self.joined.get() {
             gather(joined, stop, observer)?;
             return Ok(Some(Arc::clone(joined)));
         }
         let system_hosts: BTreeSet<&str> = runs.iter().filter_map(|run| run.target.node.as_deref()).collect();
         let system_hosts = system_hosts.into_iter().map(str::to_owned).collect();
-        Ok(JoinedNodes::of(&self.nodes, system_hosts, stop, &mut NodeEvents(observer))?.map(Arc::new))
+        let joined = JoinedNodes::of(&self.nodes, system_hosts, stop, &mut NodeEvents(observer))?;
+        Ok(joined.map(|joined| Arc::clone(self.joined.get_or_init(|| Arc::new(joined)))))
     }
 
     /// Options to resume an experiment, as typed on the command line, each preceded by a space.
@@ -102,17 +103,9 @@ impl Machines {
 /// Waits for machines that an earlier run lost.
 ///
 /// # Errors
-/// One stayed away ([`ErrorKind::NodeLost`]), or `stop` was set.
+/// One stayed away ([`pubmark_runner::ErrorKind::NodeLost`]), or `stop` was set.
 pub fn gather(joined: &JoinedNodes, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<(), RunError> {
-    joined.gather(&mut NodeEvents(observer), stop).map_err(lost)
-}
-
-/// The error for a machine that does not join again: it had joined, so the call was right.
-pub(crate) fn lost(error: RunError) -> RunError {
-    match error.kind {
-        ErrorKind::Input => RunError { kind: ErrorKind::NodeLost, ..error },
-        _ => error,
-    }
+    joined.gather(&mut NodeEvents(observer), stop)
 }
 
 /// Passes events of nodes between runs to the observer of the experiment.
@@ -128,13 +121,6 @@ impl RunObserver for NodeEvents<'_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_machine_that_stays_away_after_it_had_joined_is_lost_and_no_error_of_the_call() {
-        let error = lost(RunError::input("1 of 2 nodes joined").hint("join"));
-        assert_eq!((error.kind, error.hint.as_deref()), (ErrorKind::NodeLost, Some("join")));
-        assert_eq!(lost(RunError::new(ErrorKind::Interrupted, "stopped")).kind, ErrorKind::Interrupted);
-    }
 
     #[test]
     fn options_for_machines_are_refused_where_none_join() {

@@ -110,12 +110,15 @@ impl Arrival {
         }
     }
 
-    /// Mean messages per second in a measured window of this length, above zero, which may be only a part of a day or of a
-    /// trace. Of a trace, the times from its start on count.
-    pub fn mean_rate_within(&self, window: Duration) -> Option<f64> {
+    /// Mean messages per second in a measured window of this length, above zero, after a warm-up of this length. The window
+    /// may be only a part of a day, which begins with it, or of a trace, which begins with the warm-up.
+    pub fn mean_rate_within(&self, warmup: Duration, window: Duration) -> Option<f64> {
         match self {
             Arrival::Profiled { base, profile } => Some(base.mean_rate_per_s()? * profile.mean_over(window)),
-            Arrival::Trace { .. } => Some(self.trace_messages(window)? as f64 / window.as_secs_f64().max(1e-9)),
+            Arrival::Trace { .. } => {
+                let messages = self.trace_messages(warmup.saturating_add(window))? - self.trace_messages(warmup)?;
+                Some(messages as f64 / window.as_secs_f64().max(1e-9))
+            }
             arrival => arrival.mean_rate_per_s(),
         }
     }
@@ -164,15 +167,26 @@ mod tests {
         let offsets_ns: Arc<[u64]> = [0, 1, 2, 3, 3_600].map(|at_s| at_s * 1_000_000_000).into();
         let once = Arrival::Trace { offsets_ns: Arc::clone(&offsets_ns), period: None };
         let again = Arrival::Trace { offsets_ns, period: Some(seconds(7_200)) };
-        for (window_s, from_once, from_again) in [(2, 2, 2), (10, 4, 4), (7_200, 5, 5), (7_202, 5, 7), (14_400, 5, 10)]
-        {
+        for (warmup_s, window_s, from_once, from_again) in [
+            (0, 2, 2, 2),
+            (0, 10, 4, 4),
+            (0, 7_200, 5, 5),
+            (0, 7_202, 5, 7),
+            (0, 14_400, 5, 10),
+            // The times of the warm-up are not in the window.
+            (2, 10, 2, 2),
+            (5, 60, 0, 0),
+            (5, 7_200, 1, 5),
+            (7_200, 2, 0, 2),
+        ] {
             let messages = [&once, &again].map(|trace| {
-                let rate_per_s = trace.mean_rate_within(seconds(window_s)).unwrap_or(0.0);
+                let rate_per_s = trace.mean_rate_within(seconds(warmup_s), seconds(window_s)).unwrap_or(f64::NAN);
                 (rate_per_s * window_s as f64).round() as u64
             });
-            assert_eq!(messages, [from_once, from_again], "{window_s} s");
+            assert_eq!(messages, [from_once, from_again], "{warmup_s} s of warm-up, {window_s} s");
         }
         let single = Arrival::Trace { offsets_ns: [0].into(), period: None };
-        assert_eq!(single.mean_rate_within(seconds(10)), Some(0.1), "a trace of one message is no flood");
+        let rate_per_s = single.mean_rate_within(Duration::ZERO, seconds(10));
+        assert_eq!(rate_per_s, Some(0.1), "a trace of one message is no flood");
     }
 }

@@ -40,6 +40,8 @@ pub struct PlanOptions {
     pub nodes: u16,
     /// Labels of each node; empty if they are not known.
     pub labels: Vec<Labels>,
+    /// Length of the warm-up.
+    pub warmup: Duration,
     /// Length of the measured window.
     pub duration: Duration,
     /// Whether connections are encrypted.
@@ -55,6 +57,7 @@ impl Default for PlanOptions {
         PlanOptions {
             nodes: 1,
             labels: vec![],
+            warmup: Duration::from_secs(5),
             duration: Duration::from_secs(60),
             tls: false,
             second_connection: SecondConnection::Never,
@@ -192,7 +195,7 @@ impl Plan {
         let nodes = NodeLabels { nodes: options.nodes.max(1), labels: &options.labels };
         let groups = GroupNodes::of(&workload.placements(), nodes);
         let fleet = Fleet::of_copies(workload, &groups.copies());
-        let flows = flows(workload, &fleet, options.duration);
+        let flows = flows(workload, &fleet, options.warmup, options.duration);
         let incoming = flows.iter().copied().try_fold(Traffic::default(), sum);
         let heard = DeliveryPlan::new(workload, &fleet, &flows);
         let largest_payload_bytes = workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
@@ -333,8 +336,9 @@ fn clients(workload: &Workload, fleet: &Fleet, second: SecondConnection) -> (u64
 }
 
 /// Traffic of each publisher: scheduled messages, or one message for each trigger. `None` where the rate is not known.
-fn flows(workload: &Workload, fleet: &Fleet, window: Duration) -> Vec<Option<Traffic>> {
-    let of_groups: Vec<Option<Traffic>> = workload.devices.iter().map(|group| of_one_device(group, window)).collect();
+fn flows(workload: &Workload, fleet: &Fleet, warmup: Duration, window: Duration) -> Vec<Option<Traffic>> {
+    let of_groups: Vec<Option<Traffic>> =
+        workload.devices.iter().map(|group| of_one_device(group, warmup, window)).collect();
     let reacts = |device: &Device| workload.devices[usize::from(device.group)].reaction().is_some();
     let scheduled = |device: &Device| match reacts(device) {
         true => Some(Traffic::default()),
@@ -351,8 +355,8 @@ fn flows(workload: &Workload, fleet: &Fleet, window: Duration) -> Vec<Option<Tra
     flows
 }
 
-fn of_one_device(group: &crate::workload::DeviceGroup, window: Duration) -> Option<Traffic> {
-    let rate = group.arrival.mean_rate_within(window)?;
+fn of_one_device(group: &DeviceGroup, warmup: Duration, window: Duration) -> Option<Traffic> {
+    let rate = group.arrival.mean_rate_within(warmup, window)?;
     let peak = match &group.arrival {
         Arrival::Profiled { .. } => group.arrival.peak_rate_per_s()?,
         _ => rate,

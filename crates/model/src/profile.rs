@@ -54,6 +54,13 @@ impl Profile {
         self.mean_over(self.day)
     }
 
+    /// Time that passes for a device's process in a warm-up and a measured window of these lengths.
+    pub(crate) fn passed(&self, warmup: Duration, window: Duration) -> Duration {
+        let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let time = DeviceTime::new(self);
+        Duration::from_nanos(time.at(ns(window)).abs_diff(time.at(-ns(warmup))))
+    }
+
     /// The mean multiplier of a measured window of this length, above zero.
     pub fn mean_over(&self, window: Duration) -> f64 {
         let window_ns = i64::try_from(window.as_nanos()).unwrap_or(i64::MAX).max(1);
@@ -156,6 +163,9 @@ mod tests {
         assert_eq!([0, 6, 12, 24, 30].map(|at| time.at(at * SECOND)), [0, 9, 24, 48, 57].map(|at| at * SECOND));
         assert_eq!([0, 9, 24, 48, 57].map(|at| time.run_ns(at * SECOND)), [0, 6, 12, 24, 30].map(|at| at * SECOND));
         assert_eq!((time.at(-6 * SECOND), time.run_ns(-9 * SECOND)), (-9 * SECOND, -6 * SECOND), "the evening before");
+        let [six, twelve, day] = [6, 12, 24].map(Duration::from_secs);
+        let passed = [(Duration::ZERO, six), (six, Duration::ZERO), (six, six), (twelve, day)];
+        assert_eq!(passed.map(|(warmup, window)| profile.passed(warmup, window).as_secs()), [9, 9, 18, 72]);
     }
 
     #[test]

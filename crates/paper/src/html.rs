@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 use pubmark_record::record::Status;
-use pubmark_report::html::{page, with_code};
+use pubmark_report::html::{local, page, with_code};
 use pubmark_report::numbers::{MISSING, duration};
 use pubmark_report::words::{UNUSABLE, capitalised, sentence};
 
@@ -149,7 +149,7 @@ fn experiments(record: &PaperRecord) -> Markup {
         @for part in &record.experiments {
             h3 {
                 @match &part.folder {
-                    Some(folder) => a href={ (folder) "/experiment.html" } { (part.name) },
+                    Some(folder) => a href=(local(&format!("{folder}/experiment.html"))) { (part.name) },
                     None => (part.name),
                 }
             }

@@ -134,7 +134,6 @@ impl Repetition {
         let mut parts = self.parts()?;
         let earlier = self.earlier()?;
         let mut replaced: Vec<(String, String)> = vec![];
-        let mut machines = self.machines.clone();
         let selected = |part: &Part| self.experiments.iter().position(|one| one.name == part.experiment.name);
         for place in 0..parts.len() {
             let Some(number) = selected(&parts[place]) else { continue };
@@ -142,7 +141,7 @@ impl Repetition {
                 break;
             }
             // A complete experiment is planned again, too: a system that was not installed before may be installed now.
-            let made = self.make(&mut parts[place], number + 1, host, &mut machines, progress);
+            let made = self.make(&mut parts[place], number + 1, host, progress);
             let merged = self.write(&parts, earlier.as_ref(), host)?;
             // Whatever ends the call afterwards, the results are gone from the record.
             report_replaced(merged.replaced, &mut replaced, progress);
@@ -241,19 +240,13 @@ impl Repetition {
     }
 
     /// Makes the missing runs of an experiment.
-    fn make(
-        &self,
-        part: &mut Part,
-        number: usize,
-        host: &Host,
-        machines: &mut Machines,
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
+    fn make(&self, part: &mut Part, number: usize, host: &Host, progress: &mut dyn Progress) -> Result<(), RunError> {
         let experiment = &self.experiments[number - 1];
         let name = experiment.name.clone();
         let (of, goes_on) = (self.experiments.len(), part.folder.is_some());
         progress.step(Step::Begins { name: &name, number, of, goes_on });
-        let observer = progress.observer();
+        // Nodes join once, for the first experiment that can be run.
+        let (machines, observer) = (&self.machines, progress.observer());
         let prepared = match &part.folder {
             Some(folder) => PreparedExperiment::extend(&self.folder.join(folder), experiment, host, machines, observer),
             None => PreparedExperiment::begin(experiment.clone(), None, &self.folder, host, machines, observer),
@@ -269,20 +262,15 @@ impl Repetition {
                 progress.step(Step::LeftOut { name: &name, why: &reasons.join("; ") });
                 return Ok(());
             }
-            Err(error) => return Err(error.during(format!("`{name}` cannot be run"))),
+            Err(error) => return Err(advised(error).during(format!("`{name}` cannot be run"))),
         };
-        // Nodes join once, before the first experiment that can be run.
-        machines.joined = prepared.nodes().cloned();
         part.folder = prepared.folder().file_name().map(|name| name.to_string_lossy().into_owned());
         let finished = prepared.perform(progress.observer());
         part.experiment = experiment.clone();
         if let Some(folder) = &part.folder {
             part.record = self.read(folder);
         }
-        let finished = finished.map_err(|error| match error.kind {
-            ErrorKind::NodeLost => error.hint("start the nodes again; the same call goes on"),
-            _ => error,
-        })?;
+        let finished = finished.map_err(advised)?;
         if let Some(stopped) = &finished.no_progress {
             progress.step(Step::Stopped { name: &name, why: &stopped.reason });
         }
@@ -363,6 +351,14 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
 fn with_earlier_values(selected: &Experiment, earlier: &Experiment, changes: &Changes) -> Result<Experiment, RunError> {
     let whole = stored(definition::load(&selected.name)?.experiment.changed(changes));
     Ok(whole.with_values_of(&[&stored(selected.clone()), earlier]))
+}
+
+/// An error, with what to do about a node that is gone.
+fn advised(error: RunError) -> RunError {
+    match error.kind {
+        ErrorKind::NodeLost => error.hint("start the nodes again; the same call goes on"),
+        _ => error,
+    }
 }
 
 /// Whether values of an experiment were not added to its folder yet.

@@ -281,9 +281,10 @@ pub fn load(path: &Path) -> Result<Record, StoreError> {
 
 /// Reads a record of any kind at `path`.
 pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
-    let file = if path.is_dir() { path.join(Kind::FILE) } else { path.to_path_buf() };
-    // Opening a FIFO would wait for its writer.
-    if fs::metadata(&file).is_ok_and(|found| !found.is_file()) {
+    let is_folder = path.is_dir();
+    let file = if is_folder { path.join(Kind::FILE) } else { path.to_path_buf() };
+    // Opening a FIFO in a folder would wait for its writer. One that the caller names, such as `/dev/stdin`, has a writer.
+    if is_folder && fs::metadata(&file).is_ok_and(|found| !found.is_file()) {
         return Err(failure("read", &file, io::Error::other("it is no regular file")));
     }
     let text = match fs::read_to_string(&file) {
@@ -391,6 +392,27 @@ fn file_name_part(name: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    fn make_fifo(path: &Path) {
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    }
+
+    #[test]
+    fn a_pipe_is_read_if_it_is_named_and_refused_as_the_record_of_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let [named, inside] = ["pipe", Record::FILE].map(|name| folder.path().join(name));
+        make_fifo(&named);
+        let text = serde_json::to_vec(&crate::sample::record()).unwrap();
+        let writer = std::thread::spawn({
+            let named = named.clone();
+            move || fs::write(named, text).unwrap()
+        });
+        assert_eq!(load(&named).unwrap().run.name, crate::sample::record().run.name);
+        writer.join().unwrap();
+        make_fifo(&inside);
+        let StoreError::Io { source, .. } = load(folder.path()).unwrap_err() else { panic!("another error") };
+        assert_eq!(source.to_string(), "it is no regular file");
+    }
 
     #[test]
     fn a_file_that_several_threads_write_is_one_of_their_texts_and_nothing_else_is_left() {

@@ -1,5 +1,7 @@
 //! Columns of figures: all values of a column have the same unit, chosen by the largest value.
 
+use std::ops::RangeInclusive;
+
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
 
 use crate::numbers::{MISSING, TimeUnit, between, bounds, known, own_bounds, percentage, short, significant};
@@ -12,6 +14,9 @@ pub struct ColumnUnit {
     pub symbol: &'static str,
     divisor: f64,
 }
+
+/// Shares that are printed with two decimals, rounded down.
+const NEAR_ALL: RangeInclusive<f64> = 0.99..=1.0;
 
 /// Largest time that is printed in ms if nothing else determines the unit, µs.
 const MOST_MILLISECONDS: f64 = 999_000.0;
@@ -69,11 +74,13 @@ impl ColumnUnit {
         let scaled = || [lower, value].map(|bound| bound.map(|value| self.scaled(value)));
         match (self.unit, known(lower), known(value)) {
             (_, None, _) | (_, _, None) => self.optional(value),
-            (Unit::Share, Some(lower), Some(value)) if lower < value => {
-                format!("{}{}{}", self.number(lower), between(lower), self.number(value))
+            // Rounded outwards, a bound near 100 % would become 100 %.
+            (Unit::Share, Some(lower), Some(value)) if lower < value && NEAR_ALL.contains(&value) => {
+                let [lower_text, text] = [lower, value].map(|bound| self.number(bound));
+                if lower_text == text { text } else { format!("{lower_text}{}{text}", between(lower)) }
             }
-            (Unit::Share, _, Some(value)) => self.number(value),
-            (Unit::Number, ..) => own_bounds(scaled()),
+            (Unit::Share, Some(lower), Some(value)) if lower >= value => self.number(value),
+            (Unit::Share | Unit::Number, ..) => own_bounds(scaled()),
             _ => bounds(scaled()),
         }
     }
@@ -181,5 +188,22 @@ mod tests {
         assert_eq!(ColumnUnit::of(Unit::Count, 3.0).number(0.4), "0.4", "a mean of counts is no whole number");
         assert_eq!((unit.number(f64::NAN), unit.with_symbol(f64::NAN)), (MISSING.to_string(), MISSING.to_string()));
         assert_eq!(unit.bounds_with_symbol([Some(0.5), Some(f64::NAN)]), MISSING);
+    }
+
+    #[test]
+    fn bounds_of_a_share_are_rounded_outwards_and_never_to_all() {
+        let unit = ColumnUnit::of(Unit::Share, 1.0);
+        for (bounds, expected) in [
+            ([0.123_6, 0.124_4], "12.3–12.5 %"),
+            ([0.92, 0.999_6], "92–99.96 %"),
+            ([0.999_961, 0.999_969], "99.99 %"),
+            ([0.5, 1.0], "50–100 %"),
+            ([0.5, 0.5], "50 %"),
+            ([0.000_02, 0.05], "0–5.00 %"),
+            ([-0.05, 0.05], "−5.00 to 5.00 %"),
+            ([0.5, 1.5], "50–150 %"),
+        ] {
+            assert_eq!(unit.bounds_with_symbol(bounds.map(Some)), expected, "{bounds:?}");
+        }
     }
 }

@@ -10,12 +10,14 @@ mod papers;
 use std::collections::BTreeMap;
 
 use pubmark_model::experiment::axis_words;
+use pubmark_record::comparison::Figure;
 use pubmark_record::experiment::{Axis, Cell, CellFigure, Contest, ExperimentRecord};
 use pubmark_record::record::VerdictStatus;
 
 use crate::columns::{ColumnUnit, EXPERIMENT_COLUMNS, ExperimentColumn, figure};
 use crate::numbers::counted;
 use crate::plot::MOST_LINES;
+use crate::words::UNUSABLE;
 
 pub use conclusions::{Conclusion, grade_of, headline, probability, ratio};
 pub use custom::CustomTable;
@@ -54,6 +56,20 @@ pub struct Member<'a> {
     pub style: usize,
 }
 
+/// Whether a figure has a mean that the verdicts of all runs exclude.
+pub fn is_unusable(figure: &CellFigure) -> bool {
+    figure.shown_only && figure.mean.is_some()
+}
+
+/// Whether the verdict of the run at this position excludes the value that it measured. Older records name no excluded repetitions;
+/// an invalid run has no usable times.
+pub fn is_excluded(cell: &Cell, found: &CellFigure, figure: &Figure, position: usize) -> bool {
+    let Some(run) = cell.runs.get(position) else { return false };
+    let is_measured = found.values.get(position).copied().flatten().is_some();
+    let is_of_invalid_times = run.verdict == VerdictStatus::Invalid && figure.is_of_times();
+    is_measured && (is_of_invalid_times || found.excluded.contains(&run.repetition))
+}
+
 impl Member<'_> {
     /// Finds a figure of the cell by name.
     pub fn figure(&self, name: &str) -> Option<&CellFigure> {
@@ -63,13 +79,9 @@ impl Member<'_> {
     /// Values of a figure by run, without those that the verdict of their run excludes, unless it excludes all: the values
     /// that the median and the mean are computed from.
     pub fn usable_values(&self, name: &str) -> Vec<Option<f64>> {
-        let Some(found) = self.figure(name) else { return vec![] };
-        let is_of_times = figure(name).is_some_and(|figure| figure.is_of_times());
-        let is_excluded = |run: usize| {
-            let run = self.cell.runs.get(run);
-            is_of_times && !found.shown_only && run.is_some_and(|run| run.verdict == VerdictStatus::Invalid)
-        };
-        found.values.iter().enumerate().map(|(run, value)| value.filter(|_| !is_excluded(run))).collect()
+        let Some((found, figure)) = self.figure(name).zip(figure(name)) else { return vec![] };
+        let is_left_out = |run: usize| !found.shown_only && is_excluded(self.cell, found, figure, run);
+        found.values.iter().enumerate().map(|(run, value)| value.filter(|_| !is_left_out(run))).collect()
     }
 
     /// The mean of a figure, where it was measured.
@@ -101,10 +113,16 @@ impl Member<'_> {
         self.cell.system.as_ref().is_none_or(|system| system.ranked)
     }
 
-    /// Whether it has a mean that the verdicts of all its runs exclude.
+    /// Whether it has the mean of a figure, or of a user-defined metric, that the verdicts of all its runs exclude.
     pub fn has_unusable(&self) -> bool {
         let own = self.cell.custom.iter().map(|metric| &metric.figure);
-        self.cell.figures.iter().chain(own).any(|figure| figure.shown_only)
+        self.cell.figures.iter().chain(own).any(is_unusable)
+    }
+
+    /// Name in a chart of these figures, with a sign if the verdicts of all runs exclude the mean of one.
+    pub fn name_in_chart(&self, figures: &[&str]) -> String {
+        let is_marked = figures.iter().any(|name| self.figure(name).is_some_and(is_unusable));
+        if is_marked { format!("{} {UNUSABLE}", self.name) } else { self.name.to_string() }
     }
 
     /// Number of fully usable runs.

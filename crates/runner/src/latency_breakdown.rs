@@ -26,12 +26,12 @@ const MOST_SIGHTINGS: usize = 800_000;
 /// The parts of a message's latency add up to the whole within this time.
 const AGREEMENT_NS: u64 = 50_000;
 
-/// Selects which messages to follow, so that memory is bounded; a function of the workload alone.
-pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling {
-    let window = Duration::from_secs_f64(duration_s);
+/// Selects which messages to follow, so that memory is bounded; a function of the workload and the lengths of warm-up and window.
+pub fn sampling(workload: &Workload, fleet: &Fleet, warmup: Duration, window: Duration) -> Sampling {
+    let duration_s = window.as_secs_f64();
     let rate = |group: u16| {
         let arrival = &workload.devices[usize::from(group)].arrival;
-        arrival.mean_rate_within(window).unwrap_or(FLOOD_PER_S)
+        arrival.mean_rate_within(warmup, window).unwrap_or(FLOOD_PER_S)
     };
     let published: f64 = fleet.devices().iter().map(|device| rate(device.group)).sum();
     // Each subscriber receives each message at most once. This is an upper bound.

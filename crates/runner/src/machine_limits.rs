@@ -207,6 +207,7 @@ pub fn check_memory(spec: &RunSpec, workload: &Workload, protocol_pair: Protocol
     let options = PlanOptions {
         nodes: spec.node_count(),
         labels: spec.node_labels(),
+        warmup: spec.window.warmup,
         duration: spec.window.duration,
         second_connection: protocol_pair.second_connection(),
         ..PlanOptions::default()

@@ -239,7 +239,8 @@ impl PreparedRun {
 
     /// Messages that are followed on the links.
     pub(crate) fn followed(&self) -> sampling::Sampling {
-        latency_breakdown::sampling(&self.workload, &self.fleet, self.spec.window.duration.as_secs_f64())
+        let window = &self.spec.window;
+        latency_breakdown::sampling(&self.workload, &self.fleet, window.warmup, window.duration)
     }
 
     /// Measures the repetition in the network where the system runs; also returns the observations of the links.

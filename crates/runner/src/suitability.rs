@@ -26,11 +26,11 @@ pub fn fleet(workload: &Workload, protocol_pair: ProtocolPair, fleet: Fleet) -> 
     missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
 }
 
-/// Checks for a device group in which a device sends more messages than there are sequence numbers; the result is a
-/// sentence.
+/// Checks for a device group in which a device sends more messages in this time, warm-up and window together, than there are
+/// sequence numbers; the result is a sentence.
 pub fn too_many_messages(workload: &Workload, length: Duration) -> Option<String> {
     workload.devices.iter().find_map(|group| {
-        let messages = group.arrival.mean_rate_within(length)? * length.as_secs_f64();
+        let messages = group.arrival.mean_rate_within(Duration::ZERO, length)? * length.as_secs_f64();
         let sentence = || {
             format!(
                 "each device of group `{}` sends {messages:.0} messages: more than the {} that sequence numbers tell apart",

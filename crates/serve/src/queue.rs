@@ -204,11 +204,14 @@ impl Queue {
         }
     }
 
-    /// Reports why nothing starts; if that cannot be written, it is written after the next check.
+    /// Reports why nothing starts, unless the run has a failure of its own; if that cannot be written, it is written after the next
+    /// check.
     fn note_rest(&self, id: &str, what: &str, error: &io::Error) {
         let chain = vec![what.to_owned(), error.to_string()];
         let hint = Some("end its processes, or restart the machine".to_owned());
-        let _ = self.store.change(id, |status| status.error = Some(Failure { chain, hint }));
+        let _ = self.store.change(id, |status| {
+            status.error.get_or_insert(Failure { chain, hint });
+        });
     }
 
     /// Whether its start could be recorded.
@@ -240,11 +243,13 @@ impl Queue {
             }
         };
         self.wait(id, &running);
-        let (exit, rest) = running.finish(LEFT_BEHIND);
+        // What is requested from now on did not end the run.
         let asked = self.store.get(id).map(|entry| entry.status.state) == Some(State::Cancelling);
+        let is_stopping = self.is_stopping();
+        let (exit, rest) = running.finish(LEFT_BEHIND);
         let state = match exit {
             _ if asked => State::Cancelled,
-            _ if self.is_stopping() => State::Interrupted,
+            _ if is_stopping => State::Interrupted,
             // Exit codes of a run that was executed: its record has the details.
             Some(0 | 3 | 4 | 5 | NOT_WRITTEN | 8) => State::Complete,
             Some(130) => State::Interrupted,
@@ -288,13 +293,7 @@ impl Queue {
     fn close(&self, id: &str, exit: Option<i32>, state: State) {
         let folder = self.store.folder(id);
         let found = Reported::read(&folder.join(EVENTS_FILE));
-        let error =
-            (state == State::Failed).then(|| found.failure.clone().unwrap_or_else(|| unexplained(&folder, exit)));
         let kind = self.store.get(id).map(|entry| entry.submitted.kind);
-        let error = error.or(found.failure).map(|failure| match kind {
-            Some(kind) => Keys::of(kind).tell_failure(failure),
-            None => failure,
-        });
         let is_there = |name: &String| self.store.runs().join(name).is_dir();
         let folders: Vec<String> = found.folders.into_iter().filter(is_there).collect();
         // Its results were not written, or not completely: without a record it has no outcome.
@@ -307,6 +306,11 @@ impl Queue {
             State::Cancelled | State::Interrupted if found.is_complete && has_record => State::Complete,
             state => state,
         };
+        let error = found.failure.or_else(|| (state == State::Failed).then(|| unexplained(&folder, exit)));
+        let error = error.map(|failure| match kind {
+            Some(kind) => Keys::of(kind).tell_failure(failure),
+            None => failure,
+        });
         self.finish(id, |status| {
             status.state = state;
             status.exit_code = exit;

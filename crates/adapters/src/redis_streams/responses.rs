@@ -73,7 +73,6 @@ impl RedisStreams {
         let begins_anew = self.begins_anew(link);
         let listed = if link.config.persistent { self.streams.len() } else { self.read };
         (self.asked, self.answered, self.found) = (listed, 0, 0);
-        self.refused.clear();
         if self.asked == 0 {
             return self.open(link, shared, sink);
         }
@@ -93,11 +92,15 @@ impl RedisStreams {
 
     fn on_group(&mut self, link: &Link, stream: usize, reply: &Reply<'_>) -> Result<(), Cause> {
         self.answered += 1;
+        let refused_before = self.refused.iter().position(|(refused, _)| *refused == stream);
+        if let Some(index) = refused_before {
+            self.refused.swap_remove(index);
+        }
         let Reply::Error(words) = reply else { return Ok(()) };
         let reason = Reason::words((*words).to_owned());
         match words.starts_with("BUSYGROUP") {
-            true if !self.begins_anew(link) => self.found += 1,
-            // One that could not be deleted would deliver what others left in it.
+            true if !self.begins_anew(link) && refused_before.is_none() => self.found += 1,
+            // One that could not be deleted would deliver what others left in it, on a later connection, too.
             _ if stream < self.read => self.refused.push((stream, reason)),
             // No subscription can be refused: the session cannot be persistent.
             _ => return Err(Cause::Refused(reason)),

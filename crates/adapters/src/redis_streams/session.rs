@@ -82,7 +82,7 @@ pub struct RedisStreams {
     pub(super) asked: usize,
     pub(super) answered: usize,
     pub(super) found: usize,
-    /// Streams on which no group was granted.
+    /// Streams on which no group was granted when the server last responded.
     pub(super) refused: Vec<(usize, Reason)>,
 }
 

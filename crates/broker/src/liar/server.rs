@@ -266,15 +266,15 @@ impl Liar {
         loop {
             let Some(peer) = self.peers.get_mut(key) else { return };
             match peer.connection.receive(buffer) {
-                Ok(Received::Some { read_bytes, more }) => {
-                    let (read, incoming) = (&buffer[..read_bytes], peer.connection.take_incoming());
-                    let used = self.read_packets(key, if incoming.is_empty() { read } else { &incoming[..] });
+                Ok(Received::Some { filled_bytes, more }) => {
+                    let (filled, incoming) = (&buffer[..filled_bytes], peer.connection.take_incoming());
+                    let used = self.read_packets(key, if incoming.is_empty() { filled } else { &incoming[..] });
                     let Some(peer) = self.peers.get_mut(key) else { return };
-                    peer.connection.keep(incoming, read, used);
+                    peer.connection.keep(incoming, filled, used);
                     if !more {
                         return;
                     }
-                    left_bytes = left_bytes.saturating_sub(read_bytes);
+                    left_bytes = left_bytes.saturating_sub(filled_bytes);
                     if left_bytes == 0 {
                         if !std::mem::replace(&mut peer.is_unfinished, true) {
                             self.unfinished.push(key);

@@ -6,7 +6,8 @@ use super::stream::Stream;
 use pubmark_protocol::epoll::Interest;
 use std::io;
 
-/// An empty write buffer larger than this is freed, so that an idle connection needs little memory.
+/// An empty write buffer larger than this is freed, so that an idle connection needs little memory; so is the memory of a packet
+/// that was longer. A shorter beginning of a packet is copied with each read.
 const KEEP_BYTES: usize = 16 * 1024;
 /// Most bytes of one read, and those after which a connection waits for its next turn, so that it does not block the others.
 pub(crate) const TURN_BYTES: usize = 256 * 1024;
@@ -28,8 +29,8 @@ pub(crate) struct Connection {
 /// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// This many bytes were read. If `more`, further ones may be available that the poll does not report.
-    Some { read_bytes: usize, more: bool },
+    /// This many bytes are at the front of the buffer now. If `more`, further ones may be available that the poll does not report.
+    Some { filled_bytes: usize, more: bool },
     /// Nothing now.
     Nothing,
     /// The peer has closed.
@@ -46,18 +47,23 @@ impl Connection {
         self.stream.descriptor()
     }
 
-    /// Reads once, to the front of `buffer`. If a packet has begun before, the bytes complete it where it is stored:
-    /// [`Connection::take_incoming`] returns it, otherwise the packets are in `buffer`. [`Connection::keep`] stores what was not
-    /// used.
+    /// Fills the front of `buffer` with the beginning of a packet that was stored before, then with one read. A long beginning
+    /// stays where it is, so that it is not copied again for each small piece: what was read is appended to it, and
+    /// [`Connection::take_incoming`] returns both. [`Connection::keep`] stores what was not used.
     pub(crate) fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<Received> {
-        buffer.resize(TURN_BYTES, 0);
-        match self.stream.read(buffer) {
+        buffer.resize(KEEP_BYTES + TURN_BYTES, 0);
+        let is_long = self.incoming.len() > KEEP_BYTES;
+        let begun = if is_long { 0 } else { self.incoming.len() };
+        buffer[..begun].copy_from_slice(&self.incoming[..begun]);
+        match self.stream.read(&mut buffer[begun..begun + TURN_BYTES]) {
             Ok(0) => Ok(Received::End),
             Ok(read_bytes) => {
-                if !self.incoming.is_empty() {
+                if is_long {
                     self.incoming.extend_from_slice(&buffer[..read_bytes]);
+                } else {
+                    self.incoming.clear();
                 }
-                Ok(Received::Some { read_bytes, more: self.stream.holds_back() })
+                Ok(Received::Some { filled_bytes: begun + read_bytes, more: self.stream.holds_back() })
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Ok(Received::Nothing)
@@ -66,20 +72,20 @@ impl Connection {
         }
     }
 
-    /// The packet that had begun before the last read, with the bytes of that read; empty if there was none.
+    /// The long packet that had begun before the last read, with the bytes of that read; empty if all bytes are in the buffer.
     pub(crate) fn take_incoming(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.incoming)
     }
 
-    /// Stores what follows the `used` bytes for the next read: of `incoming`, which was taken, or of the bytes that were `read`
-    /// if that is empty. A long packet is not moved until it is complete.
-    pub(crate) fn keep(&mut self, mut incoming: Vec<u8>, read: &[u8], used: usize) {
+    /// Stores what follows the `used` bytes for the next read: of `incoming`, which was taken, or of the `filled` front of the
+    /// buffer if that is empty. A long packet is not moved until it is complete.
+    pub(crate) fn keep(&mut self, mut incoming: Vec<u8>, filled: &[u8], used: usize) {
         if incoming.is_empty() {
-            incoming.extend_from_slice(&read[used..]);
+            incoming.extend_from_slice(&filled[used..]);
         } else {
             incoming.drain(..used);
         }
-        if incoming.is_empty() || (used > 0 && incoming.capacity() > 2 * TURN_BYTES) {
+        if used > 0 {
             incoming.shrink_to(KEEP_BYTES);
         }
         self.incoming = incoming;
@@ -200,36 +206,61 @@ mod tests {
         (client, Connection::new(Stream::Plain(socket)))
     }
 
+    /// Sends bytes and reads them; `used` is the number of those that are used once all have arrived, after `stored` earlier ones.
+    fn exchange(
+        client: &mut TcpStream,
+        connection: &mut Connection,
+        buffer: &mut Vec<u8>,
+        (stored, piece, used): (&[u8], &[u8], usize),
+    ) {
+        client.write_all(piece).unwrap();
+        let expected = [stored, piece].concat();
+        let mut arrived = stored.len();
+        while arrived < expected.len() {
+            let Received::Some { filled_bytes, .. } = connection.receive(buffer).unwrap() else {
+                panic!("nothing was read")
+            };
+            assert_eq!(buffer.len(), KEEP_BYTES + TURN_BYTES, "the shared buffer does not grow with a packet");
+            let incoming = connection.take_incoming();
+            let bytes = if incoming.is_empty() { &buffer[..filled_bytes] } else { &incoming[..] };
+            arrived = bytes.len();
+            assert!(*bytes == expected[..arrived]);
+            let used = if arrived == expected.len() { used } else { 0 };
+            connection.keep(incoming, &buffer[..filled_bytes], used);
+        }
+    }
+
     #[test]
     fn a_long_packet_in_pieces_is_completed_where_it_is_stored() {
         const LENGTH: usize = 4 * TURN_BYTES;
+        const PIECE: usize = 10_000;
         let (mut client, mut connection) = ends();
         let sent: Vec<u8> = (0..LENGTH + 3).map(|index| (index % 251) as u8).collect();
         let mut buffer = vec![];
-        let mut arrived = 0;
         let mut moves = 0;
         let mut address = std::ptr::null();
-        for piece in sent.chunks(10_000) {
-            client.write_all(piece).unwrap();
-            let mut missing = piece.len();
-            while missing > 0 {
-                let Received::Some { read_bytes, .. } = connection.receive(&mut buffer).unwrap() else {
-                    panic!("nothing was read")
-                };
-                missing -= read_bytes;
-                arrived += read_bytes;
-                assert_eq!(buffer.len(), TURN_BYTES, "the shared buffer does not grow with a connection's packet");
-                let incoming = connection.take_incoming();
-                let bytes = if incoming.is_empty() { &buffer[..read_bytes] } else { &incoming[..] };
-                assert!(*bytes == sent[..arrived]);
-                let used = if arrived < LENGTH { 0 } else { LENGTH };
-                connection.keep(incoming, &buffer[..read_bytes], used);
-                moves += u32::from(address != connection.incoming.as_ptr());
-                address = connection.incoming.as_ptr();
-            }
+        for (number, piece) in sent.chunks(PIECE).enumerate() {
+            let stored = &sent[..number * PIECE];
+            let used = if stored.len() + piece.len() < LENGTH { 0 } else { LENGTH };
+            exchange(&mut client, &mut connection, &mut buffer, (stored, piece, used));
+            moves += u32::from(address != connection.incoming.as_ptr());
+            address = connection.incoming.as_ptr();
         }
         assert_eq!(connection.incoming, sent[LENGTH..]);
+        assert!(connection.incoming.capacity() <= KEEP_BYTES, "{}", connection.incoming.capacity());
         // It moves when its memory grows, which doubles each time, and not with each piece.
         assert!(moves < 20, "{moves} moves");
+    }
+
+    #[test]
+    fn a_short_beginning_of_a_packet_does_not_make_a_connection_store_all_that_follows() {
+        let (mut client, mut connection) = ends();
+        let sent: Vec<u8> = (0..60_000u32).map(|index| (index % 251) as u8).collect();
+        let mut buffer = vec![];
+        exchange(&mut client, &mut connection, &mut buffer, (&sent[..0], &sent[..10], 7));
+        assert_eq!(connection.incoming, sent[7..10]);
+        exchange(&mut client, &mut connection, &mut buffer, (&sent[7..10], &sent[10..], 59_990));
+        assert_eq!(connection.incoming, sent[59_997..]);
+        assert!(connection.incoming.capacity() <= KEEP_BYTES, "{}", connection.incoming.capacity());
     }
 }

@@ -10,7 +10,7 @@ use pubmark_protocol::websocket::accept_key;
 const READ_BYTES: usize = 64 * 1024;
 /// Most reads from the socket for one read of decoded bytes: frames without content must not occupy the broker.
 const READS_AT_A_TIME: usize = 16;
-/// Bytes waiting for a client above which its pings get no pong (RFC 6455 §5.5.3 allows that).
+/// Bytes waiting for a client above which its pings get no pong: it reads nothing, and pongs must not fill the memory.
 const PONG_BELOW_BYTES: usize = 1 << 20;
 /// Most payload bytes of a frame that the server sends.
 const FRAME_BYTES: usize = 64 * 1024;

@@ -77,6 +77,7 @@ impl From<&MachineOptions> for Machines {
     fn from(options: &MachineOptions) -> Machines {
         let mut nodes = Nodes::default();
         options.join.apply(&mut nodes);
-        Machines { nodes, system_host: options.system_host, system_node: options.system_node.clone(), joined: None }
+        let (system_host, system_node) = (options.system_host, options.system_node.clone());
+        Machines { nodes, system_host, system_node, ..Machines::default() }
     }
 }

@@ -124,6 +124,21 @@ fn a_node_that_is_killed_while_it_connects_ends_the_run() {
 }
 
 #[test]
+fn a_node_that_stays_away_after_a_repetition_is_lost_and_no_error_of_the_call() {
+    let cluster = Cluster::new();
+    let [stays, goes] = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
+    let options = ["--repeat", "2", "--duration", "60s", "--warmup", "0s", "--join-limit", "4s"];
+    let run = cluster.run_with_events(2, &options);
+    cluster.place.wait_for_event("the first repetition", is_measuring);
+    goes.signal(libc::SIGKILL);
+    let called = run.wait();
+    assert_eq!(called.code(), 5, "{called:?}");
+    assert!(words(&called).contains("1 of 2 nodes joined within 4 s (edge-1)"), "{called:?}");
+    assert_count_eq!(cluster.place.runs().len(), 1, "the second was not begun");
+    assert_eq!(stop(stays).code(), 0);
+}
+
+#[test]
 fn a_node_that_is_killed_during_the_drain_of_others_ends_the_run() {
     // Messages that were written into lost connections never arrive, so that the run waits as long as a client may need
     // to reconnect.

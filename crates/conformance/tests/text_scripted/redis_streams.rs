@@ -214,6 +214,20 @@ fn a_group_that_could_not_be_deleted_is_not_used() {
             record.count(|event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id)) == 1
         });
         assert!(!harness.peer.record.connects(id)[0].session_present);
+        if !persistent {
+            continue;
+        }
+        drop(script);
+        harness.peer.wait("closed", |record| record.causes(id).len() == 1);
+        let mut script = harness.accept_again(id);
+        script.expect(&mut harness.peer, b"\r\n");
+        script.send_bytes(HELLO);
+        script.expect(&mut harness.peer, b"MKSTREAM\r\n");
+        script.send_bytes(b"-BUSYGROUP Consumer Group name already exists\r\n");
+        harness.peer.wait("refused again", |record| {
+            record.count(|event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id)) == 2
+        });
+        assert!(!harness.peer.record.connects(id)[1].session_present);
     }
 }
 

@@ -14,7 +14,7 @@ use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec
 
 use super::search::Verdict;
 use crate::end::{self, End};
-use crate::machines::{NodeEvents, lost};
+use crate::machines::NodeEvents;
 use crate::observer::{Event, Observer, TrialPlace};
 
 /// Load before the window of each trial, if neither the user nor the system's definition asks for more.
@@ -112,7 +112,6 @@ impl Trials<'_> {
         }
         match run.gather(&mut NodeEvents(observer)) {
             Err(error) if error.kind == ErrorKind::Interrupted => return Ok(None),
-            Err(error) if joined.is_some() => return Err(lost(error)),
             gathered => gathered?,
         }
         *joined = run.nodes().cloned();

@@ -47,12 +47,14 @@ impl PreparedExperiment {
         observer: &mut dyn Observer,
     ) -> Result<PreparedExperiment, RunError> {
         let from = planning::absolute(folder)?;
-        let plan = Plan::new(experiment.clone(), &from, host, machines)?;
+        let mut plan = Plan::new(experiment.clone(), &from, host, machines)?;
         refuse_if_nothing_runs(&plan.cells)?;
         let bundle = definition::bundle(experiment, &from);
         let secrets = secrets(&plan.cells, |run| &run.workload);
         bundle.refuse_passwords(&secrets)?;
         let joined = join(&plan, machines, host, observer)?;
+        // What the machines refuse leaves no folder.
+        share(&mut plan, joined.as_ref())?;
         let made = RunFolder::create(out, &bundle.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
         bundle.write(made.path())?;
         let mut plan = Plan::new(bundle.experiment, &planning::absolute(Some(made.path()))?, host, machines)?;
@@ -156,11 +158,6 @@ impl PreparedExperiment {
     /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder.path
-    }
-
-    /// Machines that joined, which an experiment that follows can [use](Machines::joined).
-    pub fn nodes(&self) -> Option<&Arc<JoinedNodes>> {
-        self.joined.as_ref()
     }
 
     /// Refuses other machines than those with which the experiment in a folder began. Its journal may be in use.

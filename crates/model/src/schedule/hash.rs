@@ -112,21 +112,25 @@ fn summary_of_most(
 
 /// The beginning of a timeline with about `most` messages and changes; for most schedules this is the whole timeline.
 fn beginning(most: f64, workload: &Workload, fleet: &Fleet, timeline: &Timeline) -> Timeline {
-    let draws = DrawCount::new(workload, fleet, timeline);
-    let length_ns = timeline.warmup_ns.saturating_add(timeline.duration_ns);
-    let mut share = most / draws.within(length_ns);
+    let draws = DrawCount::new(workload, fleet);
+    let mut kept_ns = timeline.warmup_ns.saturating_add(timeline.duration_ns);
+    let mut share = most / draws.within(timeline);
     if share.is_nan() || share >= 1.0 {
         return *timeline;
     }
-    let mut kept_ns = length_ns;
     // The beginning of a trace or of a profile can have more messages than its share of the length.
     loop {
         kept_ns = (kept_ns as f64 * share) as u64;
-        share = most / draws.within(kept_ns);
+        let part = first_of(timeline, kept_ns);
+        share = most / draws.within(&part);
         if share >= 0.99 {
-            break;
+            return part;
         }
     }
+}
+
+/// The beginning of a timeline, of this length.
+fn first_of(timeline: &Timeline, kept_ns: u64) -> Timeline {
     let warmup_ns = timeline.warmup_ns;
     match kept_ns.checked_sub(warmup_ns) {
         Some(duration_ns) => Timeline { warmup_ns, duration_ns },
@@ -141,11 +145,10 @@ struct DrawCount<'a> {
     constant_per_s: f64,
     /// Groups with traces and profiles, with their numbers of devices.
     variable: Vec<(&'a Arrival, f64)>,
-    window: Duration,
 }
 
 impl<'a> DrawCount<'a> {
-    fn new(workload: &'a Workload, fleet: &Fleet, timeline: &Timeline) -> DrawCount<'a> {
+    fn new(workload: &'a Workload, fleet: &Fleet) -> DrawCount<'a> {
         let groups = &workload.devices;
         let per_s: Vec<f64> = groups.iter().map(constant_draws_per_s).collect();
         let mut devices = vec![0.0; groups.len()];
@@ -156,17 +159,19 @@ impl<'a> DrawCount<'a> {
             variable: of_groups
                 .filter(|(arrival, _)| matches!(arrival, Arrival::Trace { .. } | Arrival::Profiled { .. }))
                 .collect(),
-            window: Duration::from_nanos(timeline.duration_ns),
         }
     }
 
     /// Of this beginning of the timeline.
-    fn within(&self, length_ns: u64) -> f64 {
-        let length = Duration::from_nanos(length_ns);
+    fn within(&self, part: &Timeline) -> f64 {
+        let [warmup, window] = [part.warmup_ns, part.duration_ns].map(Duration::from_nanos);
+        let length = warmup.saturating_add(window);
         let of_group = |(arrival, devices): &(&Arrival, f64)| {
-            let messages = match arrival.trace_messages(length) {
-                Some(messages) => messages as f64,
-                None => arrival.mean_rate_within(length.min(self.window)).unwrap_or(0.0) * length.as_secs_f64(),
+            let messages = match arrival {
+                Arrival::Profiled { base, profile } => {
+                    base.mean_rate_per_s().unwrap_or(0.0) * profile.passed(warmup, window).as_secs_f64()
+                }
+                arrival => arrival.trace_messages(length).unwrap_or(0) as f64,
             };
             messages * devices
         };
@@ -364,6 +369,10 @@ mod tests {
         }
         let steep = draws("rate: 10/s, profile: {day: 60s, curve: {'00:00': 100, '01:00': 0, '23:59': 0}}");
         assert!((10_000..=30_000).contains(&steep), "{steep}");
+        // A minute of this day is a second; before the window begins at 00:10, devices send 1,000 times as much.
+        let curve = "{'00:00': 100, '00:09': 100, '00:10': 0.1, '23:59': 0.1}";
+        let before = draws(&format!("rate: 10/s, profile: {{day: 1440s, start: '00:10', curve: {curve}}}"));
+        assert!(before <= 30_000, "{before}");
     }
 
     #[test]

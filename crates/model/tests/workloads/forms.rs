@@ -212,7 +212,7 @@ fn a_profile_and_states_are_read() {
     assert_eq!(profiled.mean_rate_per_s(), Some(2.0));
     assert_eq!(profiled.highest_rate_per_s(), Some(3.0));
     // From 06:00 to noon, a quarter of the day.
-    assert_eq!(profiled.mean_rate_within(Duration::from_secs(15)), Some(2.5));
+    assert_eq!(profiled.mean_rate_within(Duration::from_secs(5), Duration::from_secs(15)), Some(2.5));
     let states = arrival(
         "arrival: {states: [{name: idle, rate: 0/s, for: exponential 30s}, {name: active, rate: 10/s, for: 10s}]}",
     );

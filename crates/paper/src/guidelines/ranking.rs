@@ -1,5 +1,7 @@
 //! The order of systems by one figure, as far as their intervals are apart.
 
+use pubmark_report::numbers::percentage;
+
 use super::systems::Systems;
 use crate::definition::{Better, Guideline};
 use crate::record::{MeanFigure, TableCell, TableResult};
@@ -135,7 +137,7 @@ fn why_not_delivering(delivered: &TableResult, cell: &TableCell) -> Option<Strin
     let Some(share) = same.and_then(|same| same.measured.as_ref()).map(|measured| measured.mean) else {
         return Some("share delivered not measured".to_owned());
     };
-    (share < DELIVERED_AT_LEAST).then(|| format!("delivered {} %", (share * 1e4).floor() / 1e2))
+    (share < DELIVERED_AT_LEAST).then(|| format!("delivered {}", percentage(Some(share))))
 }
 
 fn is_at(guideline: &Guideline, table: &TableResult, cell: &TableCell) -> bool {
@@ -263,7 +265,7 @@ mod tests {
         let delivered = table(&[("10", "fast", measured(0.4567, None)), ("10", "slow", measured(1.0, None))]);
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, Some(&delivered)).unwrap();
         assert_eq!(names(&found), [("slow", true)]);
-        assert_eq!(left_out(&found), [("fast", "delivered 45.67 %")]);
+        assert_eq!(left_out(&found), [("fast", "delivered 45.7 %")]);
         let of_one = table(&[("10", "slow", measured(1.0, None)), ("10", "fast", None)]);
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, Some(&of_one)).unwrap();
         assert_eq!(left_out(&found), [("fast", "share delivered not measured")], "a missing share is not a whole one");

@@ -126,6 +126,7 @@ fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
         let options = PlanOptions {
             nodes: run.spec.node_count(),
             labels: run.spec.node_labels(),
+            warmup: run.spec.window.warmup,
             duration: plan.experiment.duration,
             tls: run.wanted.is_encrypted(),
             second_connection: run.protocol_pair.second_connection(),

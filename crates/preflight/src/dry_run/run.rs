@@ -27,6 +27,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     let options = PlanOptions {
         nodes: spec.node_count(),
         labels: spec.node_labels(),
+        warmup: spec.window.warmup,
         duration: spec.window.duration,
         tls: required.is_encrypted(),
         second_connection: run.protocol_pair.second_connection(),

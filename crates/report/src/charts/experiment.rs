@@ -15,7 +15,6 @@ use crate::columns::ColumnUnit;
 use crate::experiment::{Member, View};
 use crate::plot::Axis;
 use crate::plot::rows::{Content, Row, RowGroup, RowPanel, Rows};
-use crate::words::UNUSABLE;
 
 /// File with the figures of all cells, relative to the page.
 const CELLS: &str = "csv/cells.csv";
@@ -38,15 +37,14 @@ pub const EXPERIMENT_CHARTS: [ExperimentChartRow; 6] = [
     ExperimentChartRow { id: "cost", draw: cost::draw },
 ];
 
-/// One row for each cell, in its group; a cell without figures has the reason in every panel.
-fn rows(view: &View, contents: impl Fn(&Member) -> Vec<Content>, panels: usize) -> Vec<RowGroup> {
+/// One row for each cell, in its group, for a chart of these figures; a cell without figures has the reason in every panel.
+fn rows(view: &View, figures: &[&str], contents: impl Fn(&Member) -> Vec<Content>, panels: usize) -> Vec<RowGroup> {
     let row = |member: &Member| {
         let contents = match member.failed() {
             Some(why) => vec![Content::Words(why.to_string()); panels],
             None => contents(member),
         };
-        let mark = if member.has_unusable() { format!(" {UNUSABLE}") } else { String::new() };
-        Row { name: format!("{}{mark}", member.name), style: member.style, contents }
+        Row { name: member.name_in_chart(figures), style: member.style, contents }
     };
     let group = |group: &crate::experiment::Group| RowGroup {
         name: group.label.clone(),
@@ -79,7 +77,8 @@ fn panels(
     let panels: Vec<RowPanel> =
         shown.iter().map(|shown| RowPanel { name: shown.head.to_string(), axis: axis(shown) }).collect();
     let contents = |member: &Member| shown.iter().map(|shown| content(member, shown)).collect();
-    (!panels.is_empty()).then(|| Picture::Rows(Rows { groups: rows(view, contents, panels.len()), panels }))
+    let figures: Vec<&str> = shown.iter().map(|shown| shown.name).collect();
+    (!panels.is_empty()).then(|| Picture::Rows(Rows { groups: rows(view, &figures, contents, panels.len()), panels }))
 }
 
 /// All usable values of a figure over all cells, in the unit of its column.
@@ -119,5 +118,21 @@ mod tests {
             panic!("it was measured")
         };
         assert_eq!(interval, Some((lower.low, upper.high)));
+    }
+
+    #[test]
+    fn a_row_is_marked_in_the_charts_of_the_figures_that_must_not_be_used() {
+        let mut record = experiment();
+        for figure in record.cells[0].figures.iter_mut().filter(|figure| figure.figure.starts_with("latency")) {
+            figure.shown_only = true;
+        }
+        let view = View::of(&record);
+        let marked = |figures: &[&str]| -> Vec<String> {
+            let groups = rows(&view, figures, |_| vec![], 0);
+            let names = groups.into_iter().flat_map(|group| group.rows).map(|row| row.name);
+            names.filter(|name| name.ends_with(" ✗")).collect()
+        };
+        assert_eq!(marked(&["system memory", "latency p99"]).len(), 1);
+        assert!(marked(&["delivered"]).is_empty(), "its messages were counted");
     }
 }

@@ -7,6 +7,7 @@ use pubmark_record::custom::PREFIX;
 use pubmark_record::experiment::{Cell, CellFigure, CellMetric, ExperimentRecord, LowerBounds};
 
 use super::{Table, optional, text};
+use crate::experiment::is_excluded;
 use crate::words::verdict_word;
 
 /// One row per cell and figure: mean, median, quartiles, interval.
@@ -152,7 +153,7 @@ pub fn runs(record: &ExperimentRecord) -> String {
                 let of = |is_lower| optional(found.and_then(|found| value(&found.figure, is_lower, position)));
                 fields.extend([of(false), of(true)]);
             }
-            fields.push(text(&excluded(cell, run.repetition)));
+            fields.push(text(&excluded(cell, position)));
             table.row(&fields);
         }
         for failure in &cell.failures {
@@ -174,12 +175,12 @@ pub fn runs(record: &ExperimentRecord) -> String {
     table.text
 }
 
-/// Names of the figures of a repetition that the verdict of its run excludes, separated by semicolons.
-fn excluded(cell: &Cell, repetition: u32) -> String {
-    let known = cell.figures.iter().map(|figure| (figure.figure.clone(), figure));
-    let own = cell.custom.iter().map(|metric| (metric.as_figure().label(), &metric.figure));
-    let names = known.chain(own).filter(|(_, figure)| figure.excluded.contains(&repetition)).map(|(name, _)| name);
-    names.collect::<Vec<String>>().join(";")
+/// Labels of the figures that the verdict of the run at this position excludes, separated by semicolons.
+fn excluded(cell: &Cell, position: usize) -> String {
+    let known = cell.figures.iter().filter_map(|found| Some((found, *find(&found.figure)?)));
+    let own = cell.custom.iter().map(|metric| (&metric.figure, metric.as_figure()));
+    let excluded = known.chain(own).filter(|(found, figure)| is_excluded(cell, found, figure, position));
+    excluded.map(|(_, figure)| figure.label()).collect::<Vec<String>>().join(";")
 }
 
 /// A figure, or its lower bound, of the run at this position.

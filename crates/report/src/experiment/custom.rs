@@ -5,6 +5,7 @@ use pubmark_record::custom::PREFIX;
 use pubmark_record::experiment::{CellFigure, CellMetric, ExperimentRecord};
 use pubmark_record::unit;
 
+use super::is_unusable;
 use crate::columns::ColumnUnit;
 use crate::numbers::MISSING;
 use crate::words::UNUSABLE;
@@ -56,7 +57,7 @@ impl CustomTable {
 /// Both bounds of a mean, with a sign if the verdicts of all runs exclude it.
 fn value_of(figure: &CellFigure, unit: ColumnUnit) -> String {
     let text = unit.bounds(figure.mean_bounds());
-    if figure.shown_only { format!("{text} {UNUSABLE}") } else { text }
+    if is_unusable(figure) { format!("{text} {UNUSABLE}") } else { text }
 }
 
 fn column(metric: &CellMetric, largest: f64) -> Column<'_> {
@@ -87,5 +88,8 @@ mod tests {
         figure.shown_only = true;
         record.cells[0].custom = vec![CellMetric { unit: "K".to_owned(), figure }];
         assert_eq!(value(&record), "−2.00 to 3.00 ✗");
+        let unmeasured = &mut record.cells[0].custom[0].figure;
+        (unmeasured.mean, unmeasured.lower) = (None, None);
+        assert_eq!(value(&record), MISSING, "nothing is marked that was not measured");
     }
 }

@@ -2,7 +2,7 @@
 
 use pubmark_record::experiment::{CellFigure, PaperFigures};
 
-use super::{Member, View};
+use super::{Member, View, is_unusable};
 use crate::columns::{ColumnUnit, figure};
 use crate::numbers::{MISSING, short};
 
@@ -75,7 +75,7 @@ fn row<'a>(member: &Member<'a>, printed: f64, name: &str) -> Row<'a> {
         label: &member.cell.label,
         printed,
         here: ours.and_then(|figure| figure.mean),
-        is_unusable: ours.is_some_and(|figure| figure.shown_only),
+        is_unusable: ours.is_some_and(is_unusable),
         here_lower: ours.and_then(|figure| figure.mean_bounds()[0]),
         interval: ours.and_then(CellFigure::whole_interval).filter(|(low, high)| low < high),
         failed: member.failed(),

@@ -5,7 +5,7 @@ use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, Trial};
 use pubmark_record::record::Status;
 
 use super::reproduction::{facts, machine};
-use super::{contents, figure, page, with_code};
+use super::{contents, figure, local, page, with_code};
 use crate::charts::capacity::{CAPACITY_CHARTS, OUTCOMES, outcome};
 use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, TimeUnit, count, duration, short, significant};
@@ -175,7 +175,7 @@ fn row(record: &CapacityRecord, number: usize, trial: &Trial, unit: TimeUnit, me
     html! {
         tr.(class) {
             td.number data-sort=(number) {
-                @match &trial.folder { Some(folder) => a href={ (folder) "/report.html" } { (number) }, None => (number) }
+                @match &trial.folder { Some(folder) => a href=(local(&format!("{folder}/report.html"))) { (number) }, None => (number) }
             }
             (cell(Some(trial.factor), short(trial.factor)))
             (cell(Some(trial.offered_per_s), significant(trial.offered_per_s)))

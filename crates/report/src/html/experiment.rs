@@ -49,7 +49,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
             section #scorecard { h2 { "Scorecard" } (scorecard::section(&view)) }
             section #charts {
                 h2 { "Charts" }
-                @if view.has_unusable() { p.aside { "Rows with " (UNUSABLE) " have a time " (UNUSABLE_MEANS) "." } }
+                @if view.has_unusable() { p.aside { (UNUSABLE) " is " (UNUSABLE_MEANS) "." } }
                 @for row in &EXPERIMENT_CHARTS {
                     @if let Some(chart) = (row.draw)(&view) { (figure::figure(row.id, &chart)) }
                 }

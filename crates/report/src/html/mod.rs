@@ -56,10 +56,11 @@ fn contents<'a>(sections: impl Iterator<Item = (&'a str, &'a str)>) -> Markup {
 }
 
 /// A path of a record as a link. A record may be another person's: without the prefix, a path such as `javascript:…` would be
-/// an address with a scheme (RFC 3986, section 4.2).
-fn local(path: &str) -> String {
-    let has_scheme = path.split('/').next().is_some_and(|first| first.contains(':'));
-    if has_scheme { format!("./{path}") } else { path.to_string() }
+/// an address with a scheme, and `//host/…` one of another host (RFC 3986, section 4.2). Browsers read `\` as `/`.
+pub fn local(path: &str) -> String {
+    let read = path.replace('\\', "/");
+    let has_scheme = read.split('/').next().is_some_and(|first| first.contains(':'));
+    if has_scheme || read.starts_with("//") { format!("./{path}") } else { path.to_string() }
 }
 
 /// A text in which parts between backticks are set as code.
@@ -99,6 +100,7 @@ mod tests {
     #[test]
     fn a_path_of_a_record_is_no_script() {
         assert_eq!(local("javascript:alert(1)//x"), "./javascript:alert(1)//x");
+        assert_eq!(["//host/x", "/\\host/x"].map(local), [".///host/x", ".//\\host/x"]);
         assert_eq!(["runs/1/report.html", "../a:b/c"].map(local), ["runs/1/report.html", "../a:b/c"]);
     }
 

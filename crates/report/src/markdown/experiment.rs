@@ -5,7 +5,7 @@ use pubmark_record::experiment::{CellFigure, ExperimentRecord, PaperFigures};
 
 use super::{code, escaped, struck, table};
 use crate::charts::capacity::outcome;
-use crate::experiment::{Beside, CustomTable, Group, Member, View, headline};
+use crate::experiment::{Beside, CustomTable, Group, Member, View, headline, is_unusable};
 use crate::numbers::{TimeUnit, duration};
 use crate::words::{self, UNUSABLE, UNUSABLE_MEANS};
 
@@ -106,7 +106,7 @@ fn row(view: &View, member: &Member) -> Vec<String> {
             let mean = unit.bounds(figure.map_or([None; 2], CellFigure::mean_bounds));
             let mean = match figure {
                 _ if view.wins(member.cell, column.figure) => format!("**{mean}**"),
-                Some(figure) if figure.shown_only => struck(&mean),
+                Some(figure) if is_unusable(figure) => struck(&mean),
                 _ => mean,
             };
             match figure.and_then(CellFigure::whole_interval).filter(|(low, high)| low < high) {

@@ -7,7 +7,7 @@ use pubmark_record::record::Status;
 use super::layout::{Page, Tone, cut, printable};
 use super::{COLUMNS, TerminalOptions};
 use crate::columns::{ColumnUnit, ExperimentColumn, figure};
-use crate::experiment::{CustomTable, Member, View, headline};
+use crate::experiment::{CustomTable, Member, View, headline, is_unusable};
 use crate::numbers::duration;
 use crate::words::{UNUSABLE, UNUSABLE_MEANS};
 
@@ -87,7 +87,7 @@ impl Column<'_> {
         let figure = member.figure(self.column.figure);
         let mark = match figure {
             _ if view.wins(member.cell, self.column.figure) => "*",
-            Some(figure) if figure.shown_only => UNUSABLE,
+            Some(figure) if is_unusable(figure) => UNUSABLE,
             _ => " ",
         };
         format!("{}{mark}", self.unit.bounds(figure.map_or([None; 2], CellFigure::mean_bounds)))

@@ -13,7 +13,7 @@ use crate::words;
 const NAME: usize = 15;
 const VALUE: usize = 10;
 /// Width of the whole with both bounds, columns.
-const WHOLE: usize = 14;
+const WHOLE: usize = 12;
 /// Heads of the columns of the parts, in order.
 const HEADS: [&str; 6] = ["device", "up", "system", "down", "subscriber", "undivided"];
 

@@ -22,7 +22,7 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocols::ProtocolPair;
 use pubmark_record::cost::Usage;
-use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
+use pubmark_record::nodes::{self, ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::{Definition, environment};
 
 use super::{Hosted, Observed, WorkerUsage};
@@ -93,7 +93,7 @@ impl JoinedNodes {
             system_hosts: wanted.system_hosts.len(),
             address: joined.cluster.address(),
         });
-        joined.gather(observer, stop)?;
+        joined.wait_for_nodes(observer, stop)?;
         Ok(Some(joined))
     }
 
@@ -149,11 +149,22 @@ impl JoinedNodes {
         usize::from(wanted.nodes.unwrap_or(0)) <= self.wanted.nodes
     }
 
-    /// Waits until all nodes have joined, including those that were lost before.
+    /// Waits until nodes that were lost have joined again.
     ///
     /// # Errors
-    /// Some did not join in time, or `stop` was set.
+    /// One stayed away ([`ErrorKind::NodeLost`]), or `stop` was set.
     pub fn gather(&self, observer: &mut dyn RunObserver, stop: &AtomicBool) -> Result<(), RunError> {
+        self.wait_for_nodes(observer, stop).map_err(lost)
+    }
+
+    /// The machines of the nodes that send and receive, by kind.
+    pub fn machines_in_words(&self) -> String {
+        let row = |node: NodeInfo| NodeRow { machine: Some(machine_of(&node)), ..NodeRow::default() };
+        nodes::machines(&self.cluster.nodes().into_iter().map(row).collect::<Vec<NodeRow>>())
+    }
+
+    /// Waits until all nodes have joined, including those that were lost before.
+    fn wait_for_nodes(&self, observer: &mut dyn RunObserver, stop: &AtomicBool) -> Result<(), RunError> {
         let mut seen = |event: &Event| {
             observer.event(&match event {
                 Event::Joined(node) => RunEvent::NodeJoined { name: node.name.clone(), address: node.address.ip() },
@@ -310,19 +321,31 @@ impl JoinedNodes {
                 received: traffic.received,
                 while_measuring: traffic.between_marks,
             }),
-            machine: Some(NodeMachine {
-                host: node.host,
-                kernel: node.kernel,
-                cores: node.cores,
-                memory_bytes: node.memory_bytes,
-                cpu_idle_disabled: node.awake,
-                pubmark_version: node.version,
-            }),
+            machine: Some(machine_of(&node)),
             labels: node.labels,
             name: node.name,
             ..NodeRow::default()
         });
         (rows.collect(), workers)
+    }
+}
+
+/// The error for a node that had joined and does not join again: the call was right.
+fn lost(error: RunError) -> RunError {
+    match error.kind {
+        ErrorKind::Input => RunError { kind: ErrorKind::NodeLost, ..error },
+        _ => error,
+    }
+}
+
+fn machine_of(node: &NodeInfo) -> NodeMachine {
+    NodeMachine {
+        host: node.host.clone(),
+        kernel: node.kernel.clone(),
+        cores: node.cores,
+        memory_bytes: node.memory_bytes,
+        cpu_idle_disabled: node.awake,
+        pubmark_version: node.version.clone(),
     }
 }
 
@@ -472,6 +495,13 @@ mod tests {
             no_links: String::new(),
             no_kernel_netem: String::new(),
         }
+    }
+
+    #[test]
+    fn a_node_that_stays_away_after_it_had_joined_is_lost_and_no_error_of_the_call() {
+        let error = lost(RunError::input("1 of 2 nodes joined").hint("join"));
+        assert_eq!((error.kind, error.hint.as_deref()), (ErrorKind::NodeLost, Some("join")));
+        assert_eq!(lost(RunError::new(ErrorKind::Interrupted, "stopped")).kind, ErrorKind::Interrupted);
     }
 
     #[test]

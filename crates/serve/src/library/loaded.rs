@@ -227,7 +227,7 @@ pub fn kind_of(folder: &Path) -> Kind {
 ///
 /// # Errors
 /// One of them is no regular file.
-pub fn regular(folder: &Path) -> Result<(), Problem> {
+fn regular(folder: &Path) -> Result<(), Problem> {
     let paths = KINDS.map(|kind| folder.join(record_file(kind)));
     let other = paths.into_iter().find(|path| fs::metadata(path).is_ok_and(|found| !found.is_file()));
     other.map_or(Ok(()), |path| {

@@ -61,7 +61,11 @@ fn router(exposed: Shown, is_loopback: bool) -> Router {
     };
     let check = move |request: Request, next: Next| async move {
         match is_loopback && !is_local_name(request.headers()) {
-            true => (StatusCode::MISDIRECTED_REQUEST, "the host name is none of this machine\n").into_response(),
+            true => (
+                StatusCode::MISDIRECTED_REQUEST,
+                "use `localhost` or an IP address as the host, or listen on another address than 127.0.0.1\n",
+            )
+                .into_response(),
             false => next.run(request).await,
         }
     };

@@ -50,6 +50,7 @@
     if (isServed && document.hidden) return null;
     var mine = new AbortController();
     asked = mine;
+    isOver = false;
     return pubmark.request('/runs/' + id + '/live', { signal: mine.signal }).then(function (response) {
       pubmark.report('');
       var reader = response.body.getReader(), decoder = new TextDecoder(), rest = '', over = false, ended = false;
@@ -75,10 +76,11 @@
     }).then(function (over) {
       isOver = over !== false;
       if (over) return becomeReport();
-      if (over === false) timer = setTimeout(follow, 1000);
+      if (over === false && asked === mine) timer = setTimeout(follow, 1000);
       return null;
     }).catch(function (error) {
-      if (mine.signal.aborted) { isOver = false; return; }
+      // The page was paused; it may follow again since. What failed may also be the request for the report.
+      if (asked !== mine && !isOver) return;
       pubmark.report(error);
       // The server refused it for a reason that will not go away.
       isOver = Boolean(error.problem);

@@ -4,7 +4,7 @@
 //! the last process that inherited it ends, even if the server ends earlier, so that the next server knows when the machine
 //! is free. The lock of the machine ([`super::machine`]) is inherited in the same way.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -103,10 +103,12 @@ impl Running {
     /// exit code, `None` if a signal ended it; and the error if a process that it started still exists.
     pub fn finish(mut self, limit: Duration) -> (Option<i32>, io::Result<()>) {
         let rest = end_orphan(&self.folder, limit);
-        // A process that closed the descriptors that it inherited is not found by the lock, but by its process group. The
-        // child is a zombie still, so the group is no other one.
-        // SAFETY: kill has no memory to be unsafe with.
-        unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+        // A process that closed the descriptors that it inherited is not found by the lock, but by its process group. While the
+        // child is a zombie, no other group can have its number.
+        if self.has_ended().unwrap_or(false) {
+            // SAFETY: kill has no memory to be unsafe with.
+            unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+        }
         (self.child.wait().ok().and_then(|status| status.code()), rest)
     }
 
@@ -139,7 +141,7 @@ pub fn end_orphan(folder: &Path, limit: Duration) -> io::Result<()> {
             return Err(io::Error::other("processes of the run still exist, though they were killed"));
         }
         for process in holders(&lock)? {
-            // SAFETY: as above; a process that has the file open is a descendant of the child.
+            // SAFETY: kill has no memory to be unsafe with; only descendants of the child hold the lock.
             unsafe { libc::kill(process, libc::SIGKILL) };
         }
     }
@@ -158,18 +160,26 @@ fn is_free_within(lock: &File, limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// Other processes that have a file open, from `proc_pid_fd(5)` for the processes of this user.
+/// Other processes of this user that hold the lock on a file, from `proc_pid_fd(5)` and `proc_pid_fdinfo(5)`. Who only has the file
+/// open, such as a program that follows or copies it, is not among them.
 fn holders(lock: &File) -> io::Result<Vec<libc::pid_t>> {
     let wanted = lock.metadata()?;
     let is_it =
         |path: &Path| fs::metadata(path).is_ok_and(|one| (one.dev(), one.ino()) == (wanted.dev(), wanted.ino()));
     let holds = |process: &libc::pid_t| {
         let descriptors = fs::read_dir(format!("/proc/{process}/fd"));
-        descriptors.is_ok_and(|mut all| all.any(|one| one.is_ok_and(|one| is_it(&one.path()))))
+        descriptors
+            .is_ok_and(|all| all.flatten().any(|one| is_it(&one.path()) && is_locked(*process, &one.file_name())))
     };
     let processes = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let own = std::process::id() as libc::pid_t;
     Ok(processes.filter(|process| *process != own).filter(holds).collect())
+}
+
+/// Whether a lock was taken with this descriptor, or with the one that it is a copy of.
+fn is_locked(process: libc::pid_t, descriptor: &OsStr) -> bool {
+    let facts = fs::read_to_string(Path::new(&format!("/proc/{process}/fdinfo")).join(descriptor));
+    facts.is_ok_and(|facts| facts.lines().any(|line| line.starts_with("lock:")))
 }
 
 #[cfg(test)]
@@ -237,10 +247,14 @@ mod tests {
             Running::start(Path::new("/bin/true"), &[], folder.path(), None, machine(folder.path())).is_err(),
             "one measures there already"
         );
+        let lock = File::open(folder.path().join(LOCK_FILE)).unwrap();
+        let mut reader = Command::new("sleep").arg("60").stdin(lock.try_clone().unwrap()).spawn().unwrap();
         end_orphan(folder.path(), Duration::ZERO).unwrap();
         assert_eq!(exit_code(running), None, "a signal ended it");
-        let lock = File::open(folder.path().join(LOCK_FILE)).unwrap();
         assert_eq!(holders(&lock).unwrap(), [0; 0]);
+        assert_eq!(reader.try_wait().unwrap(), None, "it only has the file open");
+        reader.kill().unwrap();
+        reader.wait().unwrap();
     }
 
     #[test]

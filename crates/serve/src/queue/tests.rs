@@ -142,6 +142,7 @@ fn ends(events: &str, code: i32, has_record: bool) -> State {
     queue.carry_out_next(&entry);
     let ended = store.get(&id).unwrap().status;
     assert_eq!(ended.folders, ["one"], "{ended:?}");
+    assert!(ended.state != State::Failed || ended.error.is_some(), "no reason: {ended:?}");
     // A submission that is over is not started again.
     queue.carry_out_next(&entry);
     assert_eq!(store.get(&id).unwrap().status, ended);

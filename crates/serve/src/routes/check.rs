@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::body::Text;
 use super::lookup::{self, Found};
-use crate::library::loaded::regular;
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::store::State as RunState;
@@ -94,7 +93,6 @@ fn checked(shared: &Shared, text: &str) -> Result<Checked, Problem> {
     }
     let load = |id: &str| {
         let folders = lookup::all_results(shared, id)?;
-        folders.iter().try_for_each(|folder| regular(folder))?;
         let no_record = |why: String| {
             Problem::new(StatusCode::CONFLICT, format!("`{id}` has no record that can be checked: {why}"))
         };

@@ -3,6 +3,7 @@
 use pubmark_choose::candidate::{self, Candidate};
 use pubmark_choose::record::State;
 use pubmark_choose::requirements::Requirements;
+use pubmark_experiment::Machines;
 use pubmark_record::headline::Kind;
 use pubmark_record::threshold::Objectives;
 use pubmark_runner::{ErrorKind, Host, RunError};
@@ -52,6 +53,7 @@ impl ChoiceSubmission {
         let requirements = self.choose.self_contained();
         let workload = loaded(&requirements.spec())?;
         let objectives = requirements.check(&workload.objectives)?;
+        requirements.machines(Machines::default()).check(false)?;
         let candidates = candidate::all(&requirements, host)?;
         Ok(ChoicePlan { requirements, objectives, candidates })
     }
@@ -71,4 +73,26 @@ fn nobody_runs(candidates: &[Candidate]) -> RunError {
     RunError::new(ErrorKind::Unsupported, reasons.join("; "))
         .during("no candidate can be run here")
         .hint("`pubmark list systems` shows what each offers and which are installed")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::allow::Right;
+
+    #[test]
+    fn an_address_for_machines_is_refused_where_none_join() {
+        let allow = Allow(vec![Right::Endpoints]);
+        let read = |machines: &str| {
+            let text = format!(
+                r#"{{"choose": {{"workload": "hello", "objectives": "loss=0", "candidates": ["builtin"], {machines}}}}}"#
+            );
+            Submission::read(&text, &allow, &Host::this()).map(drop)
+        };
+        let refused = read(r#""system_host": "127.0.0.1""#).unwrap_err();
+        assert!(refused.body.error.contains("choose.system_host"), "{refused:?}");
+        let joined = read(r#""nodes": 2, "system_host": "127.0.0.1""#);
+        assert!(joined.err().is_none_or(|refused| !refused.body.error.contains("none is to join")));
+    }
 }

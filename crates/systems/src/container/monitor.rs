@@ -39,7 +39,7 @@ fn wait_or_kill(name: &str, limit: Duration) {
 }
 
 /// Ids of the monitors of the container of that name: `conmon … -n NAME …`. A zombie has an empty command line.
-pub(super) fn monitors(name: &str) -> Vec<u32> {
+fn monitors(name: &str) -> Vec<u32> {
     let watches = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();

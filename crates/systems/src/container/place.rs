@@ -8,7 +8,6 @@ use procfs::process::Process;
 
 use super::ContainerError;
 use super::engine::{ANSWER, Engine, EngineKind, QUERY_LIMIT, answer_in, output_of, shown};
-use super::monitor::monitors;
 use crate::cgroup::layout::{Hierarchy, Layout};
 use crate::cgroup::{CgroupFolders, CostSource};
 use crate::error::SystemError;
@@ -40,9 +39,8 @@ impl Engine {
                 let id = self.id(name)?;
                 // An engine in a virtual machine returns process ids of that machine.
                 let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-                // Without the right to create control groups, podman leaves the container in ours.
-                let is_here =
-                    groups.contains(&id) || parent(pid).is_some_and(|parent| monitors(name).contains(&parent));
+                // Without the right to create control groups, engines leave the container in their own.
+                let is_here = groups.contains(&id) || is_monitored(pid, &id);
                 return Ok(is_here.then(|| CostSource { pid, cgroup: place_of(pid, &id) }));
             }
             if Instant::now() >= deadline {
@@ -89,8 +87,12 @@ impl Engine {
     }
 }
 
-fn parent(pid: u32) -> Option<u32> {
-    Some(Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?.ppid as u32)
+/// Is the parent of a process the monitor of this container? The command lines of podman's (`conmon -c ID`) and of Docker's
+/// (`containerd-shim-runc-v2 -id ID`) have its id.
+fn is_monitored(pid: u32, id: &str) -> bool {
+    let parent = || Some(Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?.ppid);
+    let line = parent().and_then(|parent| fs::read(format!("/proc/{parent}/cmdline")).ok()).unwrap_or_default();
+    line.split(|byte| *byte == 0).any(|word| word == id.as_bytes())
 }
 
 /// The control group of a container's process. Only folders of the container itself are used: with some engines and
@@ -110,4 +112,31 @@ fn place_of(pid: u32, id: &str) -> Option<CgroupFolders> {
         cpuset: own(layout.controllers.get("cpuset")),
     };
     Some(place).filter(|place| *place != CgroupFolders::default())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_below_the_monitor_of_a_container_belongs_to_it() {
+        let id = format!("5d2b9a4c7e1f{}", std::process::id());
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat; :", "-id", &id]).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut monitor = command.spawn().unwrap();
+        let began = Instant::now();
+        let below = loop {
+            match crate::tree::below(monitor.id())[..] {
+                [below] => break below,
+                _ => assert!(began.elapsed() < Duration::from_secs(10), "the shell started nothing"),
+            }
+        };
+        let found = [is_monitored(below, &id), is_monitored(below, &id[1..]), is_monitored(monitor.id(), &id)];
+        drop(monitor.stdin.take());
+        monitor.wait().unwrap();
+        assert_eq!(found, [true, false, false]);
+    }
 }

@@ -108,6 +108,10 @@ class ChoiceFields(TypedDict, total=False):
     window: Mapping[str, Any]
     exact_warmup: bool
     local_nodes: int
+    nodes: int
+    observers: int
+    system_host: str
+    system_node: str
     generator: Mapping[str, Any]
     connection: Mapping[str, Any]
 

@@ -18,7 +18,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
     let content =
         |member: &Member| vec![boxed(member).map_or(Content::Words("too few samples".to_string()), Content::Boxed)];
     Some(Chart {
-        picture: Picture::Rows(Rows { groups: rows(view, content, 1), panels: vec![panel] }),
+        picture: Picture::Rows(Rows { groups: rows(view, &["latency p50"], content, 1), panels: vec![panel] }),
         title: "Where do the messages lie?",
         finding: finding(view),
         notes: vec![

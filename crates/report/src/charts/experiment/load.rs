@@ -7,9 +7,10 @@ use pubmark_record::experiment::{Axis as Varied, CellFigure};
 
 use super::{CELLS, Member, View};
 use crate::charts::{Chart, Picture};
+use crate::experiment::is_unusable;
 use crate::numbers::{interval, significant};
 use crate::plot::{Axis, Join, Line, Plot};
-use crate::words::sentence;
+use crate::words::{UNUSABLE, sentence};
 
 /// Axes that are loads, in order of preference.
 const LOADS: [&str; 3] = ["rate", "scale", "payload"];
@@ -125,7 +126,8 @@ fn line(members: &[&Member], figure: &str, places: &[f64], place: &dyn Fn(&Membe
     let reading = |at: &f64| {
         let found = here.iter().find(|(place, _)| place == at).and_then(|(_, member)| member.figure(figure));
         let bounds = found.map_or([None; 2], CellFigure::mean_bounds);
-        bounds[1].map_or_else(String::new, |_| interval(bounds))
+        let mark = if found.is_some_and(is_unusable) { format!(" {UNUSABLE}") } else { String::new() };
+        bounds[1].map_or_else(String::new, |_| format!("{}{mark}", interval(bounds)))
     };
     let readings = places.iter().map(reading).collect();
     let whisker = |(at, member): &(f64, &Member)| {

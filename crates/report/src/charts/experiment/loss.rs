@@ -35,7 +35,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
         )),
         notes: vec!["mean over the repetitions with its 95 % interval".to_string(), "lower is better".to_string()],
         csv: CELLS,
-        picture: Picture::Rows(Rows { groups: rows(view, contents, 1), panels: vec![panel] }),
+        picture: Picture::Rows(Rows { groups: rows(view, &["delivered"], contents, 1), panels: vec![panel] }),
     })
 }
 

@@ -23,7 +23,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
         "lower is better".to_string(),
     ];
     if view.members().any(|member| SHOWN.iter().any(|(name, _)| lacks_runs(member, name))) {
-        notes.push("without the times of invalid runs".to_string());
+        notes.push("without what the verdicts of invalid runs exclude".to_string());
     }
     Some(Chart {
         picture: panels(view, &shown(view, &SHOWN), axis, content)?,

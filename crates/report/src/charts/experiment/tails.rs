@@ -57,7 +57,7 @@ fn curves<'a>(group: &'a Group, with_bands: bool) -> Vec<NamedCurve<'a>> {
     let with_curve = group.members.iter().filter_map(|member| {
         let curve = member.cell.latency_curve.as_ref().filter(|curve| !curve.points.is_empty())?;
         let lower = member.cell.latency_curve_lower.as_ref().filter(|_| with_bands);
-        Some(NamedCurve { name: member.name.to_string(), style: member.style, curve, lower })
+        Some(NamedCurve { name: member.name_in_chart(&["latency p50"]), style: member.style, curve, lower })
     });
     with_curve.collect()
 }

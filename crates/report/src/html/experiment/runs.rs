@@ -5,7 +5,7 @@ use pubmark_record::experiment::{Cell, CellFailure, CellRun};
 use pubmark_record::record::VerdictStatus;
 
 use crate::columns::{ColumnUnit, figure};
-use crate::experiment::View;
+use crate::experiment::{View, is_excluded};
 use crate::html::{local, with_code};
 use crate::numbers::MISSING;
 use crate::words::{UNUSABLE, UNUSABLE_MEANS, verdict_word};
@@ -48,7 +48,7 @@ pub(super) fn section(view: &View) -> Markup {
                             th scope="row" { (cell.label) }
                             td.number data-sort=(run.repetition) { (run.repetition) }
                             td.result { @if run.verdict != VerdictStatus::Valid { "! " } (verdict_word(run.verdict)) }
-                            @for (name, _, unit) in &shown { (value(cell, run, *position, name, *unit)) }
+                            @for (name, _, unit) in &shown { (value(cell, *position, name, *unit)) }
                             td.number data-sort=(run.waited_ms) {
                                 (format!("{:.1}", run.waited_ms as f64 / 1e3)) @if run.busy { small.caution { "! busy" } }
                             }
@@ -62,14 +62,11 @@ pub(super) fn section(view: &View) -> Markup {
 }
 
 /// Both bounds of a figure in a run, struck through if the verdict of the run excludes it.
-fn value(cell: &Cell, run: &CellRun, position: usize, name: &str, unit: ColumnUnit) -> Markup {
+fn value(cell: &Cell, position: usize, name: &str, unit: ColumnUnit) -> Markup {
     let found = cell.figures.iter().find(|figure| figure.figure == name);
     let value = found.and_then(|figure| figure.values.get(position).copied().flatten());
     let lower = found.and_then(|figure| figure.lower.as_ref()?.values.get(position).copied().flatten());
-    let is_time = figure(name).is_some_and(|figure| figure.is_of_times());
-    let is_excluded = found.is_some_and(|figure| figure.excluded.contains(&run.repetition))
-        || (is_time && run.verdict == VerdictStatus::Invalid);
-    let is_struck = is_excluded && value.is_some();
+    let is_struck = found.zip(figure(name)).is_some_and(|(found, figure)| is_excluded(cell, found, figure, position));
     html! {
         td.number.struck[is_struck] data-sort=(value.unwrap_or(-1.0)) {
             (unit.bounds([lower, value])) @if is_struck { " " (UNUSABLE) }

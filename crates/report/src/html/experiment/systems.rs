@@ -5,7 +5,7 @@ use pubmark_record::experiment::CellFigure;
 use pubmark_record::record::SystemInfo;
 
 use crate::columns::ColumnUnit;
-use crate::experiment::{Member, View};
+use crate::experiment::{Member, View, is_unusable};
 use crate::html::with_code;
 use crate::numbers::{MISSING, count};
 use crate::words::{UNUSABLE, UNUSABLE_MEANS};
@@ -79,7 +79,7 @@ fn reason(member: &Member) -> Markup {
 fn value(figure: Option<&CellFigure>, unit: ColumnUnit, is_best: bool, is_dense: bool) -> Markup {
     let mean = figure.map_or([None, None], CellFigure::mean_bounds);
     let interval = figure.and_then(CellFigure::whole_interval);
-    let is_struck = figure.is_some_and(|figure| figure.shown_only && figure.mean.is_some());
+    let is_struck = figure.is_some_and(is_unusable);
     html! {
         td.number.best[is_best].struck[is_struck] {
             @if is_best { "★ " } (unit.bounds(mean)) @if is_struck { " " (UNUSABLE) }
