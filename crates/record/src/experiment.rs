@@ -360,6 +360,15 @@ impl CellFigure {
         Some([lower.map_or(upper, |lower| lower.min(upper)), upper])
     }
 
+    /// Whether the verdict of the run at a position excludes the value that it measured. Older records name no excluded
+    /// repetitions; an invalid run has no usable times.
+    pub fn is_excluded(&self, figure: &Figure<'_>, runs: &[CellRun], position: usize) -> bool {
+        let Some(run) = runs.get(position) else { return false };
+        let is_measured = self.values.get(position).copied().flatten().is_some();
+        let is_of_invalid_times = run.verdict == VerdictStatus::Invalid && figure.is_of_times();
+        is_measured && (is_of_invalid_times || self.excluded.contains(&run.repetition))
+    }
+
     /// Both bounds of the mean, the lower one first; `None` for a bound that is not known.
     pub fn mean_bounds(&self) -> [Option<f64>; 2] {
         [self.lower.as_ref().and_then(|lower| lower.mean), self.mean]

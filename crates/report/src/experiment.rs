@@ -10,7 +10,6 @@ mod papers;
 use std::collections::BTreeMap;
 
 use pubmark_model::experiment::axis_words;
-use pubmark_record::comparison::Figure;
 use pubmark_record::experiment::{Axis, Cell, CellFigure, Contest, ExperimentRecord};
 use pubmark_record::record::VerdictStatus;
 
@@ -61,15 +60,6 @@ pub fn is_unusable(figure: &CellFigure) -> bool {
     figure.shown_only && figure.mean.is_some()
 }
 
-/// Whether the verdict of the run at this position excludes the value that it measured. Older records name no excluded repetitions;
-/// an invalid run has no usable times.
-pub fn is_excluded(cell: &Cell, found: &CellFigure, figure: &Figure, position: usize) -> bool {
-    let Some(run) = cell.runs.get(position) else { return false };
-    let is_measured = found.values.get(position).copied().flatten().is_some();
-    let is_of_invalid_times = run.verdict == VerdictStatus::Invalid && figure.is_of_times();
-    is_measured && (is_of_invalid_times || found.excluded.contains(&run.repetition))
-}
-
 impl Member<'_> {
     /// Finds a figure of the cell by name.
     pub fn figure(&self, name: &str) -> Option<&CellFigure> {
@@ -80,7 +70,7 @@ impl Member<'_> {
     /// that the median and the mean are computed from.
     pub fn usable_values(&self, name: &str) -> Vec<Option<f64>> {
         let Some((found, figure)) = self.figure(name).zip(figure(name)) else { return vec![] };
-        let is_left_out = |run: usize| !found.shown_only && is_excluded(self.cell, found, figure, run);
+        let is_left_out = |run: usize| !found.shown_only && found.is_excluded(figure, &self.cell.runs, run);
         found.values.iter().enumerate().map(|(run, value)| value.filter(|_| !is_left_out(run))).collect()
     }
 

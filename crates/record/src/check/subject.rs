@@ -266,7 +266,7 @@ fn of_cell(metric: &Metric, figures: &[CellFigure], runs: &[CellRun]) -> Option<
     Some(runs_of(found, metric.of_figure(), runs, measured))
 }
 
-/// What limits and changes of a figure are judged by in each run of a cell. The times of its invalid runs are excluded.
+/// What limits and changes of a figure are judged by in each run of a cell. Values that the verdict of their run excludes are marked.
 fn runs_of(
     found: &CellFigure,
     figure: &Figure<'_>,
@@ -274,8 +274,7 @@ fn runs_of(
     measured: impl Fn(Interval) -> MeasuredFigure,
 ) -> Vec<Option<MeasuredFigure>> {
     let of_run = |run: usize| {
-        let is_invalid = runs.get(run).is_some_and(|run| run.verdict == VerdictStatus::Invalid);
-        let excluded = found.shown_only || (is_invalid && figure.is_of_times());
+        let excluded = found.shown_only || found.is_excluded(figure, runs, run);
         let figure = match found.limited.get(run).copied().flatten() {
             Some(LimitedValue { lower, upper, few_samples, held_up, partial }) => {
                 MeasuredFigure { few_samples, held_up, partial, ..measured([lower, upper]) }
@@ -329,18 +328,27 @@ mod tests {
 
     /// An experiment of one run.
     fn experiment_of(record: &Record) -> ExperimentRecord {
-        let run = CellRun {
-            repetition: 1,
-            order: 1,
-            folder: "run".to_owned(),
-            verdict: record.verdict.status,
-            waited_ms: 0,
-            busy: false,
+        experiment_of_runs(std::slice::from_ref(record))
+    }
+
+    /// An experiment of one cell with these runs.
+    fn experiment_of_runs(records: &[Record]) -> ExperimentRecord {
+        let run = |(record, number): (&Record, u32)| RunInput {
+            run: CellRun {
+                repetition: number,
+                order: number,
+                folder: format!("run-{number}"),
+                verdict: record.verdict.status,
+                waited_ms: 0,
+                busy: false,
+            },
+            record: record.clone(),
+            latency: None,
+            latency_lower: None,
         };
         let settings = BTreeMap::from([("system".to_owned(), "one".to_owned())]);
-        let run = RunInput { run, record: record.clone(), latency: None, latency_lower: None };
         let (id, label, failures) = ("one".to_owned(), "one".to_owned(), vec![]);
-        let cells = [CellInput { id, label, settings, runs: vec![run], failures }];
+        let cells = [CellInput { id, label, settings, runs: records.iter().zip(1..).map(run).collect(), failures }];
         let cells = evaluate(&[], 1, &cells).unwrap().cells;
         let written = serde_json::to_string(&ExperimentRecord { cells, ..sample_experiment::experiment() }).unwrap();
         serde_json::from_str(&written).unwrap()
@@ -396,6 +404,21 @@ mod tests {
             for metric in METRICS.iter().map(Limited::Known).chain(own.iter().cloned()) {
                 let of = |subject: &Subject| subject.cells[0].measured(&metric);
                 assert_eq!(of(&experiment), of(&run), "{} of a run {what}", metric.name());
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_verdict_of_one_of_two_runs_excludes_is_excluded_in_the_experiment() {
+        let records = ["V22", "V01"].map(|code| with_reason(sample::record(), code, VerdictStatus::Invalid));
+        for record in records {
+            let subject = of_experiment(experiment_of_runs(&[sample::record(), record.clone()]));
+            let alone = of_run(&record);
+            for metric in METRICS.iter().map(Limited::Known) {
+                let both = subject.cells[0].measured(&metric);
+                let expected = alone.cells[0].measured(&metric)[0].map(|measured| measured.excluded);
+                assert_eq!(both[1].map(|measured| measured.excluded), expected, "{}", metric.name());
+                assert!(!both[0].is_some_and(|measured| measured.excluded), "{}", metric.name());
             }
         }
     }

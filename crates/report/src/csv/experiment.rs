@@ -7,7 +7,6 @@ use pubmark_record::custom::PREFIX;
 use pubmark_record::experiment::{Cell, CellFigure, CellMetric, ExperimentRecord, LowerBounds};
 
 use super::{Table, optional, text};
-use crate::experiment::is_excluded;
 use crate::words::verdict_word;
 
 /// One row per cell and figure: mean, median, quartiles, interval.
@@ -179,7 +178,7 @@ pub fn runs(record: &ExperimentRecord) -> String {
 fn excluded(cell: &Cell, position: usize) -> String {
     let known = cell.figures.iter().filter_map(|found| Some((found, *find(&found.figure)?)));
     let own = cell.custom.iter().map(|metric| (&metric.figure, metric.as_figure()));
-    let excluded = known.chain(own).filter(|(found, figure)| is_excluded(cell, found, figure, position));
+    let excluded = known.chain(own).filter(|(found, figure)| found.is_excluded(figure, &cell.runs, position));
     excluded.map(|(_, figure)| figure.label()).collect::<Vec<String>>().join(";")
 }
 

@@ -5,7 +5,7 @@ use pubmark_record::experiment::{Cell, CellFailure, CellRun};
 use pubmark_record::record::VerdictStatus;
 
 use crate::columns::{ColumnUnit, figure};
-use crate::experiment::{View, is_excluded};
+use crate::experiment::View;
 use crate::html::{local, with_code};
 use crate::numbers::MISSING;
 use crate::words::{UNUSABLE, UNUSABLE_MEANS, verdict_word};
@@ -66,7 +66,7 @@ fn value(cell: &Cell, position: usize, name: &str, unit: ColumnUnit) -> Markup {
     let found = cell.figures.iter().find(|figure| figure.figure == name);
     let value = found.and_then(|figure| figure.values.get(position).copied().flatten());
     let lower = found.and_then(|figure| figure.lower.as_ref()?.values.get(position).copied().flatten());
-    let is_struck = found.zip(figure(name)).is_some_and(|(found, figure)| is_excluded(cell, found, figure, position));
+    let is_struck = found.zip(figure(name)).is_some_and(|(found, figure)| found.is_excluded(figure, &cell.runs, position));
     html! {
         td.number.struck[is_struck] data-sort=(value.unwrap_or(-1.0)) {
             (unit.bounds([lower, value])) @if is_struck { " " (UNUSABLE) }
