@@ -66,7 +66,8 @@ fn value(cell: &Cell, position: usize, name: &str, unit: ColumnUnit) -> Markup {
     let found = cell.figures.iter().find(|figure| figure.figure == name);
     let value = found.and_then(|figure| figure.values.get(position).copied().flatten());
     let lower = found.and_then(|figure| figure.lower.as_ref()?.values.get(position).copied().flatten());
-    let is_struck = found.zip(figure(name)).is_some_and(|(found, figure)| found.is_excluded(figure, &cell.runs, position));
+    let is_struck =
+        found.zip(figure(name)).is_some_and(|(found, figure)| found.is_excluded(figure, &cell.runs, position));
     html! {
         td.number.struck[is_struck] data-sort=(value.unwrap_or(-1.0)) {
             (unit.bounds([lower, value])) @if is_struck { " " (UNUSABLE) }
