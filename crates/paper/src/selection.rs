@@ -1,7 +1,7 @@
 //! The selection of a publication's experiments and of values of their axes.
 
 use pubmark_experiment::experiment::definition;
-use pubmark_model::experiment::{Changes, Experiment, OnlyError};
+use pubmark_model::experiment::{Changes, Experiment, OnlyError, axis_and_values};
 use pubmark_runner::{RunError, suggestion};
 
 use crate::definition::Paper;
@@ -18,6 +18,18 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Adds what one `--only` names: experiments, separated by commas, or an axis with its values.
+    ///
+    /// # Errors
+    /// The text has an `=` and not both of its parts; the error says what to write.
+    pub fn add(&mut self, only: &str) -> Result<(), String> {
+        match only.contains('=') {
+            true => self.values.push(axis_and_values(only)?),
+            false => self.experiments.extend(only.split(',').map(|name| name.trim().to_owned())),
+        }
+        Ok(())
+    }
+
     /// The selected experiments of a publication, each with the selected values only, and with its own warm-up if none is given.
     ///
     /// # Errors
@@ -122,6 +134,17 @@ mod tests {
             ..Selection::default()
         };
         selection.of(&find("combench").unwrap())
+    }
+
+    #[test]
+    fn an_only_names_experiments_or_an_axis_with_its_values() {
+        let mut selection = Selection::default();
+        for only in ["edge-pi, edge-vm", " system = nats,mosquitto "] {
+            selection.add(only).unwrap();
+        }
+        assert_eq!(selection.experiments, ["edge-pi", "edge-vm"]);
+        assert_eq!(selection.values, [("system".to_owned(), "nats,mosquitto".to_owned())]);
+        assert!(selection.add("system=").unwrap_err().starts_with("write an axis and its values"));
     }
 
     #[test]

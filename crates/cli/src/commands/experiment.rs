@@ -6,7 +6,7 @@ use clap::Args;
 use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::comparison::labelled_endpoint;
 use pubmark_experiment::experiment::definition;
-use pubmark_model::experiment::{Changes, OnlyError};
+use pubmark_model::experiment::{Changes, OnlyError, axis_and_values};
 use pubmark_runner::suggestion;
 
 use crate::commands::lengths::Lengths;
@@ -35,7 +35,7 @@ pub struct Experiment {
 
     /// Some values of an axis instead of all: `system=mosquitto,nats`, `payload=1024B`; may be repeated, once for each
     /// axis
-    #[arg(long, value_name = "AXIS=VALUE,…", value_parser = key_value)]
+    #[arg(long, value_name = "AXIS=VALUE,…", value_parser = axis_and_values)]
     pub only: Vec<(String, String)>,
 
     /// A system that already runs, in addition to the experiment's or in place of the one with this label:
@@ -119,16 +119,6 @@ impl Experiment {
             experiment = experiment.only(axis, values).map_err(nothing_like_it)?;
         }
         experiments::begin(experiment, loaded.folder.as_deref(), &options, printer)
-    }
-}
-
-/// Splits `AXIS=VALUES` into its two parts.
-pub fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((axis, values)) if !axis.trim().is_empty() && !values.trim().is_empty() => {
-            Ok((axis.trim().to_owned(), values.trim().to_owned()))
-        }
-        _ => Err("write an axis and its values, such as `system=mosquitto,nats`".to_owned()),
     }
 }
 

@@ -10,7 +10,6 @@ use pubmark_paper::{Progress, Repetition, Selection, Step, definition};
 use pubmark_preflight::dry_run;
 use pubmark_runner::{Host, suggestion};
 
-use crate::commands::experiment::key_value;
 use crate::commands::lengths::Lengths;
 use crate::commands::machines::MachineOptions;
 use crate::events::Events;
@@ -105,10 +104,7 @@ impl Paper {
         let changes = Changes { awake: self.awake, ..Changes::from(&self.lengths) };
         let mut selection = Selection { changes, ..Selection::default() };
         for only in &self.only {
-            match only.contains('=') {
-                true => selection.values.push(key_value(only).map_err(Failure::usage)?),
-                false => selection.experiments.extend(only.split(',').map(|name| name.trim().to_owned())),
-            }
+            selection.add(only).map_err(Failure::usage)?;
         }
         Ok(selection)
     }

@@ -30,7 +30,7 @@ pub use changes::Changes;
 pub use definition::{Experiment, Generator, Pins, Quick, QuietMachine};
 pub use endpoint::EndpointChoice;
 pub use load::{LoadError, Loaded, load, parse};
-pub use only::OnlyError;
+pub use only::{OnlyError, axis_and_values};
 pub use order::{Turn, order};
 pub use papers::{PaperFigures, PaperRow};
 pub use systems::SystemChoice;

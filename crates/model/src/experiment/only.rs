@@ -25,6 +25,19 @@ pub enum OnlyError {
     },
 }
 
+/// Splits `AXIS=VALUES` into its two parts.
+///
+/// # Errors
+/// A part is missing; the text says what to write.
+pub fn axis_and_values(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((axis, values)) if !axis.trim().is_empty() && !values.trim().is_empty() => {
+            Ok((axis.trim().to_owned(), values.trim().to_owned()))
+        }
+        _ => Err("write an axis and its values, such as `system=mosquitto,nats`".to_owned()),
+    }
+}
+
 impl Experiment {
     /// The experiment with only these values of an axis, and with the publications' figures that belong to them. `values`
     /// is one value, or several separated by commas; a value that contains a comma (`cpu=0.5,memory=256MB`) must be the
