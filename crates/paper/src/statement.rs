@@ -70,14 +70,14 @@ fn machine(side: &Side, (part, record): (&Part, &ExperimentRecord), base: &Path)
     if is_of_one(&record.cautions) {
         return Some(Machine::with_nodes(&record.environment, record.nodes.as_ref()));
     }
-    let folder = base.join(part.folder.as_ref()?);
+    let (folder, joined) = (base.join(part.folder.as_ref()?), record.nodes.as_ref());
     let planned = cells(&part.experiment).into_iter().filter(|cell| is_meant(side, cell));
     let runs = planned.filter_map(|cell| part.cell(&cell.id).ok()).flat_map(|cell| &cell.runs);
     let machines: Option<Vec<Machine>> = runs
         .map(|run| {
             let record: Record = store::load(&folder.join(&run.folder)).ok()?;
             // Which machines the nodes were is compared for the whole experiment only.
-            record.tables.nodes.is_empty().then(|| Machine::of(&record.environment))
+            record.tables.nodes.is_empty().then(|| Machine::with_nodes(&record.environment, joined))
         })
         .collect();
     let machines = machines?;

@@ -82,7 +82,7 @@ impl<'a> TableLayout<'a> {
     /// Text to show beside the measured value: `printed 3.94, 0.0660–0.0680 ×`, `failed in 2 of 3 repetitions (refused)`.
     pub fn beside(&self, cell: &TableCell) -> Option<String> {
         let ratio = ratio(self.table, cell).map_or_else(String::new, |ratio| format!(", {}", times(ratio)));
-        let printed = cell.printed.map(|printed| format!("printed {}{ratio}", self.unit.number(printed)));
+        let printed = cell.printed.map(|printed| format!("printed {}{ratio}", self.unit.quoted(printed)));
         let failed = cell.reason.clone().filter(|_| cell.measured.is_some());
         let parts: Vec<String> = printed.into_iter().chain(failed).collect();
         (!parts.is_empty()).then(|| parts.join("; "))

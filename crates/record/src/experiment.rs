@@ -360,13 +360,17 @@ impl CellFigure {
         Some([lower.map_or(upper, |lower| lower.min(upper)), upper])
     }
 
-    /// Whether the verdict of the run at a position excludes the value that it measured. Older records name no excluded
-    /// repetitions; an invalid run has no usable times.
+    /// Whether the verdict of the run at a position excludes the value that it measured.
     pub fn is_excluded(&self, figure: &Figure<'_>, runs: &[CellRun], position: usize) -> bool {
+        self.bounds(position).is_some() && self.is_excluded_from_limits(figure, runs, position)
+    }
+
+    /// The same for what a limit is compared with, which a run with too few samples for a value has as well
+    /// ([`CellFigure::limited`]). Older records name no excluded repetitions; an invalid run has no usable times.
+    pub(crate) fn is_excluded_from_limits(&self, figure: &Figure<'_>, runs: &[CellRun], position: usize) -> bool {
         let Some(run) = runs.get(position) else { return false };
-        let is_measured = self.values.get(position).copied().flatten().is_some();
         let is_of_invalid_times = run.verdict == VerdictStatus::Invalid && figure.is_of_times();
-        is_measured && (is_of_invalid_times || self.excluded.contains(&run.repetition))
+        is_of_invalid_times || self.excluded.contains(&run.repetition)
     }
 
     /// Both bounds of the mean, the lower one first; `None` for a bound that is not known.

@@ -179,7 +179,7 @@ impl JoinedMachines {
         JoinedMachines { machines: most.map(machines), ..self }
     }
 
-    /// `2 nodes on 2 × (4 cores, kernel 6.1.0), systems on node `broker``.
+    /// ``2 nodes on 2 × (4 cores, kernel 6.1.0), systems on node `broker` ``.
     pub fn in_words(&self) -> String {
         let nodes = (self.nodes > 0).then(|| {
             let count = quantity::counted(u64::from(self.nodes), "node", "nodes");

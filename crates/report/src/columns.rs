@@ -64,6 +64,14 @@ impl ColumnUnit {
         }
     }
 
+    /// A value that a publication printed, without the symbol: a share with two decimals, as none of them prints more.
+    pub fn quoted(self, value: f64) -> String {
+        match self.unit {
+            Unit::Share if value.is_finite() => format!("{:.2}", value * 1e2),
+            _ => self.number(value),
+        }
+    }
+
     /// A value without the symbol, `—` if it was not measured.
     pub fn optional(self, value: Option<f64>) -> String {
         value.map_or_else(|| MISSING.to_string(), |value| self.number(value))
@@ -76,7 +84,8 @@ impl ColumnUnit {
             (_, None, _) | (_, _, None) => self.optional(value),
             // Rounded outwards, a bound near 100 % would become 100 %.
             (Unit::Share, Some(lower), Some(value)) if lower < value && NEAR_ALL.contains(&value) => {
-                let [lower_text, text] = [lower, value].map(|bound| self.number(bound));
+                let down = if NEAR_ALL.contains(&lower) { lower } else { (lower * 1e3 + 1e-9).floor() / 1e3 };
+                let [lower_text, text] = [down, value].map(|bound| self.number(bound));
                 if lower_text == text { text } else { format!("{lower_text}{}{text}", between(lower)) }
             }
             (Unit::Share, Some(lower), Some(value)) if lower >= value => self.number(value),
@@ -196,6 +205,8 @@ mod tests {
         for (bounds, expected) in [
             ([0.123_6, 0.124_4], "12.3–12.5 %"),
             ([0.92, 0.999_6], "92–99.96 %"),
+            ([0.923_8, 0.999_6], "92.3–99.96 %"),
+            ([0.989_96, 1.0], "98.9–100 %"),
             ([0.999_961, 0.999_969], "99.99 %"),
             ([0.5, 1.0], "50–100 %"),
             ([0.5, 0.5], "50 %"),

@@ -36,6 +36,8 @@ const AT_ONCE: Duration = Duration::from_secs(5);
 /// Maximum time from the end of a child to the end of what it started, before that is killed: a supervisor ends its system
 /// in order.
 const LEFT_BEHIND: Duration = if cfg!(test) { Duration::from_millis(200) } else { ORDERLY };
+/// Exit code of an invalid run, and of a call that a lost node or relay ended early.
+const INVALID: i32 = 5;
 /// Exit code of a run whose results were not written, or not completely.
 const NOT_WRITTEN: i32 = 7;
 /// What the next submission waits for while another server executes a run.
@@ -251,7 +253,7 @@ impl Queue {
             _ if asked => State::Cancelled,
             _ if is_stopping => State::Interrupted,
             // Exit codes of a run that was executed: its record has the details.
-            Some(0 | 3 | 4 | 5 | NOT_WRITTEN | 8) => State::Complete,
+            Some(0 | 3 | 4 | INVALID | NOT_WRITTEN | 8) => State::Complete,
             Some(130) => State::Interrupted,
             _ => State::Failed,
         };
@@ -300,8 +302,11 @@ impl Queue {
         let has_record = folders.iter().any(|name| holds_results(&self.store.runs().join(name)));
         // Nor is a run complete whose further repetitions were not made.
         let is_short = state == State::Complete && kind == Some(Kind::Run) && !found.is_last;
+        // Nor is a call that failed before it had reported the end of what it began.
+        let is_cut = state == State::Complete && found.failure.is_some() && (is_short || !found.has_ended);
         let state = match state {
             _ if exit == Some(NOT_WRITTEN) && (!has_record || is_short) => State::Failed,
+            _ if exit == Some(INVALID) && is_cut => State::Failed,
             // It completed before it received the request to end.
             State::Cancelled | State::Interrupted if found.is_complete && has_record => State::Complete,
             state => state,
@@ -413,6 +418,8 @@ struct Reported {
     failure: Option<Failure>,
     /// Whether the repetition that began last is the last one.
     is_last: bool,
+    /// Whether what began last has ended.
+    has_ended: bool,
     /// Whether the child completed and left nothing out.
     is_complete: bool,
 }
@@ -435,8 +442,12 @@ impl Reported {
             StreamEvent::Begins(begins) => {
                 self.folders.extend(folder_name(&begins.folder));
                 self.is_last = begins.repetition >= begins.repetitions;
+                self.has_ended = false;
             }
-            StreamEvent::Ends(ends) => self.is_complete = self.is_last && ends.status == "complete",
+            StreamEvent::Ends(ends) => {
+                self.has_ended = true;
+                self.is_complete = self.is_last && ends.status == "complete";
+            }
             StreamEvent::Failed(failed) => {
                 self.failure = Some(Failure { chain: failed.chain, hint: failed.hint });
                 self.is_complete = false;

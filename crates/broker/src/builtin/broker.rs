@@ -513,7 +513,7 @@ mod tests {
     #[test]
     fn a_client_that_sent_in_time_is_not_ended_by_a_late_broker() {
         let mut served = Served::with(|_| {});
-        let mut client = served.client_with_keep_alive(b'c', 1);
+        let mut client = served.client_with_keep_alive(b'c', 5);
         let key = served.only_peer();
         client.write_all(&PINGREQ).unwrap();
         served.wait_until_readable(key);

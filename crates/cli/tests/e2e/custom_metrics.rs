@@ -110,7 +110,8 @@ fn a_program_gets_the_whole_log_and_its_value_goes_wherever_figures_go() {
         assert!(read(file).contains(words), "{file} has no `{words}`");
     }
     let table = place.call(&["table", "runs/latest", "--format", "csv"]);
-    assert!(table.printed.lines().next().unwrap().ends_with(",custom_count"), "{table:?}");
+    let head = table.printed.lines().next().unwrap();
+    assert!(head.contains(",custom_count,") && head.ends_with(",custom_count_lower"), "{table:?}");
     let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
     let check = |limits: &str| place.call(&["check", &format!("runs/{name}"), "--require", limits]);
     assert!(check("custom.count>1").printed.contains("custom.count>1"));

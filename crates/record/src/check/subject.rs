@@ -274,7 +274,7 @@ fn runs_of(
     measured: impl Fn(Interval) -> MeasuredFigure,
 ) -> Vec<Option<MeasuredFigure>> {
     let of_run = |run: usize| {
-        let excluded = found.shown_only || found.is_excluded(figure, runs, run);
+        let excluded = found.shown_only || found.is_excluded_from_limits(figure, runs, run);
         let figure = match found.limited.get(run).copied().flatten() {
             Some(LimitedValue { lower, upper, few_samples, held_up, partial }) => {
                 MeasuredFigure { few_samples, held_up, partial, ..measured([lower, upper]) }
@@ -410,8 +410,10 @@ mod tests {
 
     #[test]
     fn what_the_verdict_of_one_of_two_runs_excludes_is_excluded_in_the_experiment() {
-        let records = ["V22", "V01"].map(|code| with_reason(sample::record(), code, VerdictStatus::Invalid));
-        for record in records {
+        let invalid =
+            |record: Record| ["V22", "V01"].map(|code| with_reason(record.clone(), code, VerdictStatus::Invalid));
+        // A short run has no value of a percentile, and nevertheless a limit is compared with it.
+        for record in [invalid(sample::record()), invalid(short(with_requests()))].concat() {
             let subject = of_experiment(experiment_of_runs(&[sample::record(), record.clone()]));
             let alone = of_run(&record);
             for metric in METRICS.iter().map(Limited::Known) {

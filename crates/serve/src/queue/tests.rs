@@ -249,3 +249,16 @@ fn a_run_whose_results_were_not_written_came_to_an_outcome_only_with_a_record() 
     let first = begins.replace(r#""repetitions":1"#, r#""repetitions":2"#);
     assert_eq!(ends(&first, NOT_WRITTEN, true), State::Failed, "the second repetition was not made");
 }
+
+#[test]
+fn a_call_that_a_lost_node_ended_early_failed() {
+    let begins = r#"{"event":"begins","t_s":0.0,"stream_version":1,"folder":"one","name":"hello","repetition":1,"repetitions":1,"warmup_s":0.0,"duration_s":1.0}"#;
+    let ended = r#"{"event":"ends","t_s":1.0,"folder":"one","status":"complete","verdict":"invalid"}"#;
+    let failed = r#"{"event":"failed","t_s":2.0,"exit_code":5,"chain":["1 of 2 nodes joined"],"hint":"start it"}"#;
+    let whole = format!("{begins}\n{ended}\n{failed}");
+    assert_eq!(ends(&whole, INVALID, true), State::Complete, "the run has a record, which names the lost node");
+    let first = whole.replace(r#""repetitions":1"#, r#""repetitions":2"#);
+    for (what, events) in [("a repetition is missing", first), ("it has not ended", format!("{begins}\n{failed}"))] {
+        assert_eq!(ends(&events, INVALID, true), State::Failed, "{what}");
+    }
+}
