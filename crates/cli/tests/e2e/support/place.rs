@@ -158,11 +158,11 @@ impl Place {
         called.json()
     }
 
-    /// As [`Place::record`], up to twice more while the run itself says that other programs had the processors (V28), or that a
+    /// As [`Place::record`], up to four times more while the run itself says that other programs had the processors (V28), or that a
     /// fault came or ended late (V20): such a run does not show what the test examines. Standard error names each repetition.
     /// No count is repeated: this function also checks the accounting of a run that it discards.
     pub fn record_with_processors(&self, arguments: &[&str]) -> Value {
-        for _ in 0..2 {
+        for _ in 0..4 {
             let record = self.record(arguments);
             let reasons = record["verdict"]["reasons"].as_array().expect("reasons");
             let Some(reason) = reasons.iter().find(|reason| is_of_the_machine(reason)) else { return record };
