@@ -156,7 +156,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         session
     }
 
-    /// The same for a session that may be accepted only after some attempts, at most so many.
+    /// Connects as [`Peer::join`] does; the server may refuse the session before, with `attempts` attempts at most.
     pub fn join_within(&mut self, attempts: usize, config: SessionConfig) -> SessionId {
         let filters = config.subscriptions.len();
         let session = self.clients.add_session(config);

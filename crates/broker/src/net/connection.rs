@@ -175,7 +175,7 @@ impl Connection {
         self.stream.reset_on_close()
     }
 
-    /// Closes the connection. With TLS the peer is told that this is the end, if nothing is missing before it.
+    /// Closes the connection. With TLS it sends close_notify first (RFC 8446 §6.1), unless output is still waiting.
     pub(crate) fn close(mut self) {
         if self.pending_bytes() == 0 {
             self.stream.notify_of_close();

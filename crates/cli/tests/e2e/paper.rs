@@ -14,7 +14,7 @@ use crate::support::processes::wait_for;
 
 /// One cell of ComBench's figure 5: 200 B at QoS 0, of which only bytes are judged. It does not wait for a quiet
 /// machine.
-const ONE_CELL: [&str; 14] = [
+pub const ONE_CELL: [&str; 14] = [
     "paper",
     "combench",
     "--quick",
@@ -49,7 +49,7 @@ fn experiment(folder: &Path) -> Option<PathBuf> {
 }
 
 /// A text without its line breaks.
-fn words(text: &str) -> String {
+pub fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

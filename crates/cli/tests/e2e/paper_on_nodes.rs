@@ -7,32 +7,20 @@ use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::experiment::{journal, list};
+use crate::paper::{ONE_CELL, words};
 use crate::support::cluster::{Cluster, stop};
 use crate::support::mosquitto;
-use crate::support::place::Called;
+use crate::support::place::{Called, Place};
 
-/// One cell of ComBench's figure 5, in short runs that do not wait for a quiet machine.
-const ONE_CELL: [&str; 13] = [
-    "paper",
-    "combench",
-    "--quick",
-    "--only",
-    "combench-efficiency-qos",
-    "--only",
-    "payload=200B",
-    "--only",
-    "qos=0",
-    "--duration=1s",
-    "--warmup=0s",
-    "--repeat=1",
-    "--wait=0s",
-];
+/// What selects the cell of [`ONE_CELL`], without its times.
+const SELECTION: usize = 9;
+/// Times of a short run that does not wait for a quiet machine.
+const SHORT: [&str; 4] = ["--duration=1s", "--warmup=0s", "--repeat=1", "--wait=0s"];
 /// Longest time that a call of one run takes with all that it waits for.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The messages without line breaks.
-fn words(called: &Called) -> String {
-    called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
+fn call(place: &Place, more: &[&str]) -> Called {
+    place.call(&[&ONE_CELL[..SELECTION], &SHORT, more].concat())
 }
 
 fn read(path: PathBuf) -> Value {
@@ -50,7 +38,7 @@ fn a_publication_is_measured_with_nodes_that_its_record_names() {
     let nodes = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
     // A second experiment: nodes that joined for the first one stay.
     let two = ["--only", "combench-efficiency", "--only", "system=mosquitto,MQTT"];
-    let called = place.call(&[&ONE_CELL[..], &two, &joins].concat());
+    let called = call(place, &[&two[..], &joins].concat());
     // On a busy machine no run may count.
     assert!([0, 5, 6].contains(&called.code()) && called.took < LIMIT * 2, "{called:?}");
     for node in nodes {
@@ -77,8 +65,8 @@ fn a_publication_is_measured_with_nodes_that_its_record_names() {
     assert!(page.contains("; 2 nodes"), "{page}");
 
     // Without them, the same folder is refused: its runs would be averaged with those of another number of nodes.
-    let alone = place.call(&[&ONE_CELL[..], &["--out", folder.to_str().unwrap()]].concat());
-    let why = words(&alone);
+    let alone = call(place, &["--out", folder.to_str().unwrap()]);
+    let why = words(&alone.errors);
     assert!(alone.code() == 2 && why.contains("began on 2 machines that joined, not on this machine alone"), "{why}");
     assert!(why.contains("--nodes"), "{why}");
 }
@@ -88,15 +76,15 @@ fn a_node_that_stays_away_ends_the_call_and_what_needs_more_nodes_is_named() {
     let cluster = Cluster::new();
     let (place, listen) = (&cluster.place, cluster.listen.to_string());
     let joins = ["--nodes", "2", "--listen", &listen, "--join-limit", "1s"];
-    let short = ["--quick", "--duration=1s", "--warmup=0s", "--repeat=1", "--wait=0s"];
-    let only = |experiment: &'static str| [&["paper", "psmark", "--only", experiment][..], &short, &joins].concat();
+    let only =
+        |experiment: &'static str| [&["paper", "psmark", "--quick", "--only", experiment][..], &SHORT, &joins].concat();
     let lacking = place.call(&only("psmark-nodes"));
-    let why = words(&lacking);
+    let why = words(&lacking.errors);
     assert!(lacking.code() == 2 && why.contains("the axis `nodes` asks for 8 machines"), "{why}");
     assert!(why.contains("`--nodes 8`"), "{why}");
     let plan = [&only("psmark-one-node,psmark-nodes")[..], &["--dry-run"]].concat();
     let planned = place.call(&plan);
-    let why = words(&planned);
+    let why = words(&planned.errors);
     assert!(
         why.contains("not measured, the axis `nodes` asks for 8 machines") && why.contains("psmark-nodes"),
         "{why}"
@@ -105,8 +93,8 @@ fn a_node_that_stays_away_ends_the_call_and_what_needs_more_nodes_is_named() {
         return;
     }
     let node = cluster.node("edge-1", &[]);
-    let missing = place.call(&[&ONE_CELL[..], &joins].concat());
-    let why = words(&missing);
+    let missing = call(place, &joins);
+    let why = words(&missing.errors);
     assert!(missing.code() == 2 && missing.took < LIMIT, "as for a run and an experiment: {missing:?}");
     assert!(why.contains("of 2 nodes joined within 1 s") && why.contains("pubmark node --join"), "{why}");
     stop(node);

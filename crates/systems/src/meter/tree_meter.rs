@@ -256,7 +256,7 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut meter = TreeMeter::new(child.id());
         assert!(meter.read().is_some());
-        // The kernel gives an id again only after all others: the meter is told of an earlier process with the id instead.
+        // The kernel reuses an id only after all others, so the test changes the start time that the meter has stored instead.
         let earlier = |meter: &mut TreeMeter| {
             meter.root_started = meter.root_started.map(|ticks| ticks - 1);
             meter.members.values_mut().for_each(|member| member.started_ticks -= 1);

@@ -126,8 +126,8 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Decode
     Ok(Front::Whole { packet: reply, bytes: at })
 }
 
-/// Goes behind an attribute, whose head says that so many values follow, the last of which it belongs to: no command of ours asks for
-/// what it says about that one, which is next. Adds to `values`; how much is there if it is not whole.
+/// Moves `at` behind an attribute, whose content is ignored. Of the `follow` values behind its head, the last is the value that it
+/// describes, which is read next. Adds the skipped values to `values`; returns what is missing if it is not complete.
 pub(super) fn skip_attribute<'a>(
     buffer: &'a [u8],
     at: &mut usize,
