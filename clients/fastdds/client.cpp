@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -117,9 +118,16 @@ static std::string name_of(const std::string &topic) {
   return name;
 }
 
+// Threads of the library and `open` may call it at the same time. One of them then takes the samples of all, so that they are sent in the
+// order in which they are taken. A mutex would not do: the library's threads hold the reader's lock, which `take_next_sample` needs.
 struct Listener : DataReaderListener {
   Names names;
+  std::atomic<unsigned> calls{0};
   void on_data_available(DataReader *reader) override {
+    if (calls++ > 0) return;
+    for (unsigned seen = 1; seen > 0; seen = calls -= seen) take(reader);
+  }
+  void take(DataReader *reader) {
     Message message;
     SampleInfo info;
     while (reader->take_next_sample(&message, &info) == ReturnCode_t::RETCODE_OK) {

@@ -6,6 +6,7 @@ and agrees on TLS while it blocks: an address that does not answer holds up all 
 
 import json
 import os
+import select
 import selectors
 import ssl
 import sys
@@ -33,6 +34,8 @@ NOT_AUTHORIZED_CODES = (134, 135)
 KEEP_ALIVE_TIMEOUT = 141
 # Paho checks its keep-alive only when loop_misc() is called.
 MISC_EVERY_S = 0.25
+# Longest wait for a server that reads no DISCONNECT: it holds up all clients of this process.
+DISCONNECT_WITHIN_S = 0.1
 
 
 class NamedContext(ssl.SSLContext):
@@ -152,7 +155,8 @@ class Connection:
         while (sock := self.paho.socket()) is not None and getattr(sock, "pending", int)():
             self.paho.loop_read()
 
-    def disconnect(self, how):
+    def disconnect(self, how, until):
+        """Ends it, and sends what is left before its DISCONNECT until this time, if the server reads that."""
         self.is_over = True
         sock = self.paho.socket()
         if how == pubmark.CUT and sock is not None:
@@ -160,8 +164,16 @@ class Connection:
             sock.close()
         else:
             self.paho.disconnect()
-            while sock is not None and self.paho.want_write():
+            # A write that fails closes the socket, and Paho wants to write the packet ever after.
+            while (sock := self.paho.socket()) is not None and self.paho.want_write():
+                left_s = until - time.monotonic()
+                writable = select.poll()
+                writable.register(sock, select.POLLOUT)
+                writable.poll(max(0, 1000 * left_s))
+                # One attempt in any case: a socket of a server that reads accepts it at once.
                 self.paho.loop_write()
+                if left_s <= 0:
+                    break
             if (sock := self.paho.socket()) is not None:
                 self.program.unwatch(sock)
                 sock.close()
@@ -174,7 +186,7 @@ class Program:
     def __init__(self):
         self.begin, self.topics, self.filters, self.connections = None, {}, {}, {}
         self.selector, self.out, self.input = selectors.DefaultSelector(), bytearray(), bytearray()
-        self.runs = True
+        self.runs, self.until = True, 0.0
 
     def say(self, frame):
         self.out += frame
@@ -221,7 +233,7 @@ class Program:
         elif name == "disconnect":
             connection = self.of(fields)
             if connection:
-                connection.disconnect(fields["how"])
+                connection.disconnect(fields["how"], self.until)
         elif name == "begin":
             self.begin = json.loads(fields["json"])
         elif name == "goodbye":
@@ -248,6 +260,8 @@ class Program:
                     if not piece:
                         return
                     self.input += piece
+                    # One limit for all that came together, so that servers that read nothing do not add up.
+                    self.until = time.monotonic() + DISCONNECT_WITHIN_S
                     for name, fields in pubmark.read_frames(self.input):
                         self.handle(name, fields)
                         self.flush()
@@ -262,8 +276,9 @@ class Program:
                 for connection in list(self.connections.values()):
                     connection.paho.loop_misc()
                 self.flush()
+        until = time.monotonic() + DISCONNECT_WITHIN_S
         for connection in list(self.connections.values()):
-            connection.disconnect(pubmark.GRACEFUL)
+            connection.disconnect(pubmark.GRACEFUL, until)
 
 
 if __name__ == "__main__":

@@ -218,7 +218,9 @@ fn memory_at(times: f64, runs: &[RunCost], carried: &[LoadCost]) -> Found {
     let there: Vec<f64> =
         carried.iter().filter(|load| load.is_at(times)).filter_map(|load| load.memory_bytes).collect();
     let of_connections: Vec<f64> = runs.iter().filter_map(|run| run.bytes_per_connection).collect();
-    let connections: Vec<f64> = runs.iter().map(|run| run.connections as f64).collect();
+    // Those of runs without a figure per connection may be sessions of two connections each.
+    let divided = runs.iter().filter(|run| run.bytes_per_connection.is_some());
+    let connections: Vec<f64> = divided.map(|run| run.connections as f64).collect();
     // A search's runs are shorter: what was taken in longer ones is taken at a higher load, too.
     let Some(bytes) = [mean(&there), mean(&of_runs)].into_iter().flatten().reduce(f64::max) else {
         return (None, "the memory was not measured".to_owned());

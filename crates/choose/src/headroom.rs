@@ -9,7 +9,7 @@ use pubmark_experiment::capacity::Capacity;
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::{Trials, WARMUP};
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
-use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, TrialOutcome};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, TrialOutcome, limiting_trial};
 use pubmark_record::record::{Status, SystemInfo};
 use pubmark_record::store::{self, RunFolder};
 use pubmark_record::threshold::Objectives;
@@ -71,6 +71,10 @@ pub struct Headroom {
     pub confirmed_factor: Option<f64>,
     /// Lowest load that did not hold; `null` where none failed.
     pub fails_factor: Option<f64>,
+    /// Lowest load that did not hold because of the system, whatever ended the search; `null` where there is none, and in records of
+    /// older versions.
+    #[serde(default)]
+    pub system_fails_factor: Option<f64>,
     /// What set the limit; `null` where it was not searched.
     pub limit: Option<CapacityLimit>,
     /// The same in a sentence.
@@ -96,26 +100,25 @@ impl Headroom {
 
     fn of(record: &CapacityRecord, folder: String) -> Headroom {
         let answer = &record.result;
-        // Two loads that differ by little may offer equally many messages in their windows.
-        let is_above = |factor: f64| answer.holds_factor.is_none_or(|holds| factor > holds);
-        let failed = record.trials.iter().filter(|trial| Some(trial.offered_per_s) == answer.fails_per_s);
+        let system_fails_factor = failed_by_system(record);
         Headroom {
             holds_factor: answer.holds_factor,
             confirmed_factor: confirmed(record),
-            fails_factor: failed.map(|trial| trial.factor).filter(|factor| is_above(*factor)).reduce(f64::max),
+            fails_factor: failed(record),
+            system_fails_factor,
             limit: Some(answer.limit),
-            text: answer.text.clone(),
+            text: text(record, system_fails_factor),
             folder: Some(folder),
         }
     }
 
-    /// Is `growth` times the load within what it carries? The load that held and the one that did not are the ends of an interval, and what
-    /// lies between them is undecided. One trial may hold by chance, so the load must be confirmed, whatever ended the search.
+    /// Is `growth` times the load within what it carries? The load that held and the one that the system failed are the ends of an
+    /// interval, and what lies between them is undecided. One trial may hold by chance, so the load must be confirmed. Both count
+    /// whatever ended the search.
     pub fn coverage(&self, growth: f64) -> Coverage {
-        let is_systems = matches!(self.limit, Some(CapacityLimit::System | CapacityLimit::NothingHeld));
         if self.confirmed_factor.is_some_and(|factor| factor >= growth) {
             Coverage::Covered
-        } else if is_systems && self.fails_factor.is_some_and(|factor| factor <= growth) {
+        } else if self.system_fails_factor.is_some_and(|factor| factor <= growth) {
             Coverage::NotCovered
         } else {
             Coverage::Undecided
@@ -282,6 +285,54 @@ fn confirmed(record: &CapacityRecord) -> Option<f64> {
     held.get(1).copied()
 }
 
+/// The lowest load that did not hold, whatever the cause.
+fn failed(record: &CapacityRecord) -> Option<f64> {
+    let answer = &record.result;
+    // Two loads that differ by little may offer equally many messages in their windows.
+    let is_above = |factor: f64| answer.holds_factor.is_none_or(|holds| factor > holds);
+    let failed = record.trials.iter().filter(|trial| Some(trial.offered_per_s) == answer.fails_per_s);
+    failed.map(|trial| trial.factor).filter(|factor| is_above(*factor)).reduce(f64::max)
+}
+
+/// Whether the search found that the system failed the lowest load that did not hold.
+fn is_limited_by_system(record: &CapacityRecord) -> bool {
+    matches!(record.result.limit, CapacityLimit::System | CapacityLimit::NothingHeld)
+}
+
+/// The lowest load that the system failed. A search that ran out of time does not say what its limit is, and one that the generator
+/// limited may have tried a higher load that was too much for the system.
+fn failed_by_system(record: &CapacityRecord) -> Option<f64> {
+    let found = failed(record).filter(|_| is_limited_by_system(record));
+    let factors = record.trials.iter().map(|trial| trial.factor);
+    factors.filter(|factor| has_failed_by_system(record, *factor)).chain(found).reduce(f64::min)
+}
+
+/// Whether the trials of a load show that the system failed it: it missed twice, or once so clearly that the search did not try the
+/// load again. What the generator limited shows nothing of the system.
+fn has_failed_by_system(record: &CapacityRecord, factor: f64) -> bool {
+    let of_load = || record.trials.iter().filter(move |trial| trial.factor == factor);
+    let missed = of_load().filter(|trial| matches!(trial.outcome, TrialOutcome::Missed | TrialOutcome::Failed)).count();
+    // An open load is always the next one to be tried.
+    let was_left = record.trials.last().is_some_and(|last| last.factor != factor) || failed(record) == Some(factor);
+    missed >= 2 || (missed == 1 && of_load().count() == 1 && was_left)
+}
+
+/// The result in a sentence, with the load that the system failed where the search names another limit.
+fn text(record: &CapacityRecord, system_fails_factor: Option<f64>) -> String {
+    let answer = &record.result;
+    let Some(factor) = system_fails_factor.filter(|_| !is_limited_by_system(record)) else {
+        return answer.text.clone();
+    };
+    let trial = limiting_trial(&record.trials, factor, CapacityLimit::System);
+    let why = trial.and_then(|trial| trial.reason.as_ref()).map_or_else(String::new, |reason| format!(": {reason}"));
+    let miss = format!("{} × the load did not hold{why}", short(factor));
+    match (answer.holds_factor, answer.limit) {
+        // The search says then that nothing is known of the system.
+        (None, CapacityLimit::Generator) => miss,
+        _ => format!("{}; {miss}", answer.text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use pubmark_record::capacity::Trial;
@@ -295,6 +346,7 @@ mod tests {
             holds_factor: holds,
             confirmed_factor: holds,
             fails_factor: fails,
+            system_fails_factor: fails.filter(|_| limit == CapacityLimit::System),
             limit: Some(limit),
             text,
             folder: None,
@@ -315,6 +367,43 @@ mod tests {
             use Coverage::{Covered, NotCovered, Undecided};
             [Covered, Covered, Undecided, NotCovered]
         });
+    }
+
+    #[test]
+    fn a_load_that_the_system_failed_is_not_covered_whatever_ended_the_search() {
+        let mut record = sample_experiment::capacity();
+        let of = |record: &CapacityRecord| Headroom::of(record, String::new());
+        let coverage = |record: &CapacityRecord| [11.7, 12.0, 16.0].map(|growth| of(record).coverage(growth));
+        use Coverage::{NotCovered, Undecided};
+        let by_system = of(&record);
+        assert_eq!((coverage(&record), &by_system.text), ([Undecided, NotCovered, NotCovered], &record.result.text));
+        record.result.limit = CapacityLimit::Time;
+        assert_eq!(coverage(&record), [Undecided, NotCovered, NotCovered]);
+        let State::Fails { objective, evidence } = of(&record).judge_growth(12.0) else { panic!("{record:?}") };
+        let why = "; 12 × the load did not hold: p99 is ";
+        assert!(objective == "growth 12 ×" && evidence.contains(why), "{evidence}");
+        // One of two misses is the generator's: only the higher load is too much for the system.
+        let mut limited = record.clone();
+        let second = limited.trials.iter_mut().rfind(|trial| trial.factor == 12.0).expect("two trials");
+        second.outcome = TrialOutcome::GeneratorLimited;
+        for limit in [CapacityLimit::Time, CapacityLimit::Generator] {
+            limited.result.limit = limit;
+            assert_eq!(coverage(&limited), [Undecided, Undecided, NotCovered], "{limit:?}");
+            assert_eq!(of(&limited).fails_factor, Some(12.0), "{limit:?}");
+        }
+        limited.result.holds_factor = None;
+        assert!(of(&limited).text.starts_with("16 × the load did not hold: p99 is "), "{limited:?}");
+        // A search with time left tries a load again that did not miss clearly.
+        let is_second = |trial: &Trial| trial.factor == 12.0 && trial.attempt == 2;
+        record.trials.retain(|trial| !is_second(trial));
+        assert_eq!(coverage(&record), [Undecided, NotCovered, NotCovered], "one clear miss");
+        let once = record.trials.iter().position(|trial| trial.factor == 12.0).expect("one trial");
+        let open = record.trials.remove(once);
+        record.trials.push(open);
+        record.result.fails_per_s = Some(16_000.0);
+        assert_eq!(coverage(&record), [Undecided, Undecided, NotCovered], "12 × was to be tried again");
+        record.result.fails_per_s = Some(12_000.0);
+        assert_eq!(coverage(&record), [Undecided, NotCovered, NotCovered], "the search counted it as failed");
     }
 
     #[test]

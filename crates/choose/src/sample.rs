@@ -98,6 +98,7 @@ fn candidate(label: &str, state: State) -> CandidateResult {
             holds_factor: Some(4.2),
             confirmed_factor: Some(4.2),
             fails_factor: Some(4.5),
+            system_fails_factor: Some(4.5),
             limit: Some(CapacityLimit::System),
             text: "p99<50ms holds up to 73 msg/s".to_owned(),
             folder: Some("headroom/1-small".to_owned()),

@@ -124,7 +124,7 @@ fn rows(candidate: &CandidateResult, records: &Records) -> Vec<Row> {
             figure: "headroom".to_owned(),
             unit: "times",
             lower: candidate.headroom.holds_factor,
-            upper: candidate.headroom.fails_factor,
+            upper: candidate.headroom.system_fails_factor,
             outcome: candidate.growth.map(|coverage| coverage.word()),
             note: Some(candidate.headroom.text.clone()),
             ..Row::default()

@@ -29,6 +29,6 @@ mod stubs {
 }
 
 pub use announcement::Announcement;
-pub use coordinator::{Cluster, Event, NodeInfo, NodesRequired, Traffic, WorkerReport};
+pub use coordinator::{Cluster, Event, NodeInfo, NodesRequired, Traffic, WorkerReport, by_name};
 pub use credentials::Credentials;
 pub use error::{ClusterError, Objection, Refusal};

@@ -119,10 +119,14 @@ impl Bed {
     }
 
     fn begin(&self, node: usize) -> UnixStream {
+        self.try_to_begin(node).unwrap()
+    }
+
+    fn try_to_begin(&self, node: usize) -> Result<UnixStream, ClusterError> {
         let progress = Arc::new(Progress::new(1).unwrap());
-        let stream = self.cluster.begin(node, &[0], &progress, &AtomicBool::new(false)).unwrap();
+        let stream = self.cluster.begin(node, &[0], &progress, &AtomicBool::new(false))?;
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        stream
+        Ok(stream)
     }
 }
 
@@ -224,6 +228,42 @@ fn workers_of_a_launch_that_failed_are_not_in_the_reports_of_the_next() {
     let reports = bed.cluster.reports();
     assert_eq!(reports.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1], "{reports:?}");
     assert!(reports.iter().all(|workers| WorkerReport::of_node(workers).is_some()), "{reports:?}");
+}
+
+#[test]
+fn a_run_that_ends_early_has_no_traffic_of_the_run_before() {
+    let bed = Bed::new(1, 1);
+    let while_measuring = || bed.cluster.traffic()[0].unwrap().between_marks;
+    bed.cluster.mark(0);
+    barrier(&mut [bed.begin(0)]);
+    bed.cluster.mark(1);
+    assert!(while_measuring() > 0);
+    bed.cluster.forget_workers();
+    assert_eq!(while_measuring(), 0, "the next run has not begun to measure");
+    // That run is stopped before the end of its window.
+    bed.cluster.mark(0);
+    assert_eq!(while_measuring(), 0);
+}
+
+#[test]
+fn a_worker_gets_its_input_while_others_of_its_node_begin_and_end() {
+    let bed = Bed::new(1, 1);
+    let mut worker = [bed.begin(0)];
+    let done = AtomicBool::new(false);
+    // A worker that ends is followed by a burst of time requests, which the next one to begin waits for: in it, input of the
+    // first worker arrives, and the end of the one before may.
+    let begun = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                barrier(&mut worker);
+            }
+        });
+        let begun: Result<Vec<()>, ClusterError> = (0..20).map(|_| bed.try_to_begin(0).map(drop)).collect();
+        done.store(true, Relaxed);
+        begun
+    });
+    begun.unwrap();
+    barrier(&mut worker);
 }
 
 #[test]

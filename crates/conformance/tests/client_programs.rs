@@ -5,10 +5,11 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -192,6 +193,71 @@ fn program_fast_dds() {
     run::<FastDds, Domain>(dds::<FastDds>, "dds", Listener::Plain, LEFT_OUT_OF_DDS);
 }
 
+/// Starts a program. Returns it with the other end of its standard input and output.
+fn start(mut command: Command) -> (Child, UnixStream) {
+    let (own, its) = UnixStream::pair().unwrap();
+    own.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    command.stdin(OwnedFd::from(its.try_clone().unwrap())).stdout(OwnedFd::from(its));
+    // The command, which holds the program's end, too, is dropped here.
+    (command.spawn().unwrap(), own)
+}
+
+/// Sends a frame of this kind to a program.
+fn send(program: &mut UnixStream, kind: u8, fields: &[u8]) {
+    let length = u32::try_from(1 + fields.len()).unwrap();
+    program.write_all(&[&length.to_le_bytes()[..], &[kind], fields].concat()).unwrap();
+}
+
+/// The next frame of this kind from a program, with its kind.
+fn receive(program: &mut UnixStream, kind: u8) -> Vec<u8> {
+    loop {
+        let mut length = [0; 4];
+        program.read_exact(&mut length).unwrap();
+        let mut frame = vec![0; usize::try_from(u32::from_le_bytes(length)).unwrap()];
+        program.read_exact(&mut frame).unwrap();
+        if frame[0] == kind {
+            return frame;
+        }
+    }
+}
+
+/// `connect` of the first client without a log-in: two numbers of 4 bytes, two of 2, one of 1, and three empty texts.
+const CONNECT: [u8; 19] = [0; 19];
+
+#[test]
+fn program_paho_is_not_held_up_by_a_server_that_reads_no_goodbye() {
+    let words = match Paho::words() {
+        Ok(words) => words,
+        Err(missing) => return pubmark_testing::skip(missing),
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    let (mut child, mut program) = start(command);
+    receive(&mut program, 0x81);
+    let begin = format!(
+        r#"{{"protocol": "mqtt311", "keep_alive_s": 60, "endpoints": [{{"host": "127.0.0.1", "port": {port}}}]}}"#
+    );
+    send(&mut program, 1, begin.as_bytes());
+    // `topic`: client, publication, QoS 0, not retained, the topic `t`, and an empty device type.
+    send(&mut program, 4, &[&[0; 8][..], &[1, 0, b't'], &[0, 0]].concat());
+    send(&mut program, 5, &CONNECT);
+    let (mut server, _) = listener.accept().unwrap();
+    server.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    assert!(server.read(&mut [0; 1_024]).unwrap() > 0);
+    server.write_all(&[0x20, 2, 0, 0]).unwrap();
+    receive(&mut program, 0x84);
+    // `publish` of more than the buffers of both ends hold, and `disconnect` behind it.
+    send(&mut program, 7, &vec![0; 30 + (16 << 20)]);
+    send(&mut program, 8, &[0; 9]);
+    send(&mut program, 2, &7u64.to_le_bytes());
+    let pong = receive(&mut program, 0x82);
+    assert_eq!(&pong[1..9], 7u64.to_le_bytes(), "it serves its other clients");
+    drop(program);
+    assert!(child.wait().unwrap().success());
+}
+
 /// In place of MQTT.js: a connection fails for a reason of 401 bytes.
 const FAILING_LIBRARY: &str = "
     const { EventEmitter } = require('node:events');
@@ -216,29 +282,12 @@ fn program_mqttjs_cuts_a_long_reason_between_letters() {
     fs::write(library.join("index.js"), FAILING_LIBRARY).unwrap();
     let program = folder.path().join("client.js");
     fs::copy(root().join("clients/mqttjs/client.js"), &program).unwrap();
-    let (mut own, its) = UnixStream::pair().unwrap();
-    own.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut command = Command::new("node");
-    command.arg(&program).stdin(OwnedFd::from(its)).stdout(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    // Otherwise it holds the program's end of the socket.
-    drop(command);
-    let mut send = |kind: u8, fields: &[u8]| {
-        let length = u32::try_from(1 + fields.len()).unwrap();
-        own.write_all(&[&length.to_le_bytes()[..], &[kind], fields].concat()).unwrap();
-    };
-    send(1, br#"{"protocol": "mqtt5", "keep_alive_s": 60, "endpoints": [{"host": "localhost", "port": 1}]}"#);
-    // `connect`: two numbers of 4 bytes, two of 2, whether there is a log-in, and three empty texts.
-    send(5, &[0; 19]);
-    let closed = loop {
-        let mut length = [0; 4];
-        own.read_exact(&mut length).unwrap();
-        let mut frame = vec![0; usize::try_from(u32::from_le_bytes(length)).unwrap()];
-        own.read_exact(&mut frame).unwrap();
-        if frame[0] == 0x85 {
-            break frame;
-        }
-    };
+    command.arg(&program);
+    let (mut child, mut own) = start(command);
+    send(&mut own, 1, br#"{"protocol": "mqtt5", "keep_alive_s": 60, "endpoints": [{"host": "localhost", "port": 1}]}"#);
+    send(&mut own, 5, &CONNECT);
+    let closed = receive(&mut own, 0x85);
     // Its reason comes after the kind, two numbers of 4 bytes, the end and the code.
     assert_eq!(std::str::from_utf8(&closed[11..]).unwrap(), format!("a{}", "é".repeat(127)));
     drop(own);

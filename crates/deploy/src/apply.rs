@@ -2,6 +2,7 @@
 //! cluster.
 
 use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +13,7 @@ use pubmark_record::store;
 use pubmark_runner::{ErrorKind, RunError};
 use serde_json::json;
 
-use crate::archive;
+use crate::archive::{self, Unpacked};
 use crate::kubectl::{Bounds, Cluster};
 use crate::pods::{self, Pod};
 use crate::{Deployment, RESULTS};
@@ -130,15 +131,21 @@ impl Applied<'_> {
         let mut troubles = Troubles::default();
         // Consecutive failures: requests for failed pods, and calls that fetch the results.
         let (mut looks, mut fetches) = (0, 0);
+        // Results that arrived in part.
+        let mut parts = 0;
         let mut calls: Option<Fetching> = None;
         loop {
             if let Some(fetching) = &mut calls
                 && let Some(status) = fetching.sending.ended()?
             {
                 if status.success() {
-                    return self.unpack(&job, stop);
+                    match self.unpack()? {
+                        Some(unpacked) => return self.collect(unpacked, &job, stop),
+                        None => parts += 1,
+                    }
                 }
-                // A long call that is cut off is no failure: a proxy limits how long a connection may be idle.
+                // The pod has its results until it is released, and can send them again. A long call that is cut off is no
+                // failure: a proxy limits how long a connection may be idle.
                 fetches = if fetching.began.elapsed() > LASTING { 0 } else { fetches + 1 };
                 calls = None;
             }
@@ -148,7 +155,15 @@ impl Applied<'_> {
                     troubles.report(&found, note);
                     let coordinator = found.iter().find(|pod| pod.part == "coordinator");
                     if let Some(pod) = coordinator.filter(|pod| pod.exit_code.is_some()) {
-                        return Err(self.without_results(&job, pod, stop));
+                        return Err(match parts {
+                            0 => self.without_results(&job, pod, stop),
+                            _ => RunError::new(
+                                ErrorKind::System,
+                                format!(
+                                    "the results of {job} arrived in part only, {parts} times, until its pod ended"
+                                ),
+                            ),
+                        });
                     }
                     if let Some(pod) = coordinator.filter(|pod| pod.runs && calls.is_none()) {
                         calls = Some(self.fetch(pod)?);
@@ -166,7 +181,8 @@ impl Applied<'_> {
             }
             if fetches >= FAILURES {
                 let message = format!(
-                    "the results of {job} could not be fetched: `kubectl exec` failed {FAILURES} times in a row"
+                    "the results of {job} could not be fetched: `kubectl exec` failed, or brought a part of them, {FAILURES} times \
+                     in a row"
                 );
                 return Err(RunError::new(ErrorKind::System, message)
                     .hint("your role needs `create` on `pods/exec` in this namespace"));
@@ -215,7 +231,7 @@ impl Applied<'_> {
 
     fn send(&self, pod: &Pod) -> Result<Call, RunError> {
         let path = self.out.join(ARCHIVE);
-        let failed = |error: &std::io::Error| {
+        let failed = |error: &io::Error| {
             RunError::from_error(ErrorKind::NotWritten, error).during(format!("failed to write `{}`", path.display()))
         };
         let file =
@@ -225,13 +241,22 @@ impl Applied<'_> {
         self.cluster.start(&words, file, Stdio::null()).map(Call)
     }
 
-    fn unpack(&self, job: &str, stop: &AtomicBool) -> Result<Collected, RunError> {
+    /// Unpacks the results; `None` if they have not arrived whole. `kubectl exec` also succeeds when its stream was cut off.
+    fn unpack(&self) -> Result<Option<Unpacked>, RunError> {
         let path = self.out.join(ARCHIVE);
-        let unusable = |error: std::io::Error| {
+        let unusable = |error: io::Error| {
             RunError::from_error(ErrorKind::NotWritten, &error).during("failed to unpack the results of the run")
         };
-        let unpacked = archive::unpack(&path, self.out).map_err(unusable)?;
+        let unpacked = match archive::unpack(&path, self.out) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            unpacked => unpacked.map_err(unusable)?,
+        };
         fs::remove_file(&path).map_err(unusable)?;
+        Ok(Some(unpacked))
+    }
+
+    /// Releases the pod, whose results are here now, and reads their records.
+    fn collect(&self, unpacked: Unpacked, job: &str, stop: &AtomicBool) -> Result<Collected, RunError> {
         // Best effort: a pod that this call does not reach would wait some minutes longer, but it is deleted now.
         let release = ["exec", job, "--", "/bin/pubmark", "pod", "release", "--results", RESULTS];
         let _ = self.cluster.call(&release, Bounds { stop: Some(stop), deadline: None });

@@ -60,7 +60,8 @@ fn add(archive: &mut Builder<impl Write>, folder: &Path, name: &Path) -> io::Res
 /// Existing files are not overwritten.
 ///
 /// # Errors
-/// The archive was cut off, contains an entry that a pod does not send, or its files cannot be written.
+/// The archive was cut off ([`io::ErrorKind::UnexpectedEof`]; nothing is written then), contains an entry that a pod does not
+/// send, or its files cannot be written.
 pub fn unpack(archive: &Path, out: &Path) -> io::Result<Unpacked> {
     let (names, exit_code) = check(archive)?;
     let folder_of = |name: &str| match names.iter().position(|known| known == name) {
@@ -84,7 +85,7 @@ pub fn unpack(archive: &Path, out: &Path) -> io::Result<Unpacked> {
 fn check(archive: &Path) -> io::Result<(Vec<String>, i32)> {
     let (mut names, mut bytes, mut files, mut exit_code) = (BTreeSet::new(), 0, 0, None);
     for entry in Archive::new(File::open(archive)?).entries()? {
-        let mut entry = entry?;
+        let mut entry = entry.map_err(incomplete)?;
         let path = entry.path()?.into_owned();
         bytes += entry.size();
         files += 1;
@@ -94,13 +95,15 @@ fn check(archive: &Path) -> io::Result<(Vec<String>, i32)> {
         if path == Path::new(EXIT_CODE) {
             let mut text = String::new();
             entry.by_ref().take(16).read_to_string(&mut text)?;
+            if (text.len() as u64) < entry.size().min(16) {
+                return Err(cut_off());
+            }
             exit_code = Some(text.trim().parse().map_err(|_| unusable(&path))?);
         } else {
             let (name, _) = of_run(&path).ok_or_else(|| unusable(&path))?;
             names.insert(name.to_owned());
         }
     }
-    let cut_off = || io::Error::new(io::ErrorKind::UnexpectedEof, "the archive of the results was cut off");
     Ok((names.into_iter().collect(), exit_code.ok_or_else(cut_off)?))
 }
 
@@ -111,6 +114,15 @@ fn of_run(path: &Path) -> Option<(&str, &Path)> {
     let name = below.components().next()?.as_os_str();
     let rest = below.strip_prefix(name).ok().filter(|rest| !rest.as_os_str().is_empty())?;
     Some((name.to_str()?, rest))
+}
+
+fn cut_off() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the archive of the results was cut off")
+}
+
+/// What `tar` cannot read as an archive has not arrived whole; an error of the file stays what it is.
+fn incomplete(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::Other { cut_off() } else { error }
 }
 
 fn unusable(path: &Path) -> io::Error {
@@ -191,10 +203,11 @@ mod tests {
         pod.write("runs/1-a/record.json", &"x".repeat(4000));
         pod.write(EXIT_CODE, "0");
         let whole = fs::read(packed(&pod)).unwrap();
-        for length in [0, 100, 512, 2000, 4608] {
-            pod.write("cut.tar", "");
+        // In a header, in a file, between two, before the exit code, and in what fills its block.
+        for length in [0, 100, 512, 2000, 4608, 5120, 5121] {
             fs::write(pod.0.join("cut.tar"), &whole[..length]).unwrap();
-            assert!(unpack(&pod.0.join("cut.tar"), &here.0).is_err(), "{length}");
+            let error = unpack(&pod.0.join("cut.tar"), &here.0).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{length}: {error}");
             assert_eq!(fs::read_dir(&here.0).unwrap().count(), 0, "{length}");
         }
     }

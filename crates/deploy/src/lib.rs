@@ -26,13 +26,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
+use pubmark_model::fleet::ConnectionsOnNodes;
 use pubmark_model::load::{has_keys, names_other_files};
-use pubmark_model::placement::Labels;
+use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::secret::{Secret, without_password};
 use pubmark_model::workload::Workload;
 use pubmark_record::record::LimitInfo;
 use pubmark_runner::spec::{Connection, Netem, PlacedSystem};
-use pubmark_runner::{ErrorKind, Host, POD, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
+use pubmark_runner::{CheckedRun, ErrorKind, Host, POD, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
 use pubmark_systems::Definition;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
@@ -66,7 +67,8 @@ const JOIN_LIMIT: Duration = Duration::from_secs(600);
 const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait of a coordinator until its results are collected.
 const COLLECT_LIMIT: Duration = Duration::from_secs(600);
-/// Time of a repetition beside its phases: to connect a large fleet, to merge its results, and to write them.
+/// Time of a repetition beside its phases and the start of its connections: to wait for the last ones, to merge its results, and to
+/// write them.
 const BESIDE_PHASES: Duration = Duration::from_secs(300);
 
 /// A system as a container of a deployment.
@@ -190,10 +192,10 @@ impl Deployment {
         refuse_unusable_outputs(kind, &spec, &workload)?;
         let labels = labels_in_turn(&std::mem::take(&mut spec.nodes.node_labels), &workload, nodes)?;
         let links = (!workload.links_in_use().is_empty()).then_some(spec.load.netem);
-        check(&spec, &local, workload)?;
+        let checked = check(&spec, &local, workload)?;
         secrets[0].push((SPEC_FILE, spec.to_yaml_with_passwords()?));
         let window = &spec.window;
-        let phases = [window.warmup, window.duration, window.drain, BESIDE_PHASES];
+        let phases = [connecting(&checked, &labels), window.warmup, window.duration, window.drain, BESIDE_PHASES];
         let repetition = phases.into_iter().fold(Duration::ZERO, Duration::saturating_add);
         Ok(Deployment {
             name: name.to_owned(),
@@ -305,10 +307,23 @@ fn move_tls_files(connection: &mut Connection) -> Result<Files, RunError> {
     Ok(secrets)
 }
 
+/// Longest time that a deadline has for connections: the cluster counts seconds, and clocks end.
+const LONGEST_CONNECT: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Time in which a run starts its connections: those of all clients at the run's rate.
+fn connecting(checked: &CheckedRun, labels: &[Labels]) -> Duration {
+    let nodes = NodeLabels { nodes: labels.len() as u16, labels };
+    let second = checked.protocol_pair.second_connection();
+    let ConnectionsOnNodes { all, .. } = ConnectionsOnNodes::of(&checked.workload, nodes, second);
+    let per_s = checked.spec.connection.connects.unwrap_or_default().per_s();
+    let seconds = (all.devices + all.subscribers) as f64 / per_s;
+    Duration::try_from_secs_f64(seconds).map_or(LONGEST_CONNECT, |needed| needed.min(LONGEST_CONNECT))
+}
+
 /// Refuses what the coordinator would refuse, except host names that cannot be resolved and limits of machines: only its machine knows
 /// them.
 /// `local` has the files of certificates and keys on this machine.
-fn check(spec: &RunSpec, local: &Connection, workload: Arc<Workload>) -> Result<(), RunError> {
+fn check(spec: &RunSpec, local: &Connection, workload: Arc<Workload>) -> Result<CheckedRun, RunError> {
     let mut here = spec.clone();
     here.connection.tls_ca.clone_from(&local.tls_ca);
     here.connection.tls_cert.clone_from(&local.tls_cert);
@@ -319,7 +334,9 @@ fn check(spec: &RunSpec, local: &Connection, workload: Arc<Workload>) -> Result<
     // The password is among the coordinator's secrets by now, so its file is not needed.
     here.connection.password_file = None;
     here.connection.password = here.connection.user.as_ref().map(|_| Secret::new("checked elsewhere"));
-    here.check_loaded(workload, &Host::this())?.check_for_other_machines()
+    let checked = here.check_loaded(workload, &Host::this())?;
+    checked.check_for_other_machines()?;
+    Ok(checked)
 }
 
 /// Refuses an endpoint at a loopback address, which leads each container to itself.
@@ -399,7 +416,32 @@ fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_runner::spec::ConnectRate;
+
     use super::*;
+    use crate::order::tests::order;
+
+    #[test]
+    fn the_deadline_has_time_for_the_connections_of_each_repetition() {
+        let text = "name: w\ndevices: [{name: a, count: 7, every: 1s, payload: 30B, topic: 'a/{index}'}]\n\
+                    subscribers: [{name: b, filters: ['#']}]\nplacement: {subscribers: once}\n";
+        let deadline = |connects: &str, repetitions: u32| {
+            let mut spec = RunSpec::new("w");
+            spec.workload = WorkloadSource::Inline {
+                file_name: "w.yaml".to_owned(),
+                text: text.to_owned(),
+                passwords_left_out: false,
+            };
+            spec.connection.connects = Some(ConnectRate::parse(connects).unwrap());
+            spec.repetitions = repetitions;
+            order().deployment(spec).unwrap().deadline()
+        };
+        // Eight connections take 16 s at this rate and 8 s at the other one.
+        for repetitions in [1, 3] {
+            let longer = deadline("0.5/s", repetitions) - deadline("1/s", repetitions);
+            assert_eq!(longer, Duration::from_secs(8) * repetitions);
+        }
+    }
 
     #[test]
     fn the_host_of_a_url_is_replaced_and_nothing_else() {

@@ -66,6 +66,14 @@ pub enum EngineError {
         /// The reason, in words.
         why: String,
     },
+    /// The start of the measured window could not be agreed with a shard.
+    #[error("shard `{shard}` did not confirm the start of the measured window within {within_s:.0} s")]
+    Unprepared {
+        /// Name of the shard.
+        shard: String,
+        /// Time that it had, seconds.
+        within_s: f64,
+    },
     /// The plan requires something that the engine cannot do.
     #[error("{0}")]
     Unsupported(String),

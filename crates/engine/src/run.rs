@@ -191,7 +191,12 @@ impl RunDriver<'_> {
         if self.plan.probes && !self.probe_pairs() {
             return self.collect(None, 0, true, false);
         }
-        let Some(start_ns) = self.prepare() else { return self.collect(None, 0, true, false) };
+        let start_ns = match self.prepare() {
+            Ok(Some(start_ns)) => start_ns,
+            Ok(None) => return self.collect(None, 0, true, false),
+            // The shards are ended first. An error of a shard is the cause.
+            Err(late) => return self.collect(None, 0, true, false).and(Err(late)),
+        };
         // The machine may pause between the two clock reads for longer than the lead.
         let started_at_ns = clock::realtime_ns().wrapping_add(start_ns.wrapping_sub(clock::monotonic_ns()));
         self.observer.schedule_begins(start_ns);
@@ -260,7 +265,10 @@ impl RunDriver<'_> {
     /// Agrees with every shard on the start of the measured window, ns of `CLOCK_MONOTONIC`, before any device sends. A
     /// shard that was paused and did not know the start could not decide whether a received message belongs to the
     /// window. Returns `None` if the run ends here.
-    fn prepare(&mut self) -> Option<u64> {
+    ///
+    /// # Errors
+    /// A shard does not reply in time.
+    fn prepare(&mut self) -> Result<Option<u64>, EngineError> {
         let mut lead = if self.plan.on_nodes { NODES_LEAD } else { LEAD };
         let limit_ns = clock::monotonic_ns() + self.plan.connect_limit.as_nanos() as u64;
         loop {
@@ -273,15 +281,16 @@ impl RunDriver<'_> {
             let until_ns = schedule_ns - lead.as_nanos() as u64 / 2;
             while clock::monotonic_ns() < until_ns {
                 if self.worker.has_executed_all() {
-                    return Some(start_ns);
+                    return Ok(Some(start_ns));
                 }
                 if self.stop.load(Relaxed) || self.has_failed() {
-                    return None;
+                    return Ok(None);
                 }
                 std::thread::sleep(PREPARE_POLL);
             }
-            if clock::monotonic_ns() > limit_ns {
-                return None;
+            if let Some(shard) = self.worker.late_shard().filter(|_| clock::monotonic_ns() > limit_ns) {
+                let (shard, within_s) = (shard.to_owned(), self.plan.connect_limit.as_secs_f64());
+                return Err(EngineError::Unprepared { shard, within_s });
             }
             lead = (lead * 2).min(LONGEST_LEAD);
         }

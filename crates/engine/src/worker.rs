@@ -200,8 +200,20 @@ impl Worker {
     /// Has each shard executed every command that was sent to it? For shards on other machines, the answer is as recent
     /// as their last counters.
     pub fn has_executed_all(&self) -> bool {
-        let shards = self.progress.shards().iter().zip(&self.given);
-        shards.into_iter().all(|(shard, given)| shard.executed.load(Acquire) >= *given)
+        self.first_late().is_none()
+    }
+
+    /// Name of a shard that has not executed every command; `None` if each has. See [`Worker::has_executed_all`].
+    pub fn late_shard(&self) -> Option<&str> {
+        match self.handles.get(self.first_late()?)? {
+            ShardHandle::Thread(thread) => thread.as_ref().map(|thread| thread.name.as_str()),
+            ShardHandle::Remote { name, .. } => Some(name),
+        }
+    }
+
+    fn first_late(&self) -> Option<usize> {
+        let mut shards = self.progress.shards().iter().zip(&self.given);
+        shards.position(|(shard, given)| shard.executed.load(Acquire) < *given)
     }
 
     /// Has a shard ended before its `Finish` command, or has its process ended or stopped responding? Must be called

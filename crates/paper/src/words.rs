@@ -129,12 +129,14 @@ pub(crate) fn found(table: &TableResult) -> String {
     match ratios.as_slice() {
         [] => {}
         [only] => text.push_str(&format!("; {} what is printed", times(*only))),
-        [first, .., last] => {
+        several => {
+            let least = several.iter().map(|(least, _)| *least).fold(f64::INFINITY, f64::min);
+            let most = several.iter().map(|(_, most)| *most).fold(0.0, f64::max);
             let median = f64::midpoint(middle(&ratios[(ratios.len() - 1) / 2]), middle(&ratios[ratios.len() / 2]));
             text.push_str(&format!(
                 "; {} to {} × what is printed, median {} ×",
-                significant(first.0),
-                significant(last.1),
+                significant(least),
+                significant(most),
                 significant(median)
             ));
         }
@@ -343,6 +345,12 @@ mod tests {
         table.cells.push(cell("d", Some(100.0), Some(400.0)));
         table.cells.push(cell("e", Some(100.0), Some(100.0)));
         assert_eq!(found(&table), "4 of 5 cells measured; 0.400 to 4.00 × what is printed, median 0.900 ×");
+        // In the middle by its own middle, and with both ends of the range.
+        let mut wide = cell("f", Some(100.0), Some(700.0));
+        wide.measured.as_mut().expect("a figure").lower = Some(2.0);
+        let widest = TableResult { cells: [table.cells.clone(), vec![wide]].concat(), ..table.clone() };
+        let text = found(&widest);
+        assert!(text.contains("; 0.0200 to 7.00 × what is printed"), "{text}");
         let other_unit = TableResult { comparable: false, ..table.clone() };
         assert_eq!(found(&other_unit), "4 of 5 cells measured");
         let layout = TableLayout::of(&table);

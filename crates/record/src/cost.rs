@@ -50,8 +50,8 @@ pub struct Cost {
     /// meaningful. Records of versions before that field divide by all clients that were ever connected, which are more where
     /// devices disconnect as planned.
     pub system_bytes_per_connection: Option<f64>,
-    /// Most connections that were open at once; `null` in a run on several nodes with planned disconnects, where it is not
-    /// known, and in older records.
+    /// Most connections that were open at once; `null` in a run on several nodes with planned disconnects, and where some
+    /// sessions have two connections and not all were connected at once, because it is not known then, and in older records.
     #[serde(default)]
     pub connections_at_once: Option<u64>,
     /// Threads of pubmark that drive connections, one row per thread.
@@ -340,9 +340,9 @@ pub struct ResourceRow {
     /// Share of the interval in which the system was throttled.
     #[serde(default)]
     pub system_throttled: Option<f64>,
-    /// Cores used by pubmark.
+    /// Cores used by pubmark; `null` in a run on nodes, whose usage is in `nodes`.
     pub generator_cores: Option<f64>,
-    /// Resident set of pubmark, bytes.
+    /// Resident set of pubmark, bytes; `null` in a run on nodes.
     pub generator_rss_bytes: Option<u64>,
 }
 

@@ -298,7 +298,7 @@ pub struct CellFigure {
 }
 
 /// What a limit on a figure is compared with in one run, where that is more than the run's value: a percentile of too few
-/// samples, requests that only pubmark answered late, or a system that was held up.
+/// samples, requests that only pubmark answered late, messages that pubmark dropped on arrival, or a system that was held up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitedValue {
     /// Lower bound, in the unit of the figure.
@@ -308,8 +308,8 @@ pub struct LimitedValue {
     /// A percentile of too few samples: the bounds are neighbouring percentiles or the largest sample.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub few_samples: bool,
-    /// The verdict says that the system was prevented from running, or got another load: it could have been faster, or replied
-    /// to more requests in time.
+    /// The verdict says that the system was prevented from running, or got another load: it could have been faster, replied
+    /// to more requests in time, or had a higher rate in a flood.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held_up: bool,
     /// The message log lacks rows: the value decides no limit.

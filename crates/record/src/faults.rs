@@ -52,6 +52,10 @@ pub struct FaultRow {
     pub requested_for_s: Option<f64>,
     /// Time at which it was done, since the start of the measured window; `null` if it was not.
     pub done_at_s: Option<f64>,
+    /// Time by which it was certainly done, since the start of the measured window: when the command returned that killed the system;
+    /// `null` for other faults, whose time is known, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_by_s: Option<f64>,
     /// Time at which it ended, since the start of the measured window: the system resumed or was started, links up,
     /// connections permitted; `null` if it has no end, or the end was not reached.
     pub ended_at_s: Option<f64>,

@@ -96,7 +96,23 @@ pub(crate) fn significant(value: f64, most: usize) -> String {
     let magnitude = value.abs().log10().floor() as i32;
     let most = most as i32;
     let decimals = (most - 1 - magnitude).clamp(0, 2 * most) as usize;
-    let text = format!("{value:.decimals$}");
+    without_zeros(format!("{value:.decimals$}"))
+}
+
+/// Both bounds of a value with as many decimals as the larger one needs for `most` significant digits, rounded away from each other
+/// as in tables; trailing zeros of the fractions are removed.
+pub(crate) fn outwards([lower, upper]: [f64; 2], most: usize) -> [String; 2] {
+    let magnitude = lower.abs().max(upper.abs()).log10().floor() as i32;
+    let most = most as i32;
+    let decimals = (most - 1 - magnitude).clamp(0, 2 * most);
+    let step = 10_f64.powi(decimals);
+    // A product may be the least bit beside what it stands for.
+    let rounded = [(lower * step + 1e-9).floor(), (upper * step - 1e-9).ceil()];
+    // A sum with 0 has no sign of its own.
+    rounded.map(|steps| without_zeros(format!("{:.decimals$}", steps / step + 0.0, decimals = decimals as usize)))
+}
+
+fn without_zeros(text: String) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
@@ -121,6 +137,20 @@ mod tests {
             assert_eq!([micros(value), percent(value), bytes(value), digits(value)], [MISSING; 4]);
         }
         assert_eq!(digits(-0.0), "0");
+    }
+
+    #[test]
+    fn bounds_are_rounded_away_from_each_other() {
+        for (bounds, text) in [
+            ([283.6, 310.2], ["283", "311"]),
+            ([49.96, 50.04], ["49.9", "50.1"]),
+            ([0.41, 1.23], ["0.41", "1.23"]),
+            ([0.0, 104.0], ["0", "104"]),
+            ([-3.0, 0.0], ["-3", "0"]),
+            ([0.1 + 0.2, 0.31], ["0.3", "0.31"]),
+        ] {
+            assert_eq!(outwards(bounds, DIGITS), text, "{bounds:?}");
+        }
     }
 
     #[test]

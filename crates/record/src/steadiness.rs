@@ -66,24 +66,27 @@ fn was_to_change(record: &Record) -> bool {
     record.settings.flood || record.conditions.faults.is_some() || record.conditions.links.as_ref().is_some_and(stepped)
 }
 
-/// For each quarter of the window, the middle one of the medians of its bins; bins with too few samples and those that are
-/// short are left out.
+/// For each quarter of the window, the middle one of the medians of its bins: of those whose middle is in it. Bins with too few
+/// samples and those that are short are left out; `None` if a quarter has no other.
 fn quarters(record: &Record) -> Option<[f64; PARTS]> {
     let window_s = record.window_s();
     let window = |start: f64, width: f64| start >= 0.0 && start + width <= window_s + 1e-9;
-    let medians: Vec<f64> = wide_bins(&record.tables.series, window_s)
+    let mut medians: [Vec<f64>; PARTS] = Default::default();
+    wide_bins(&record.tables.series, window_s)
         .filter(|bin| window(bin.t_s, bin.width_s))
         .filter(|bin| bin.latency.upper.p50_width_s.is_some_and(|width| width <= bin.width_s))
-        .filter_map(|bin| bin.latency.upper.p50_us)
-        .collect();
-    if medians.len() < PARTS {
-        return None;
-    }
-    Some(std::array::from_fn(|part| {
-        let mut own = medians[part * medians.len() / PARTS..(part + 1) * medians.len() / PARTS].to_vec();
-        own.sort_by(f64::total_cmp);
-        own[(own.len() - 1) / 2]
-    }))
+        .filter_map(|bin| Some((bin.t_s + bin.width_s / 2.0, bin.latency.upper.p50_us?)))
+        .for_each(|(middle_s, p50_us)| {
+            let part = (middle_s / window_s * PARTS as f64) as usize;
+            medians[part.min(PARTS - 1)].push(p50_us);
+        });
+    let is_complete = medians.iter().all(|own| !own.is_empty());
+    is_complete.then(|| {
+        medians.map(|mut own| {
+            own.sort_by(f64::total_cmp);
+            own[(own.len() - 1) / 2]
+        })
+    })
 }
 
 #[cfg(test)]
@@ -151,6 +154,19 @@ mod tests {
         let mut borrowed = with(&[1.0e6, 1.0e5, 1.0e4, 1.0e3]);
         borrowed.tables.series.iter_mut().for_each(|bin| bin.latency.upper.p50_width_s = Some(4.0));
         assert_eq!(unsteady(&borrowed), None);
+    }
+
+    #[test]
+    fn quarters_are_parts_of_the_window_whatever_bins_are_missing() {
+        let missing = |medians_us: &[f64]| {
+            let mut record = with(medians_us);
+            record.tables.series.retain(|bin| bin.latency.upper.p50_us > Some(0.0));
+            unsteady(&record)
+        };
+        let found = missing(&[4.0e4, 0.0, 0.0, 2.0e4, 0.0, 0.0, 1.0e4, 1.0e4, 1.0e4, 1.0e3, 1.0e3, 1.0e3]);
+        assert_eq!(found.map(|found| found.p50_us), Some([4.0e4, 2.0e4, 1.0e4, 1.0e3]));
+        let half = [0.0, 0.0, 0.0, 0.0, 1.0e6, 1.0e5, 1.0e4, 1.0e3];
+        assert_eq!(missing(&half), None, "nothing is known of the first half");
     }
 
     #[test]

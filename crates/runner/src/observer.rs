@@ -33,7 +33,7 @@ pub struct RunProgress {
     /// Latencies of the measured window since its start, at most a second old; `None` before it, and if other machines
     /// measure them.
     pub window_latency: Option<Arc<WindowLatency>>,
-    /// Resource usage of the system and of pubmark.
+    /// Resource usage of the system and of pubmark; that of pubmark is `None` while other machines generate the load.
     pub usage: LiveUsage,
 }
 

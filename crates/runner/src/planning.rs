@@ -16,12 +16,9 @@ use pubmark_record::threshold::Objectives;
 
 use crate::linked::{self, Linked};
 use crate::prepared::PreparedRun;
-use crate::spec::ConnectRate;
 use crate::target::Target;
 use crate::{client_program, faults, sockets, workers};
 
-/// Default limit of connections started a second: a rate that small brokers accept without refusing connections.
-const CONNECTS_PER_S: f64 = 2_000.0;
 /// Longest wait for sessions, in addition to the ramp-up; and how long failed sessions are retried if others are
 /// connected.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
@@ -85,7 +82,7 @@ impl PreparedRun {
             sources: sources.unwrap_or_else(|| [].into()),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
-            connects_per_s: connection.connects.map_or(CONNECTS_PER_S, ConnectRate::per_s),
+            connects_per_s: connection.connects.unwrap_or_default().per_s(),
             connect_limit: if are_linked { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
             hopeless_after: if are_linked { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
             realtime: generator.realtime,

@@ -228,6 +228,8 @@ impl PreparedRun {
                 "an order contains the whole workload: shorten its longest lists, such as traces; or leave out `--nodes`, \
                  `--local-nodes` and `--isolate`, so that no order is sent",
             ),
+            (EngineError::Unprepared { .. }, _) => RunError::from_error(ErrorKind::Internal, &error)
+                .hint("run again with fewer devices, or on a machine with free cores: a thread of pubmark did not run"),
             (EngineError::Open(open), _) if certificates::hint(open).is_some() => certificates::unusable(open),
             // A program that could describe itself before, and was ended or broke since.
             (EngineError::Open(OpenError::Program { .. }), _) | (EngineError::Unsupported(_), _) => {
@@ -364,7 +366,8 @@ impl PreparedRun {
         recording::add_end(&mut record, end);
         if let Some(reported) = &reported {
             reported.add_done(&self.faults, &mut done);
-            recording::add_links_of_nodes(&mut record, &reported.links);
+            let groups = ConnectionGroups::of(&self.workload).names;
+            recording::add_links_of_nodes(&mut record, &reported.links, &groups);
         }
         if let Some(faults) = faults::figures(&plan, &outcome, &self.faults, &done) {
             recording::add_faults(&mut record, faults);

@@ -1,5 +1,7 @@
 //! Makes a record from the run outcome of the engine.
 
+mod links;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
@@ -7,6 +9,7 @@ use pubmark_engine::by_label;
 use pubmark_engine::outcome::{Counters, Outcome};
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
+use pubmark_model::fleet::{ConnectionCounts, ConnectionsOnNodes, SecondConnection};
 use pubmark_model::group_settings::group_settings;
 use pubmark_model::placement;
 use pubmark_model::qos::Qos;
@@ -16,7 +19,6 @@ use pubmark_record::conditions::RunConditions;
 use pubmark_record::connections::Connections;
 use pubmark_record::cost::{Cost, ResourceRow, Usage};
 use pubmark_record::distribution;
-use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::faults::FaultFigures;
 use pubmark_record::latency_breakdown::LatencyBreakdown;
 use pubmark_record::nodes::NodeRow;
@@ -33,9 +35,11 @@ use pubmark_systems::sockets::InTransit;
 
 use crate::command_line;
 use crate::identities;
-use crate::linked::{self, LinkReport};
+use crate::sampling;
 use pubmark_protocol::capabilities;
 use pubmark_protocols::ProtocolPair;
+
+pub use links::{add_links, add_links_of_nodes};
 
 /// Content of a record in addition to the engine's outcome.
 pub struct RecordInputs {
@@ -72,6 +76,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
     if plan.on_nodes {
         // This process only led the run: the load was generated on other machines.
         inputs.cost.generator = crate::nodes::generator(&inputs.nodes);
+        inputs.resource_series = sampling::of_system(inputs.resource_series);
     }
     let clock_error_ns = sections::clock_error_ns(&inputs.nodes);
     let publish = &inputs.protocol_pair.publish.capabilities;
@@ -118,7 +123,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
         },
         latency: latency(outcome, clock_error_ns),
         throughput: sections::throughput(outcome),
-        cost: cost(inputs.cost, plan, outcome),
+        cost: cost(inputs.cost, plan, outcome, inputs.protocol_pair.second_connection()),
         requests: outcome.requests.as_ref().map(|requests| requests.figures.clone()),
         conditions: RunConditions::default(),
         message_log: None,
@@ -214,57 +219,6 @@ pub fn add_breakdown(record: &mut Record, breakdown: Option<LatencyBreakdown>) {
     record.latency.breakdown = breakdown.filter(|breakdown| !breakdown.rows.is_empty());
 }
 
-/// Adds what links on nodes carried, for each process with the number of its node.
-pub fn add_links_of_nodes(record: &mut Record, reports: &[(u16, LinkReport)]) {
-    for (node, report) in reports {
-        let row = record.tables.nodes.get_mut(usize::from(*node));
-        if let Some(usage) = row.and_then(|row| row.generator.as_mut()) {
-            take_off(usage, report.cpu_ns.unwrap_or(0));
-        }
-    }
-    add_links(record, &reports.iter().map(|(_, report)| report.clone()).collect::<Vec<_>>());
-}
-
-/// Subtracts the emulator's CPU time from the generator's.
-fn take_off(usage: &mut Usage, emulator_ns: u64) {
-    if usage.cpu_seconds > 0.0 {
-        let own = (usage.cpu_seconds - emulator_ns as f64 / 1e9).max(0.0);
-        usage.cores *= own / usage.cpu_seconds;
-        usage.cpu_seconds = own;
-    }
-}
-
-/// Adds what links carried. The emulator's CPU time is reported separately from the generator's.
-pub fn add_links(record: &mut Record, reports: &[LinkReport]) {
-    let mut links = linked::figures(reports);
-    if let Some(own) = &record.settings.congestion_control {
-        links.congestion_control = format!("{own} at clients and {} at the system", links.congestion_control);
-    }
-    if let Some(efficiency) = &mut record.cost.efficiency {
-        // Sums for each group over all nodes that have its clients.
-        let mut packets: BTreeMap<&str, [PacketCounts; 2]> = BTreeMap::new();
-        for (group, window, set_up) in reports.iter().flat_map(|report| &report.packets) {
-            let known = packets.entry(group).or_default();
-            known[0].add(window);
-            known[1].add(set_up);
-        }
-        packets.into_iter().for_each(|(group, [window, set_up])| efficiency.count(group, window, set_up));
-    }
-    if let Some(usage) = &mut record.cost.generator {
-        let of_all = reports.iter().filter_map(|report| report.cpu_ns);
-        let with_emulator = usage.cpu_seconds;
-        take_off(usage, of_all.fold(0, u64::saturating_add));
-        if let Some(per_million) = &mut record.cost.generator_cpu_s_per_million
-            && with_emulator > 0.0
-        {
-            *per_million *= usage.cpu_seconds / with_emulator;
-        }
-    }
-    let at_end = &mut record.delivery.at_end;
-    [at_end.relay_bytes, at_end.link_bytes] = linked::left_bytes(reports);
-    record.conditions.links = Some(links);
-}
-
 /// Adds what was in transit from and to the system at the end of the drain.
 pub fn add_in_transit(record: &mut Record, in_transit: Option<InTransit>) {
     let at_end = &mut record.delivery.at_end;
@@ -324,15 +278,34 @@ fn bytes_per_connection(system: &Usage, connections: u64) -> Option<f64> {
     meaningful.then(|| grown as f64 / connections as f64)
 }
 
-/// Most connections that were open at once, `most_online` where that was counted. Where it was not, all `connected` clients
+/// Most sessions that were connected at once, `most_online` where that was counted. Where it was not, all `connected` clients
 /// were connected at once unless some `leave` as planned. Not the number of connects, which grows with each reconnect.
-fn connections_at_once(most_online: Option<u64>, connected: u64, leave: bool) -> Option<u64> {
+fn sessions_at_once(most_online: Option<u64>, connected: u64, leave: bool) -> Option<u64> {
     most_online.or((!leave).then_some(connected))
+}
+
+/// Most connections that were open at once, of which some sessions may have two. Such sessions are not counted separately: with
+/// them, the number is known only if the sessions of all clients were connected at once.
+fn connections_at_once(sessions_at_once: Option<u64>, plan: &RunPlan, second: SecondConnection) -> Option<u64> {
+    let planned = |second: SecondConnection| {
+        let ConnectionCounts { devices, subscribers } =
+            ConnectionsOnNodes::of(&plan.workload, plan.labels(), second).all;
+        devices.saturating_add(subscribers)
+    };
+    connections_of(sessions_at_once?, planned(SecondConnection::Never), planned(second))
+}
+
+/// Connections of sessions that were connected at once, of a fleet with so many sessions and connections.
+fn connections_of(sessions_at_once: u64, sessions: u64, connections: u64) -> Option<u64> {
+    match connections == sessions {
+        true => Some(sessions_at_once),
+        false => (sessions_at_once == sessions).then_some(connections),
+    }
 }
 
 /// Resource usage with the cost per message and per connection, if both operands were measured, and with our threads
 /// and the efficiency.
-fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
+fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome, second: SecondConnection) -> Cost {
     // CPU time is that of the window, and so are the deliveries and the replies.
     let replies = outcome.requests.as_ref().map_or(0, |requests| requests.replies_in_window);
     let arrived = outcome.counters.delivered_in_window + replies;
@@ -340,7 +313,8 @@ fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
     let sessions: u64 = outcome.threads.iter().map(|thread| thread.sessions).sum();
     let connected = sessions.saturating_sub(outcome.counters.never_connected);
     let leave = plan.workload.devices.iter().any(|group| group.churn.is_some());
-    let connections_at_once = connections_at_once(outcome.most_online, connected, leave);
+    let sessions_at_once = sessions_at_once(outcome.most_online, connected, leave);
+    let connections_at_once = connections_at_once(sessions_at_once, plan, second);
     let per_connection = |usage: Usage| bytes_per_connection(&usage, connections_at_once?);
     Cost {
         system_cpu_s_per_million: measured.system.and_then(|usage| per_million(usage.cpu_seconds)),
@@ -553,9 +527,17 @@ mod tests {
 
     #[test]
     fn memory_is_divided_among_clients_that_were_connected_at_the_same_time() {
-        assert_eq!(connections_at_once(Some(387), 542, true), Some(387));
-        assert_eq!(connections_at_once(None, 542, false), Some(542), "on nodes, and nobody left");
-        assert_eq!(connections_at_once(None, 542, true), None, "on nodes");
+        assert_eq!(sessions_at_once(Some(387), 542, true), Some(387));
+        assert_eq!(sessions_at_once(None, 542, false), Some(542), "on nodes, and nobody left");
+        assert_eq!(sessions_at_once(None, 542, true), None, "on nodes");
+    }
+
+    #[test]
+    fn a_session_of_two_connections_counts_twice() {
+        assert_eq!(connections_of(387, 542, 542), Some(387), "one connection each");
+        assert_eq!(connections_of(542, 542, 742), Some(742));
+        assert_eq!(connections_of(387, 542, 742), None, "which of them were connected is not known");
+        assert_eq!(connections_of(0, 0, 0), Some(0));
     }
 
     #[test]

@@ -110,6 +110,11 @@ impl Sampling {
     }
 }
 
+/// Rows without the usage of this process, for a process that generates no load.
+pub fn of_system(rows: Vec<ResourceRow>) -> Vec<ResourceRow> {
+    rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row }).collect()
+}
+
 fn watch(url: &str) -> Result<HostWatch, RunError> {
     Scraper::new(url).and_then(HostWatch::start).map_err(|error| {
         let kind = if matches!(error, ScrapeError::Url { .. }) { ErrorKind::Input } else { ErrorKind::System };
@@ -117,4 +122,22 @@ fn watch(url: &str) -> Result<HostWatch, RunError> {
             "`--node-exporter http://HOST:9100` takes the address at which a node_exporter of that machine answers",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_generates_no_load_is_not_shown_as_the_generator() {
+        let row = ResourceRow {
+            t_s: 0.5,
+            system_cores: Some(0.3),
+            generator_cores: Some(0.01),
+            generator_rss_bytes: Some(30_000_000),
+            ..ResourceRow::default()
+        };
+        let found = of_system(vec![row]);
+        assert_eq!(found, [ResourceRow { t_s: 0.5, system_cores: Some(0.3), ..ResourceRow::default() }]);
+    }
 }

@@ -66,6 +66,12 @@ impl Watch<'_> {
         (self.carried, self.in_transit, self.life)
     }
 
+    /// The current resource usage. Where nodes generate the load, this process is no generator.
+    fn usage_now(&self) -> LiveUsage {
+        let usage = self.sampling.usage_now();
+        LiveUsage { generator: usage.generator.filter(|_| self.joined.is_none()), ..usage }
+    }
+
     /// `None` if this run did not start the system on this machine. The calling thread is in the system's network, also behind
     /// links.
     fn in_transit_now(&self) -> Option<InTransit> {
@@ -104,7 +110,7 @@ impl Observer for Watch<'_> {
         self.life.check(phase, totals);
         // Once a second: samples are taken only a few times in that time.
         if self.usage.0 != elapsed.as_secs() {
-            self.usage = (elapsed.as_secs(), self.sampling.usage_now());
+            self.usage = (elapsed.as_secs(), self.usage_now());
         }
         let (latency, usage, window_latency) = (self.latency, self.usage.1, self.window_latency.clone());
         let known = self.losses.sample(totals, pubmark_systems::clock::monotonic_ns());

@@ -16,26 +16,27 @@ use crate::supervisor::supervised::{End, Supervised};
 const NO_SERVER: &str = "there is no such server";
 
 impl RunningSystem {
-    /// Kills a server (numbered from 0), or all, at once (SIGKILL), and waits until they have ended.
+    /// Kills a server (numbered from 0), or all, at once (SIGKILL), and waits until they have ended. Returns by when the last
+    /// of them had its signal, ns of `CLOCK_MONOTONIC`: an engine does not say when within its command it sent it.
     ///
     /// # Errors
     /// A server had ended by itself.
-    pub fn kill(&mut self, server: Option<usize>) -> Result<(), String> {
-        self.each(server, |number, broker| {
-            let stopped = match (&broker.container, broker.held.ended()) {
+    pub fn kill(&mut self, server: Option<usize>) -> Result<u64, String> {
+        let signalled = self.each(server, |number, broker| {
+            let (by_ns, stopped) = match (&broker.container, broker.held.ended()) {
                 (Some(contained), None) => {
                     contained.engine.kill(&contained.name).map_err(|error| error.to_string())?;
                     // This waits for the end of the command that ran the container.
-                    broker.held.wait_for_end(Duration::ZERO)
+                    (clock::monotonic_ns(), broker.held.wait_for_end(Duration::ZERO))
                 }
-                _ => broker.held.kill(),
+                _ => (clock::monotonic_ns(), broker.held.kill()),
             };
             match stopped {
                 Stopped::Before(status) => Err(format!("server {} had ended before: {status}", number + 1)),
-                Stopped::Asked(_) | Stopped::Killed => Ok(()),
+                Stopped::Asked(_) | Stopped::Killed => Ok(by_ns),
             }
-        })
-        .map(drop)
+        })?;
+        signalled.into_iter().max().ok_or_else(|| NO_SERVER.to_owned())
     }
 
     /// Requests a server, or all, to end, and waits for the time in the definition. All servers get the request before

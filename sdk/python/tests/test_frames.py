@@ -88,6 +88,36 @@ def test_an_empty_field_is_nan_and_a_name_stays_a_name() -> None:
     assert frame["delivered"].dtype == "int64"
 
 
+def test_a_name_that_looks_like_a_number_stays_a_name() -> None:
+    frame = frames.of_csv("type,devices\n007,1\n1.0,2\n", "x")
+    assert list(frame["type"]) == ["007", "1.0"]
+    assert frame["devices"].dtype == "int64"
+    cells = frames.of_csv("cell,scale,version,mean\na,10,1.10,0.5\nb,20,1.9,\n", "x")
+    assert list(cells["version"]) == ["1.10", "1.9"]
+    assert cells["scale"].dtype == "int64", "an axis of numbers is one"
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_names_in_a_message_log_stay_names(tmp_path: Path, form: str) -> None:
+    columns = ("type", "topic", "node", "received_ns", "subscriber_group", "outcome")
+    rows = [("NA", "007", 1, 7, "1.0", "delivered"), ("null", "1e3", 2, None, None, "no_subscriber")]
+    written = {
+        "csv": "".join(",".join("" if v is None else str(v) for v in row) + "\n" for row in [columns, *rows]),
+        "ndjson": "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows),
+    }
+    path = tmp_path / f"messages.{form}"
+    path.write_text(written[form])
+    log = frames.of_log(path)
+    assert [list(log[name]) for name in ("type", "topic", "outcome")] == [
+        ["NA", "null"],
+        ["007", "1e3"],
+        ["delivered", "no_subscriber"],
+    ]
+    assert log["subscriber_group"][0] == "1.0"
+    assert list(log["subscriber_group"].isna()) == list(log["received_ns"].isna()) == [False, True]
+    assert log["node"].dtype == "int64"
+
+
 @pytest.mark.parametrize("text", ["", "\n", 'a,b\n1,2,3\n"x'])
 def test_a_table_of_another_form_is_a_clear_error(text: str) -> None:
     with pytest.raises(pubmark.UnexpectedResponse, match="is not CSV"):

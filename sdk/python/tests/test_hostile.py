@@ -311,6 +311,47 @@ def test_a_server_that_closes_the_events_again_and_again_is_given_up() -> None:
             found.extend(client.submit("hello").events(timeout_s=60))
 
 
+def test_comments_show_that_the_server_is_there() -> None:
+    def quiet(connection: socket.socket) -> None:
+        """Comments only, for longer than the patience after the failure before, then the end."""
+        connection.sendall(STREAM.encode())
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            connection.sendall(b": still here\n\n")
+            time.sleep(0.1)
+
+    resumed = raw(STREAM.encode() + events("end", after=10))
+    with lying(entry(), raw(STREAM.encode() + events("begins")), quiet, resumed, reconnect_s=1) as (client, _):
+        assert [event["event"] for event in client.submit("hello").events(timeout_s=20)] == ["begins", "end"]
+
+
+def test_a_silent_connection_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pubmark.events.SILENCE_S", 1.5)
+
+    def falls_silent(connection: socket.socket) -> None:
+        connection.sendall(STREAM.encode() + events("begins"))
+        silent(connection)
+
+    resumed = raw(STREAM.encode() + events("end", after=10))
+    with lying(entry(), falls_silent, resumed, reconnect_s=1) as (client, server):
+        assert [event["event"] for event in client.submit("hello").events(timeout_s=20)] == ["begins", "end"]
+        assert len(server.requests) == 3
+
+
+def test_a_server_that_stays_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pubmark.events.SILENCE_S", 0.5)
+
+    def dumb(connection: socket.socket) -> None:
+        connection.sendall(STREAM.encode())
+        silent(connection)
+
+    with lying(entry(), dumb, reconnect_s=1) as (client, _):
+        began = time.monotonic()
+        with pytest.raises(pubmark.ConnectionFailed, match="did not finish its response"):
+            list(client.submit("hello").events(timeout_s=60))
+        assert time.monotonic() - began < 30
+
+
 def test_the_token_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with lying(response("[]"), raw(b""), response(json.dumps({"error": TOKEN}), status="401 x")) as (client, server):

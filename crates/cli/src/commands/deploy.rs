@@ -17,7 +17,7 @@ use crate::printer::Printer;
 use crate::values::{Word, one_of, positive_duration};
 use crate::{rendering, signals};
 
-/// Longest wait for the end of a run with `--wait`, unless `--apply-limit` is given.
+/// Longest wait for the end of a run with `--wait`, unless its own deadline is later or `--apply-limit` is given.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Write the files with which Compose or Kubernetes deploys a run
@@ -123,7 +123,7 @@ pub struct Deploy {
     #[arg(long, requires = "apply")]
     pub wait: bool,
 
-    /// With --wait: longest wait for the end of the run [default: 1h]
+    /// With --wait: longest wait for the end of the run [default: 1h, or longer for a long run]
     #[arg(long, value_name = "TIME", value_parser = positive_duration, requires = "wait")]
     pub apply_limit: Option<Duration>,
 
@@ -273,7 +273,7 @@ impl Deploy {
     /// Creates the objects of the manifest; with `--wait`, also collects the results and deletes the objects.
     fn apply(&self, deployment: &Deployment, manifest: &Path, printer: &Printer) -> Outcome {
         let stop = signals::watch()?;
-        let limit = self.apply_limit.unwrap_or(APPLY_LIMIT);
+        let limit = self.apply_limit.unwrap_or_else(|| APPLY_LIMIT.max(deployment.deadline()));
         let cluster = Cluster { context: self.context.clone(), namespace: self.namespace.clone() };
         let applied = Applied { deployment, manifest, cluster: &cluster, out: &self.out, limit };
         if !self.wait {

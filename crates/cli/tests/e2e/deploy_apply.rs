@@ -15,7 +15,8 @@ fn words(called: &Called) -> String {
 }
 
 /// Simulates `kubectl`: logs its arguments, prints the coordinator's pod from `$PLACE/pods.json`, and runs the commands
-/// of `exec`. A call for which `$PLACE` has a file `VERB-hangs` writes its process ID to that file, and does not end.
+/// of `exec`. A call for which `$PLACE` has a file `VERB-hangs` writes its process ID to that file, and does not end. As long as
+/// there is a file `cut-N`, `exec` removes it, and brings the first N bytes of the results without an error.
 const KUBECTL: &str = r#"#!/bin/sh
 printf '%s\n' "$*" >>"$PLACE/asked"
 for verb in send pods logs; do
@@ -28,7 +29,14 @@ case "$*" in
 *"get job "*) if [ -e "$PLACE/job.json" ]; then cat "$PLACE/job.json"; else printf '{"metadata": {"uid": "u-1"}}'; fi ;;
 *"get pods "*) cat "$PLACE/pods.json" ;;
 *"get events "*) printf '{"items": []}' ;;
-*" pod send "*) exec "$PUBMARK" pod send --results "$PLACE/pod" --limit 5s ;;
+*" pod send "*)
+    for cut in "$PLACE"/cut-*; do
+        [ -e "$cut" ] || break
+        rm "$cut"
+        "$PUBMARK" pod send --results "$PLACE/pod" --limit 5s | head -c "${cut##*-}"
+        exit 0
+    done
+    exec "$PUBMARK" pod send --results "$PLACE/pod" --limit 5s ;;
 *" pod release "*) exec "$PUBMARK" pod release --results "$PLACE/pod" ;;
 *"logs "*) echo 'error: there is no such workload' ;;
 esac
@@ -66,18 +74,24 @@ fn asked(place: &Place) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// Makes the coordinator's pod one that has the results of a run. Returns its record and exit code.
+fn ended(place: &Place) -> (Value, i32) {
+    let record = place.record(&["smart-home", "--duration", "1s", "--warmup", "0s"]);
+    let (run, _) = place.runs().remove(0);
+    let code = if record["verdict"]["status"] == "invalid" { 5 } else { 0 };
+    std::fs::create_dir_all(place.path().join("pod/runs")).unwrap();
+    std::fs::rename(&run, place.path().join("pod/runs/one")).unwrap();
+    place.write("pod/exit-code", code.to_string());
+    place.write("pods.json", pod(&json!({"running": {}})));
+    (record, code)
+}
+
 #[test]
 fn a_run_is_deployed_collected_with_all_its_files_and_deleted() {
     let place = Place::new();
-    let record = place.record(&["smart-home", "--duration", "1s", "--warmup", "0s"]);
-    let (run, _) = place.runs().remove(0);
-    let is_invalid = record["verdict"]["status"] == "invalid";
-    std::fs::create_dir_all(place.path().join("pod/runs")).unwrap();
-    std::fs::rename(&run, place.path().join("pod/runs/one")).unwrap();
-    place.write("pod/exit-code", if is_invalid { "5" } else { "0" });
-    place.write("pods.json", pod(&json!({"running": {}})));
+    let (record, code) = ended(&place);
     let called = apply(&place, "out");
-    assert_eq!(called.code(), if is_invalid { 5 } else { 0 }, "{called:?}");
+    assert_eq!(called.code(), code, "{called:?}");
     assert!(called.printed.contains("smart-home"), "{called:?}");
     let kept: Value = serde_json::from_str(&read(&place, "out/record.json")).unwrap();
     assert_count_eq!(kept["delivery"], record["delivery"]);
@@ -91,6 +105,28 @@ fn a_run_is_deployed_collected_with_all_its_files_and_deleted() {
     assert_count_eq!(owned, 8, "the cluster removes them with the coordinator's Job: {asked:?}");
     assert!(asked[0].contains(" create -f "), "nothing that is there already is changed: {asked:?}");
     assert!(asked.last().unwrap().contains(" delete --ignore-not-found"), "{asked:?}");
+}
+
+#[test]
+fn results_that_arrive_in_part_are_fetched_again_before_anything_is_deleted() {
+    let place = Place::new();
+    let (record, code) = ended(&place);
+    // Nothing, a part of a header, and a part of a file.
+    for bytes in ["0", "100", "3000"] {
+        place.write(&format!("cut-{bytes}"), "");
+    }
+    let called = applying(&place, &["--wait", "--out", "out", "--", "--duration", "2h"]).wait();
+    assert_eq!(called.code(), code, "{called:?}");
+    let kept: Value = serde_json::from_str(&read(&place, "out/record.json")).unwrap();
+    assert_count_eq!(kept["delivery"], record["delivery"]);
+    let asked = asked(&place);
+    let sent: Vec<usize> = (0..asked.len()).filter(|call| asked[*call].contains(" pod send ")).collect();
+    let released = asked.iter().position(|line| line.contains(" pod release ")).unwrap();
+    assert_count_eq!(sent.len(), 4, "{asked:?}");
+    assert!(sent.iter().all(|call| *call < released), "the pod keeps its results until they are here: {asked:?}");
+    // The limit of the wait, which the pod has, too, is longer than the run.
+    let limit = asked[sent[0]].split(' ').next_back().and_then(|limit| limit.strip_suffix('s')).unwrap();
+    assert!(limit.parse::<u64>().unwrap() > 7_200, "{limit}");
 }
 
 #[test]

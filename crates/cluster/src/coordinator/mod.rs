@@ -354,11 +354,13 @@ impl Cluster {
         state.order.iter().map(of).collect()
     }
 
-    /// Forgets the workers on nodes with clients that were started so far: a launch that failed leaves workers whose
-    /// results nobody collects, and the clock and usage that they report are not those of the next run.
+    /// Forgets the workers on nodes with clients that were started so far, and the marks of their measurement: a launch
+    /// that failed leaves workers whose results nobody collects, and their clock, usage and traffic are not those of the
+    /// next run.
     pub fn forget_workers(&self) {
         self.hub.change(|state| {
             state.take_runs();
+            state.nodes.values_mut().for_each(|slot| slot.marks = [None; 2]);
         });
     }
 
@@ -422,8 +424,8 @@ fn named(answer: &[u32], asked: &[u16]) -> Option<Vec<u16>> {
     Some(asked.iter().copied().filter(|port| answer.contains(&u32::from(*port))).collect())
 }
 
-/// Order of names by which `node-9` comes before `node-10`.
-fn by_name(one: &str, other: &str) -> Order {
+/// Order of names by which `node-9` comes before `node-10`; nodes are numbered in it.
+pub fn by_name(one: &str, other: &str) -> Order {
     key(one).cmp(&key(other)).then_with(|| one.cmp(other))
 }
 

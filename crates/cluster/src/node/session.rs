@@ -220,7 +220,7 @@ impl<'a> Session<'a> {
     }
 
     async fn begin(&mut self, begin: &Begin, seen: &mut dyn FnMut(&Happening)) {
-        let failure = match self.start(begin).await {
+        let failure = match self.start(begin, seen).await {
             Ok(()) => String::new(),
             Err(why) => why,
         };
@@ -230,8 +230,8 @@ impl<'a> Session<'a> {
         self.lanes.say(FromNode { message: Some(NodeMessage::Began(Began { number: begin.number, failure })) });
     }
 
-    async fn start(&mut self, begin: &Begin) -> Result<(), String> {
-        self.finish_burst().await?;
+    async fn start(&mut self, begin: &Begin, seen: &mut dyn FnMut(&Happening)) -> Result<(), String> {
+        self.finish_burst(begin.number, seen).await?;
         self.clock.set(self.workers.values().map(|worker| worker.progress.as_ref()), !self.workers.is_empty());
         if !self.clock.is_set() {
             return Err("its clock could not be compared with the coordinator's".to_owned());
@@ -249,8 +249,12 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Completes the rest of a burst now: sends the requests and receives the responses.
-    async fn finish_burst(&mut self) -> Result<(), String> {
+    /// Completes the rest of a burst now: sends the requests and receives the responses. Input of other workers, and its end, may
+    /// arrive among them: a `Begin` passes the pieces in the coordinator's queue.
+    ///
+    /// # Errors
+    /// The session has ended, or the coordinator ends the worker `number`, which is to begin.
+    async fn finish_burst(&mut self, number: u64, seen: &mut dyn FnMut(&Happening)) -> Result<(), String> {
         while self.burst > 0 {
             self.ask_when_due();
             let wait = self.until_next_question();
@@ -258,6 +262,11 @@ impl<'a> Session<'a> {
                 match heard {
                     Ok(Some(ToNode { message: Some(CoordinatorMessage::Time(time)) })) => self.hear(&time),
                     Ok(Some(ToNode { message: Some(CoordinatorMessage::Watch(on)) })) => self.is_watched = on,
+                    Ok(Some(ToNode { message: Some(CoordinatorMessage::Piece(piece)) })) => self.pass_on(piece).await,
+                    Ok(Some(ToNode { message: Some(CoordinatorMessage::End(run)) })) if run.number == number => {
+                        return Err("the coordinator ended it before it began".to_owned());
+                    }
+                    Ok(Some(ToNode { message: Some(CoordinatorMessage::End(run)) })) => self.end(run, seen).await,
                     Ok(_) => return Err("the coordinator said something else before the worker began".to_owned()),
                     Err(status) => return Err(words(&status)),
                 }

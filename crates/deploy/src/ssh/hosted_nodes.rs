@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use pubmark_cluster::by_name;
 use pubmark_cluster::credentials::{self, Files};
-use pubmark_model::fleet::{ConnectionsOnNodes, SecondConnection};
+use pubmark_model::fleet::{ConnectionCounts, ConnectionsOnNodes, SecondConnection};
 use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::workload::Workload;
 use pubmark_runner::spec::Nodes;
@@ -73,15 +74,22 @@ impl HostedNodes {
         join(hosts, prepared, machine, observer)
     }
 
-    /// Open files that a host needs. A system has the connections of all clients, a node has those of its own clients, which
-    /// labels may place on a few hosts.
-    fn files(&self, workload: &Workload, second: SecondConnection) -> u64 {
+    /// Open files that each host needs. The host of the system has the connections of all clients, another one those of its own
+    /// clients, which labels may place on a few hosts. The coordinator numbers nodes in the order of their names.
+    fn files(&self, workload: &Workload, second: SecondConnection) -> Vec<u64> {
         let is_of_clients = |host: &&Host| Some(&host.name) != self.system_host.as_ref();
-        let labels: Vec<Labels> = self.hosts.iter().filter(is_of_clients).map(|host| host.labels.clone()).collect();
+        let mut of_clients: Vec<&Host> = self.hosts.iter().filter(is_of_clients).collect();
+        of_clients.sort_by(|one, other| by_name(&one.name, &other.name));
+        let labels: Vec<Labels> = of_clients.iter().map(|host| host.labels.clone()).collect();
         let nodes = NodeLabels { nodes: labels.len() as u16, labels: &labels };
-        let ConnectionsOnNodes { all, most, .. } = ConnectionsOnNodes::of(workload, nodes, second);
-        let connections = if self.system_host.is_some() { all } else { most };
-        connections.devices + connections.subscribers + OTHER_FILES
+        let ConnectionsOnNodes { all, each, .. } = ConnectionsOnNodes::of(workload, nodes, second);
+        let sum = |on: &ConnectionCounts| on.devices + on.subscribers;
+        let own = |host: &Host| {
+            let counts = of_clients.iter().zip(&each).find(|(one, _)| one.name == host.name);
+            counts.map(|(_, on)| sum(on)).unwrap_or_default()
+        };
+        let connections = |host: &Host| if is_of_clients(&host) { own(host) } else { sum(&all) };
+        self.hosts.iter().map(|host| connections(host) + OTHER_FILES).collect()
     }
 
     /// Connects to the hosts, and selects an address at which they reach a system of this machine.
@@ -90,14 +98,15 @@ impl HostedNodes {
             caller: self.caller.clone(),
             folder: self.folder.clone(),
             address: self.address,
-            files: self.files(&prepared.workload, prepared.protocol_pair.second_connection()),
             system_host: self.system_host.clone(),
         };
         note(&match self.hosts.len() {
             1 => "connecting to 1 host".to_owned(),
             count => format!("connecting to {count} hosts"),
         });
-        let hosts = Hosts::reach(self.hosts.clone(), &self.program, settings, &machine.stop)?;
+        let files = self.files(&prepared.workload, prepared.protocol_pair.second_connection());
+        let hosts = self.hosts.iter().cloned().zip(files).collect();
+        let hosts = Hosts::reach(hosts, &self.program, settings, &machine.stop)?;
         if let CheckedTarget::Started { options, .. } = &mut prepared.wanted
             && prepared.spec.target.system_host.is_none()
             && self.system_host.is_none()
@@ -266,31 +275,35 @@ mod tests {
                     - {name: c, count: 1, every: 1s, payload: 30B, topic: c, scales: false, client: s}\n\
                     subscribers: [{name: b, filters: ['#'], client: s}]\nplacement: {a: site=edge, subscribers: once}\n";
         let workload = parse("w.yaml", text, &LoadOptions::default()).unwrap();
-        let needed = |sites: &[&str], system_host: Option<&str>, second: SecondConnection| {
-            let host = |site: &&str| Host {
-                name: (*site).to_owned(),
-                address: (*site).to_owned(),
+        // Hosts are named by their site and a number.
+        let needed = |names: &[&str], system_host: Option<&str>, second: SecondConnection| {
+            let site = |name: &str| name.trim_end_matches(|letter: char| letter.is_ascii_digit()).to_owned();
+            let host = |name: &&str| Host {
+                name: (*name).to_owned(),
+                address: (*name).to_owned(),
                 user: None,
                 port: None,
-                labels: labels(&[format!("site={site}")]).unwrap(),
+                labels: labels(&[format!("site={}", site(name))]).unwrap(),
             };
             let nodes = HostedNodes {
-                hosts: sites.iter().map(host).collect(),
+                hosts: names.iter().map(host).collect(),
                 program: Program::read(None).unwrap(),
                 caller: Caller { config: None },
                 folder: None,
                 address: None,
                 system_host: system_host.map(str::to_owned),
             };
-            nodes.files(&workload, second) - OTHER_FILES
+            let files = nodes.files(&workload, second);
+            files.into_iter().map(|files| files - OTHER_FILES).collect::<Vec<_>>()
         };
         let one = SecondConnection::Never;
-        assert_eq!(needed(&["edge", "cloud"], None, one), 101);
-        assert_eq!(needed(&["edge", "edge"], None, one), 51);
-        assert_eq!(needed(&["edge", "edge", "cloud"], Some("cloud"), one), 101);
+        // The client that is shared is on the first node by name.
+        assert_eq!(needed(&["edge", "cloud"], None, one), [100, 1]);
+        assert_eq!(needed(&["edge9", "edge10"], None, one), [51, 50]);
+        assert_eq!(needed(&["edge10", "edge9", "cloud"], Some("cloud"), one), [50, 51, 101]);
         assert_eq!(
             needed(&["edge", "cloud"], None, SecondConnection::PublishesAndSubscribes),
-            102,
+            [100, 2],
             "the subscriber has two"
         );
     }

@@ -46,8 +46,6 @@ pub struct Settings {
     pub folder: Option<String>,
     /// Address at which nodes join; if none, the address from which a host sees its SSH connection come.
     pub address: Option<IpAddr>,
-    /// Open files that a node needs.
-    pub files: u64,
     /// Name of the host whose node starts the system.
     pub system_host: Option<String>,
 }
@@ -83,16 +81,16 @@ impl Facts {
         }
     }
 
-    /// The reason why a node cannot run on this host, if there is one.
-    fn objection(&self, program: &Program, settings: &Settings) -> Option<String> {
+    /// The reason why a node that needs this many open files cannot run on this host, if there is one.
+    fn objection(&self, program: &Program, settings: &Settings, needed_files: u64) -> Option<String> {
         if !on_host::is_plain(&self.folder) {
             return Some(format!("its folder `{}` has characters that shells read", shortened(&self.folder)));
         }
         if let Some(why) = program.unfit(&shortened(&self.system), &shortened(&self.machine)) {
             return Some(why);
         }
-        if let Some(files) = self.files.filter(|files| *files < settings.files) {
-            return Some(format!("a node needs {} open files, its limit is {files} (`ulimit -Hn`)", settings.files));
+        if let Some(files) = self.files.filter(|files| *files < needed_files) {
+            return Some(format!("its node needs {needed_files} open files, its limit is {files} (`ulimit -Hn`)"));
         }
         if let Some(space) = self.space_bytes.filter(|space| *space < program.bytes) {
             return Some(format!("the program has {} bytes, and there is room for {space}", program.bytes));
@@ -114,6 +112,8 @@ impl Facts {
 /// A connected host with a private folder.
 struct Reached {
     host: Host,
+    /// Open files that its node needs.
+    needed_files: u64,
     session: Session,
     facts: Facts,
     /// The reason why the host cannot be used.
@@ -127,13 +127,13 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Connects to all hosts, creates a private folder on each, and checks the requirements. Call it on the thread that owns
-    /// the result.
+    /// Connects to all hosts, each given with the open files that its node needs, creates a private folder on each, and checks
+    /// the requirements. Call it on the thread that owns the result.
     ///
     /// # Errors
     /// Hosts cannot be used: the error lists all of them with the reasons. Or `stop` was set.
     pub fn reach(
-        hosts: Vec<Host>,
+        hosts: Vec<(Host, u64)>,
         program: &Program,
         settings: Settings,
         stop: &AtomicBool,
@@ -144,9 +144,9 @@ impl Hosts {
         }
         let command = on_host::command(settings.folder.as_deref());
         let mut reached = vec![];
-        for host in hosts {
+        for (host, needed_files) in hosts {
             let session = settings.caller.start(&host, &command, Stdio::piped())?;
-            reached.push(Reached { host, session, facts: Facts::default(), objection: None });
+            reached.push(Reached { host, needed_files, session, facts: Facts::default(), objection: None });
         }
         let mut hosts = Hosts { reached, settings };
         let deadline = Instant::now() + CHECK_LIMIT;
@@ -156,7 +156,7 @@ impl Hosts {
             std::thread::sleep(LOOK);
         }
         for one in hosts.reached.iter_mut().filter(|one| one.objection.is_none()) {
-            one.objection = one.facts.objection(program, &hosts.settings);
+            one.objection = one.facts.objection(program, &hosts.settings, one.needed_files);
         }
         match hosts.objections("cannot be used") {
             None => Ok(hosts),
@@ -382,25 +382,25 @@ mod tests {
     #[test]
     fn a_host_without_a_requirement_is_named() {
         let program = Program { path: "/x".into(), bytes: 1_000_000, machine: Some("x86_64"), is_dynamic: true };
-        let settings = Settings { files: 1_000, ..Settings::default() };
+        let objection = |facts: Facts| facts.objection(&program, &Settings::default(), 1_000);
         let good = [
             "pubmark-host folder /tmp/p",
             "pubmark-host system Linux",
             "pubmark-host machine x86_64",
             "pubmark-host connection 127.0.0.1 1 10.0.0.1 22",
         ];
-        assert_eq!(facts(&good).objection(&program, &settings), None);
+        assert_eq!(objection(facts(&good)), None);
         for (line, words) in [
             ("pubmark-host folder /tmp/p q", "has characters that shells read"),
             ("pubmark-host machine aarch64", "its processor is aarch64, and the program is for x86_64"),
             ("pubmark-host system FreeBSD", "it runs FreeBSD"),
-            ("pubmark-host files 256", "a node needs 1000 open files, its limit is 256"),
+            ("pubmark-host files 256", "its node needs 1000 open files, its limit is 256"),
             ("pubmark-host space 3", "there is room for 3072"),
             ("pubmark-host connection", "give `--address`"),
             // 192.0.2.1 is a documentation address (RFC 5737), which no machine has.
             ("pubmark-host connection 192.0.2.1 1 10.0.0.1 22", "no address of this machine: `--address`"),
         ] {
-            let objection = facts(&[&good[..], &[line]].concat()).objection(&program, &settings).unwrap();
+            let objection = objection(facts(&[&good[..], &[line]].concat())).unwrap();
             assert!(objection.contains(words), "{line}: {objection}");
         }
     }

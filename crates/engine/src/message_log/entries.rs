@@ -243,8 +243,10 @@ fn outcome_of(
         RowKind::SkippedDisconnected => EntryOutcome::Missing(Missing::SkippedDisconnected),
         RowKind::TooLarge => EntryOutcome::TooLarge,
         RowKind::Unsent => EntryOutcome::Missing(Missing::Unsent),
+        // The publishers of a worker that was lost have no book. The message accounting leaves out what arrived from them.
+        RowKind::Delivered | RowKind::DeliveredOutOfOrder if book.is_none() => return None,
         // A process cannot know what publishers in other processes have sent.
-        RowKind::Delivered | RowKind::DeliveredOutOfOrder if book.is_none_or(|book| row.sequence > book.last) => {
+        RowKind::Delivered | RowKind::DeliveredOutOfOrder if book.is_some_and(|book| row.sequence > book.last) => {
             EntryOutcome::Foreign
         }
         RowKind::Delivered | RowKind::DeliveredOutOfOrder
@@ -272,4 +274,35 @@ fn is_unmatched(row: &Row, book: &PublisherBook, group: u16) -> bool {
     let measured = Range { first: book.first_measured, last: book.last };
     let covers = |notes: &&MatchNotes| notes.covers(measured.count());
     notes.filter(covers).zip(place).is_some_and(|(notes, place)| !notes.holds(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivered(publisher: u32, sequence: u32) -> Row {
+        Row {
+            kind: RowKind::Delivered,
+            publisher,
+            sequence,
+            audience: 0,
+            payload_bytes: 100,
+            due_ns: 1,
+            at_ns: 2,
+            lag_ns: 0,
+            late_ns: 0,
+            write_start_us: None,
+        }
+    }
+
+    #[test]
+    fn only_a_message_that_its_publisher_did_not_send_is_foreign() {
+        let known = PublisherBook { publisher: 3, first_measured: 1, last: 10, ..PublisherBook::default() };
+        let books = HashMap::from([(3, &known)]);
+        let outcome =
+            |publisher: u32, sequence: u32| outcome_of(&delivered(publisher, sequence), &books, &HashMap::new());
+        assert_eq!(outcome(3, 10), Some(EntryOutcome::Delivered));
+        assert_eq!(outcome(3, 11), Some(EntryOutcome::Foreign));
+        assert_eq!(outcome(4, 11), None, "the worker of its publisher was lost");
+    }
 }

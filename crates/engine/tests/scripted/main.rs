@@ -5,3 +5,4 @@
 mod clients;
 mod declined;
 mod late_begin;
+mod unprepared;

@@ -8,8 +8,9 @@ use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome};
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::figures::{Unit, delivered_share};
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::tables::wide_bins;
+use pubmark_record::tables::{SeriesRow, wide_bins};
 use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
+use pubmark_record::verdict::rules::{Blame, blame};
 use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
 
 use super::search::Verdict;
@@ -149,7 +150,7 @@ impl Trials<'_> {
         Ok(Some(TrialResult { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
     }
 
-    /// Objectives are met if their upper bounds meet them, whatever the generator's state. Objectives that even the
+    /// Objectives are met if their upper bounds meet them, however late the generator or the machine was. Objectives that even the
     /// lower bound breaks are missed by the system, if the load was the scheduled one. In between, the generator is the
     /// limit. Objectives that were not measured are neither met nor missed.
     fn judge(&self, record: &Record, end: &End) -> Judgement {
@@ -160,12 +161,11 @@ impl Trials<'_> {
         match (end, worst) {
             // The messages of a lost worker or node are missing from the load.
             (End::Fails { text, .. }, _) if record.has_lost() => because(TrialOutcome::GeneratorLimited, text),
-            (End::Fails { kind: FailureKind::GeneratorLimited, text, .. }, Some(_)) => {
-                because(TrialOutcome::GeneratorLimited, text)
+            (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None) if is_lateness_alone(record) => {
+                Judgement::of(TrialOutcome::Held, None)
             }
-            (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None) => Judgement::of(TrialOutcome::Held, None),
             (End::Fails { kind, text, .. }, _) if kind.is_systems() => because(TrialOutcome::Failed, text),
-            // Of clocks, accounting or clients without a broker that never met: it says nothing of the system.
+            // Of the generator, clocks, accounting or clients without a broker that never met: it says nothing of the system.
             (End::Fails { text, .. }, _) => because(TrialOutcome::GeneratorLimited, text),
             (End::Counts(_) | End::Stopped, Some(worst)) => Judgement::of_objective(worst, record),
             (End::Counts(_) | End::Stopped, None) => Judgement::of(TrialOutcome::Held, None),
@@ -211,6 +211,18 @@ impl Judgement {
             }
         }
     }
+}
+
+/// Whether delays by pubmark or by the machine are all that made a run invalid. They can only worsen what the system shows. A run that
+/// is invalid for another reason as well, such as accounting that does not close, shows nothing.
+fn is_lateness_alone(record: &Record) -> bool {
+    let mut invalid = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
+    // Where something is missing, it may be what was dropped on the way, which was no load of the system.
+    let lacks = delivered_share(record).is_some_and(|share| share < 1.0);
+    invalid.all(|reason| match reason.code.as_str() {
+        "V02" | "V18" | "V28" if lacks => false,
+        code => matches!(blame(code), Blame::Generator | Blame::Machine),
+    })
 }
 
 /// Ranks outcomes: the highest one decides.
@@ -284,13 +296,16 @@ fn fill(trial: &mut Trial, record: &Record) {
     trial.verdict = Some(record.verdict.status);
 }
 
-/// Growth of the largest latency of each second over the window, µs per second: the median of the slopes between all
-/// pairs of bins (Theil 1950, Sen 1968), which a single stall does not change. `None` for fewer than three bins.
+/// Growth of the latency over the window, µs per second: the median of the slopes between all pairs of bins (Theil 1950, Sen
+/// 1968), which a single stall does not change. It is that of the medians; if a bin has messages and too few of them for a median,
+/// that of the largest latencies in all bins: between one and the other there is no slope. `None` for fewer than three bins.
 fn growth(record: &Record) -> Option<f64> {
-    let bins: Vec<(f64, f64)> = wide_bins(&record.tables.series, record.settings.duration_s)
-        .filter(|row| row.t_s >= 0.0 && row.t_s + row.width_s <= record.settings.duration_s + 1e-9)
-        .filter_map(|row| Some((row.t_s, row.latency.upper.p50_us.or(row.latency.upper.max_us)?)))
-        .collect();
+    let in_window = |row: &&SeriesRow| row.t_s >= 0.0 && row.t_s + row.width_s <= record.settings.duration_s + 1e-9;
+    let rows = wide_bins(&record.tables.series, record.settings.duration_s).filter(in_window);
+    let largest: Vec<(&SeriesRow, f64)> = rows.filter_map(|row| Some((row, row.latency.upper.max_us?))).collect();
+    let medians: Option<Vec<f64>> = largest.iter().map(|(row, _)| row.latency.upper.p50_us).collect();
+    let values = medians.unwrap_or_else(|| largest.iter().map(|(_, max_us)| *max_us).collect());
+    let bins: Vec<(f64, f64)> = largest.iter().map(|(row, _)| row.t_s).zip(values).collect();
     if bins.len() < 3 {
         return None;
     }
@@ -376,6 +391,14 @@ mod tests {
         }
         record.tables.series[4].latency.upper.p50_us = Some(90_000.0);
         assert_eq!(growth(&record), Some(0.0));
+        record.tables.series[9].latency.upper.p50_us = None;
+        for (second, row) in record.tables.series.iter_mut().enumerate() {
+            row.latency.upper.max_us = Some(5_000.0 + 100.0 * second as f64);
+        }
+        assert!(
+            (growth(&record).unwrap() - 100.0).abs() < 1.0,
+            "one has no median, and the largest latencies of all grow"
+        );
         record.tables.series.truncate(3);
         assert!(growth(&record).is_some());
         record.tables.series[2].width_s = 0.001;
@@ -444,6 +467,39 @@ mod tests {
             text: "V01: slow".to_owned(),
         };
         assert_eq!(trials.judge(&record, &limited).outcome, TrialOutcome::Held);
+        for (also, status, expected) in [
+            ("V28", VerdictStatus::Invalid, TrialOutcome::Held),
+            ("V10", VerdictStatus::Suspect, TrialOutcome::Held),
+            ("V07", VerdictStatus::Invalid, TrialOutcome::GeneratorLimited),
+            ("V31", VerdictStatus::Invalid, TrialOutcome::GeneratorLimited),
+        ] {
+            let mut invalid = record.clone();
+            let reason = |code: &str, status| {
+                let (code, text, hint) = (code.to_owned(), String::new(), String::new());
+                Reason { code, status, text, hint }
+            };
+            invalid.verdict.reasons = vec![reason("V01", VerdictStatus::Invalid), reason(also, status)];
+            let found = trials.judge(&invalid, &limited);
+            assert_eq!(found.outcome, expected, "V01 and {also}");
+            assert_eq!(found.reason.is_some(), expected != TrialOutcome::Held, "V01 and {also}");
+        }
+        // Without an objective of losses, what did not arrive has no time.
+        let of_times = Objectives::parse("p99<1s").unwrap();
+        let trials = Trials { spec: RunSpec::new("hello"), objectives: &of_times, ..trials };
+        for (code, lost, expected) in [
+            ("V18", 0, TrialOutcome::Held),
+            ("V18", 1, TrialOutcome::GeneratorLimited),
+            ("V02", 1, TrialOutcome::GeneratorLimited),
+            ("V01", 1, TrialOutcome::Held),
+        ] {
+            let mut invalid = record.clone();
+            let books = &mut invalid.delivery.messages;
+            (books.delivered, books.lost) = (books.delivered - lost, lost);
+            let (code, text, hint) = (code.to_owned(), String::new(), String::new());
+            invalid.verdict.reasons = vec![Reason { code, status: VerdictStatus::Invalid, text, hint }];
+            assert_eq!(trials.judge(&invalid, &limited).outcome, expected, "{:?}", invalid.verdict.reasons);
+        }
+        let trials = Trials { spec: RunSpec::new("hello"), objectives: &objectives, ..trials };
         let mut behind = record.clone();
         (behind.delivery.messages.unsent, behind.delivery.messages.prevented) = (1, 1);
         assert_eq!(

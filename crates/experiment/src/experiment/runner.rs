@@ -163,20 +163,37 @@ impl Runner<'_> {
         }
     }
 
-    /// The next block of repeated runs; empty if none is missing. Every executed run is done, so each block is returned
-    /// once.
+    /// The next block of repeated runs; empty if none is missing that can be executed. Every executed run is done, so each block is
+    /// returned once.
     fn missing(&self) -> Vec<Turn> {
-        let (events, planned) = (self.journal.events(), self.plan.experiment.repeat);
-        let (done, tallies) = (progress::done(events), progress::tallies(events));
-        let is_short = |cell: &Cell| {
-            let tally = tallies.get(cell.planned.id.as_str());
-            cell.run.is_ok() && tally.is_some_and(|tally| tally.is_short(planned))
-        };
-        let short: Vec<bool> = self.plan.cells.iter().map(is_short).collect();
-        let further = self.plan.turns.iter().filter(|turn| turn.repetition > planned && short[turn.cell]);
-        let left: Vec<Turn> = further.filter(|turn| !done.contains(&self.place(turn).run())).copied().collect();
+        let mut left = self.further();
+        left.retain(|turn| self.plan.cells[turn.cell].run.is_ok());
         let block = left.iter().map(|turn| turn.repetition).min();
         left.into_iter().filter(|turn| Some(turn.repetition) == block).collect()
+    }
+
+    /// Further runs that are not done, of cells whose planned ones do not all count.
+    fn further(&self) -> Vec<Turn> {
+        let (events, planned) = (self.journal.events(), self.plan.experiment.repeat);
+        let (done, tallies) = (progress::done(events), progress::tallies(events));
+        let is_short = |cell: &Cell| tallies.get(cell.planned.id.as_str()).is_some_and(|tally| tally.is_short(planned));
+        let short: Vec<bool> = self.plan.cells.iter().map(is_short).collect();
+        let further = self.plan.turns.iter().filter(|turn| turn.repetition > planned && short[turn.cell]);
+        further.filter(|turn| !done.contains(&self.place(turn).run())).copied().collect()
+    }
+
+    /// Whether no run is missing. Those of a cell that has runs, and whose system was removed before the experiment was resumed, are,
+    /// unless the cell was given up.
+    fn is_complete(&self) -> bool {
+        let events = self.journal.events();
+        let (done, tallies) = (progress::done(events), progress::tallies(events));
+        let is_open = |cell: &Cell| tallies.get(cell.planned.id.as_str()).is_some_and(|tally| !tally.is_given_up());
+        let is_meant = |cell: &Cell| cell.run.is_ok() || is_open(cell);
+        let is_done = |turn: &Turn| {
+            let is_planned = turn.repetition <= self.plan.experiment.repeat && is_meant(&self.plan.cells[turn.cell]);
+            !is_planned || done.contains(&self.place(turn).run())
+        };
+        self.plan.turns.iter().all(is_done) && self.further().is_empty()
     }
 
     /// The reason why the last blocks made no progress, if so. A run of which only the times cannot be used is
@@ -198,8 +215,7 @@ impl Runner<'_> {
 
     /// Writes the results, complete or not.
     fn finish(&self) -> Result<Finished, RunError> {
-        let done = progress::done(self.journal.events());
-        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn).run())) && self.missing().is_empty();
+        let complete = self.is_complete();
         let mut record = result::record(self.plan, &self.journal, self.folder, complete)?;
         let no_progress = self.no_progress()?;
         record.cautions.splice(0..0, no_progress.as_ref().map(NoProgress::caution));
@@ -334,4 +350,57 @@ impl CompletedRun {
 /// The journal cannot be written.
 fn unnoted(error: JournalError) -> RunError {
     RunError::from_error(ErrorKind::Input, &error)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::Path;
+
+    use pubmark_record::experiment::FailureKind;
+    use pubmark_record::record::Status;
+    use pubmark_runner::Host;
+
+    use super::*;
+    use crate::experiment::definition;
+    use crate::experiment::journal::Planned;
+    use crate::experiment::planning::Refusal;
+    use crate::machines::Machines;
+
+    /// Whether an experiment of three repetitions is complete whose first cell cannot be run any more, and of which these kinds of
+    /// failures are its runs. All runs of the other cell are done.
+    fn is_complete(failures: &[FailureKind]) -> bool {
+        let place = tempfile::tempdir().unwrap();
+        let text = "{name: t, workload: hello, repeat: 3, duration: 1s, warmup: 0s, \
+                    axes: {system: builtin, qos: [0, 1]}}";
+        let experiment = definition::parse(text, Path::new("")).unwrap();
+        let (host, machines) = (Host::with_program("pubmark"), Machines::default());
+        let mut plan = Plan::new(experiment, place.path(), &host, &machines).unwrap();
+        let planned = Planned::new("2026-03-01T09:05:07Z".to_owned(), vec![], plan.schedules(), None);
+        plan.cells[0].run = Err(Refusal::not_installed("it was removed"));
+        let mut journal = Journal::create(place.path(), planned).unwrap();
+        let ends = [failures, &[FailureKind::OutOfMemory; 3][..]];
+        for (cell, kinds) in plan.cells.iter().zip(ends) {
+            for (kind, repetition) in kinds.iter().zip(1..) {
+                let position = RunPosition { order: repetition, cell: cell.planned.id.clone(), repetition };
+                let (code, text, folder, effort) = (None, "it failed".to_owned(), None, Effort::default());
+                journal.add(Event::Failed { place: position, kind: *kind, code, text, folder, effort }).unwrap();
+            }
+        }
+        let (folder, stop) = (ExperimentFolder::at(place.path()), AtomicBool::new(false));
+        let (plan, folder, observer) = (&plan, &folder, &mut ());
+        let runner = Runner { plan, folder, journal, observer, stop: &stop, joined: None, has_waited: false };
+        let finished = runner.perform().unwrap();
+        assert_eq!(finished.record.status == Status::Complete, finished.complete);
+        finished.complete
+    }
+
+    #[test]
+    fn runs_of_a_system_that_was_removed_before_an_experiment_was_resumed_are_missing() {
+        use FailureKind::{GeneratorLimited, Invalid, OutOfMemory};
+        assert!(is_complete(&[OutOfMemory, OutOfMemory]), "it was given up");
+        assert!(!is_complete(&[OutOfMemory]), "its further repetitions");
+        assert!(!is_complete(&[Invalid, GeneratorLimited]), "those that replace what does not count");
+        assert!(is_complete(&[]), "it was never run here");
+    }
 }

@@ -38,8 +38,8 @@ const SMALLEST_PACKET: u64 = 64;
 /// Packets that may be in flight where there is no rate, and so no queue.
 const NO_LIMIT: u32 = 1_000_000;
 
-/// Widest uniform jitter: the kernel doubles it in a 32-bit number (sch_netem.c, `tabledist`).
-const WIDEST_JITTER_NS: u64 = (u32::MAX / 2) as u64;
+/// Widest jitter of either distribution: the kernel caps it at the largest signed 32-bit number (sch_netem.c, `netem_change`).
+const WIDEST_JITTER_NS: u64 = i32::MAX as u64;
 
 /// A request that sets `conditions` on the outgoing side of interface `index`, and replaces earlier ones. Every attribute is
 /// sent each time: the kernel does not change attributes that a request leaves out.
@@ -53,7 +53,7 @@ pub fn request(index: u32, conditions: &Conditions) -> Message {
 /// What of `conditions` the kernel's emulation cannot do, and what would be possible; `None` if it can do all.
 pub fn impossible(conditions: &Conditions) -> Option<&'static str> {
     let Conditions { delay, rate, reorder, .. } = conditions;
-    let Delay { jitter_ns, distribution, jitter_reorders, .. } = *delay;
+    let Delay { jitter_ns, jitter_reorders, .. } = *delay;
     let jitter = jitter_ns > 0;
     [
         (
@@ -69,10 +69,7 @@ pub fn impossible(conditions: &Conditions) -> Option<&'static str> {
             *reorder > 0.0 && rate.is_some(),
             "packets that it sends ahead (`reorder`) do not wait for the rate: leave one of the two out",
         ),
-        (
-            jitter_ns > WIDEST_JITTER_NS && distribution == Distribution::Uniform,
-            "its uniform jitter is 2.147 s at most: ask for less, or for `distribution: normal`",
-        ),
+        (jitter_ns > WIDEST_JITTER_NS, "its jitter is 2.147 s at most: ask for less"),
     ]
     .into_iter()
     .find_map(|(cannot, why)| cannot.then_some(why))
@@ -91,12 +88,22 @@ pub fn refuse(links: &[Link]) -> Result<(), LinkError> {
 
 /// How the kernel's emulation differs from `conditions`, on a link that faults cut or not; a run with it reports these differences.
 pub fn differences(conditions: &Conditions, is_cut: bool) -> Vec<&'static str> {
+    let loses = !matches!(conditions.loss, Loss::None);
     [
         (
             conditions.rate.is_some(),
             "queues are bounded in packets: what fits of 1,500 B, and what can be under way of 64 B",
         ),
         (conditions.rate.is_some(), "a new rate holds for packets that come after it, not for those that wait"),
+        (
+            conditions.rate.is_some_and(|rate| !rate.bits_per_second.is_multiple_of(8)),
+            "rates are whole numbers of bytes a second, rounded up",
+        ),
+        // `netem_enqueue` counts copies: one more for a duplicate, one less for a loss.
+        (
+            !conditions.down && loses && conditions.duplicate > 0.0,
+            "a packet that is drawn both lost and duplicated arrives once",
+        ),
         (conditions.down || is_cut, "what waits when a link goes down still arrives"),
     ]
     .into_iter()
@@ -115,15 +122,16 @@ fn ticks(ns: u64) -> u32 {
 
 /// `tc_netem_qopt`: latency, limit, loss, gap, duplicate, jitter.
 fn options(conditions: &Conditions) -> Vec<u8> {
-    let loss = match conditions {
-        Conditions { down: true, .. } => 1.0,
-        Conditions { loss: Loss::Random(chance), .. } => *chance,
-        _ => 0.0,
+    // While the link is down, nothing is duplicated: of a packet that is drawn both lost and duplicated, one copy arrives.
+    let (loss, duplicate) = match conditions {
+        Conditions { down: true, .. } => (1.0, 0.0),
+        Conditions { loss: Loss::Random(chance), duplicate, .. } => (*chance, *duplicate),
+        Conditions { duplicate, .. } => (0.0, *duplicate),
     };
     let Delay { mean_ns, jitter_ns, .. } = conditions.delay;
     // A gap of 1 lets each packet be sent ahead; 0 switches that off.
     let gap = u32::from(conditions.reorder > 0.0);
-    [ticks(mean_ns), limit(conditions), chance(loss), gap, chance(conditions.duplicate), ticks(jitter_ns)]
+    [ticks(mean_ns), limit(conditions), chance(loss), gap, chance(duplicate), ticks(jitter_ns)]
         .map(u32::to_ne_bytes)
         .concat()
 }
@@ -162,22 +170,28 @@ fn attributes(message: Message, conditions: &Conditions) -> Message {
         let model = [to_bad, to_good, 1.0 - loss_bad, loss_good].map(|share| chance(share).to_ne_bytes()).concat();
         message = message.nested(LOSS, true, &[], |inside| inside.attribute(GILBERT_ELLIOTT, &model));
     }
-    if distribution == Distribution::Normal && jitter_ns > 0 {
-        message = message.attribute(DELAY_DISTRIBUTION, &normal_table());
+    // Without a jitter the kernel uses no table. With one, a table of before would stay, and no attribute removes it: the
+    // uniform distribution, which is the kernel's own until the first table, needs one, too.
+    if jitter_ns > 0 {
+        message = message.attribute(DELAY_DISTRIBUTION, &table(distribution));
     }
     message
 }
 
-/// Quantiles of the standard normal distribution at the middles of equal shares, as the kernel draws from them.
-fn normal_table() -> Vec<u8> {
+/// Quantiles at the middles of equal shares, in units of the jitter, as the kernel draws from them.
+fn table(distribution: Distribution) -> Vec<u8> {
+    let quantile = |share: f64| match distribution {
+        Distribution::Uniform => 2.0 * share - 1.0,
+        Distribution::Normal => normal_quantile(share),
+    };
     let entry = |index: usize| {
         let share = (index as f64 + 0.5) / TABLE_ENTRIES as f64;
-        ((normal_quantile(share) * TABLE_SCALE).round() as i16).to_ne_bytes()
+        ((quantile(share) * TABLE_SCALE).round() as i16).to_ne_bytes()
     };
     (0..TABLE_ENTRIES).flat_map(entry).collect()
 }
 
-/// By halving: the distribution function is monotonic, and exact in `libm`.
+/// Of the standard normal distribution. By halving: the distribution function is monotonic, and exact in `libm`.
 fn normal_quantile(share: f64) -> f64 {
     let (mut low, mut high) = (-6.0, 6.0);
     for _ in 0..40 {

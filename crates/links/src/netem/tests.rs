@@ -49,9 +49,9 @@ fn golden() -> [Golden; 4] {
                 (RATE, b"\xff\xff\xff\xff\xf2\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00"),
             ],
         },
-        // loss 100% limit 1000000
+        // loss 100% limit 1000000: no duplicate, of which one copy would arrive.
         Golden {
-            conditions: Conditions { down: true, ..Conditions::default() },
+            conditions: Conditions { down: true, duplicate: 0.02, ..Conditions::default() },
             options:
                 b"\x00\x00\x00\x00\x40\x42\x0f\x00\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
             attributes: &[],
@@ -115,15 +115,24 @@ fn a_whole_request_has_these_bytes() {
     assert_eq!(request(3, &conditions).acknowledged().finish(7), expected.concat());
 }
 
-#[test]
-fn a_normal_jitter_brings_its_table() {
-    let delay =
-        Delay { mean_ns: 5_000_000, jitter_ns: 1_000_000, distribution: Distribution::Normal, jitter_reorders: true };
+/// The table of delays in a request with this jitter, in units of the jitter; `None` if it has none.
+fn table_of(distribution: Distribution, jitter_ns: u64) -> Option<Vec<f64>> {
+    let delay = Delay { mean_ns: 5_000_000, jitter_ns, distribution, jitter_reorders: true };
     let bytes = request(1, &Conditions { delay, ..Conditions::default() }).finish(1);
-    let table = crate::netlink::find(&bytes[52 + 24..], DELAY_DISTRIBUTION).unwrap();
-    assert_eq!(table.len(), 2 * TABLE_ENTRIES);
-    let even = request(1, &delayed(1_000_000)).finish(1);
-    assert_eq!(crate::netlink::find(&even[52 + 24..], DELAY_DISTRIBUTION), None, "the kernel's own is uniform");
+    let table = crate::netlink::find(&bytes[52 + 24..], DELAY_DISTRIBUTION)?;
+    let entry = |pair: &[u8]| f64::from(i16::from_ne_bytes(pair.try_into().unwrap())) / TABLE_SCALE;
+    Some(table.chunks(2).map(entry).collect())
+}
+
+#[test]
+fn every_jitter_brings_its_table_as_the_kernel_keeps_the_one_of_before() {
+    let [uniform, normal] = [Distribution::Uniform, Distribution::Normal].map(|one| table_of(one, 1_000_000).unwrap());
+    assert_eq!([uniform.len(), normal.len()], [TABLE_ENTRIES; 2]);
+    assert_ne!(uniform, normal);
+    let step = 2.0 / TABLE_ENTRIES as f64;
+    assert!((uniform[0] + 1.0).abs() < step && (uniform[TABLE_ENTRIES - 1] - 1.0).abs() < step);
+    assert!(uniform.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < 1e-9), "equal steps");
+    assert_eq!(table_of(Distribution::Uniform, 0), None, "no jitter, no table");
 }
 
 #[test]
@@ -137,21 +146,33 @@ fn a_change_names_everything_so_that_nothing_of_before_stays() {
 
 #[test]
 fn the_normal_table_has_the_quantiles_of_the_normal_distribution() {
-    let table: Vec<i16> = normal_table().chunks(2).map(|pair| i16::from_ne_bytes(pair.try_into().unwrap())).collect();
+    let table = table_of(Distribution::Normal, 1_000_000).unwrap();
     assert_eq!(table.len(), TABLE_ENTRIES);
     assert!(table.windows(2).all(|pair| pair[0] <= pair[1]));
-    let mean_square = table.iter().map(|entry| f64::from(*entry) * f64::from(*entry)).sum::<f64>() / 4_096.0;
-    assert!((libm::sqrt(mean_square) / TABLE_SCALE - 1.0).abs() < 0.001);
+    let mean_square = table.iter().map(|entry| entry * entry).sum::<f64>() / TABLE_ENTRIES as f64;
+    assert!((libm::sqrt(mean_square) - 1.0).abs() < 0.001);
     // 84.13 % lie below one standard deviation.
-    assert!((f64::from(table[3_446]) / TABLE_SCALE - 1.0).abs() < 0.01);
+    assert!((table[3_446] - 1.0).abs() < 0.01);
 }
 
 #[test]
 fn differences_of_the_kernels_emulation_are_named() {
     assert!(differences(&delayed(0), false).is_empty());
     assert_eq!(differences(&Conditions { rate: Some(SLOW), ..delayed(1) }, false).len(), 2);
+    let odd = Rate { bits_per_second: SLOW.bits_per_second + 1, ..SLOW };
+    assert!(
+        differences(&Conditions { rate: Some(odd), ..delayed(1) }, false).iter().any(|one| one.contains("rounded up"))
+    );
     assert_eq!(differences(&Conditions { down: true, ..delayed(0) }, false).len(), 1);
     assert_eq!(differences(&delayed(0), true), differences(&Conditions { down: true, ..delayed(0) }, false));
+    let lossy = Conditions { loss: Loss::Random(0.1), ..delayed(0) };
+    let twice = Conditions { duplicate: 0.1, ..lossy };
+    assert!(
+        differences(&lossy, false).is_empty()
+            && differences(&Conditions { loss: Loss::None, ..twice }, false).is_empty()
+    );
+    assert_eq!(differences(&twice, false), ["a packet that is drawn both lost and duplicated arrives once"]);
+    assert_eq!(differences(&Conditions { down: true, ..twice }, false).len(), 1);
 }
 
 const SLOW: Rate = Rate { bits_per_second: 1_000, queue_bytes: 1_500 };
@@ -160,6 +181,10 @@ const SLOW: Rate = Rate { bits_per_second: 1_000, queue_bytes: 1_500 };
 fn conditions_that_the_kernel_cannot_emulate_are_refused_with_an_alternative() {
     let reordering = |jitter_ns| Conditions {
         delay: Delay { jitter_reorders: true, ..delayed(jitter_ns).delay },
+        ..Conditions::default()
+    };
+    let normal = Conditions {
+        delay: Delay { distribution: Distribution::Normal, ..reordering(WIDEST_JITTER_NS + 1).delay },
         ..Conditions::default()
     };
     let rate = Some(SLOW);
@@ -178,6 +203,7 @@ fn conditions_that_the_kernel_cannot_emulate_are_refused_with_an_alternative() {
         (Conditions { rate, ..reordering(1) }, "keeps the order"),
         (Conditions { rate, reorder: 0.1, ..delayed(0) }, "sends ahead"),
         (reordering(WIDEST_JITTER_NS + 1), "2.147 s"),
+        (normal, "2.147 s"),
     ] {
         let why = impossible(&conditions).unwrap();
         assert!(why.contains(words), "{conditions:?}: {why}");

@@ -8,6 +8,7 @@ use super::check::{Check, Property};
 use super::probe::{Arrival, Path, Plan, Round, SMALLEST};
 use super::statistics::{NORMAL_99, binomial_interval, delay_moments, is_conclusive, loss_interval, loss_share};
 use crate::error::LinkError;
+use crate::network::BackEnd;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -132,6 +133,19 @@ pub fn unmeasured(conditions: &Conditions) -> Vec<Check> {
     .collect()
 }
 
+/// Losses and duplicates of the kernel's emulation if it has both, which probes cannot tell apart: a packet that is drawn for both
+/// arrives once. `None` if they can.
+pub fn copies_for_losses(conditions: &Conditions, back_end: BackEnd) -> Option<Vec<Check>> {
+    let both = conditions.loss != Loss::None && conditions.duplicate > 0.0;
+    let why = "a packet that is drawn both lost and duplicated arrives once";
+    (both && back_end == BackEnd::KernelNetem).then(|| {
+        vec![
+            Check::unverified(Property::Loss, loss_share(conditions.loss), why),
+            Check::unverified(Property::Duplicates, conditions.duplicate, why),
+        ]
+    })
+}
+
 /// Shares of packets that are lost and that come twice.
 pub fn loss(path: &mut Path<'_>, conditions: &Conditions, probes: u64) -> Result<Vec<Check>, LinkError> {
     let spacing_ns = (2 * service_ns(conditions, SMALLEST as u64)).max(LOSS_SPACING_NS);
@@ -240,6 +254,19 @@ mod tests {
             Arrival { number, sent_ns, received_ns: sent_ns + flight_ms * MS }
         };
         of.iter().map(arrival).collect()
+    }
+
+    #[test]
+    fn the_kernels_copies_for_lost_packets_are_no_missed_loss() {
+        let both = Conditions { loss: Loss::Random(0.3), duplicate: 0.2, ..Conditions::default() };
+        let found = copies_for_losses(&both, BackEnd::KernelNetem).unwrap();
+        let properties: Vec<Property> = found.iter().map(|check| check.property).collect();
+        assert_eq!(properties, [Property::Loss, Property::Duplicates]);
+        assert!(found.iter().all(|check| matches!(check.outcome, Outcome::Unverified(_))), "{found:?}");
+        assert_eq!(copies_for_losses(&both, BackEnd::UserSpace), None);
+        for one in [Conditions { loss: Loss::None, ..both }, Conditions { duplicate: 0.0, ..both }] {
+            assert_eq!(copies_for_losses(&one, BackEnd::KernelNetem), None);
+        }
     }
 
     #[test]

@@ -57,7 +57,10 @@ pub fn verify_direction(network: &Network, group: usize, direction: Direction) -
         checks.extend(measure::down(&mut path)?);
     } else {
         checks.extend(again_if_missed(|_| Ok(vec![measure::delay(&mut path, &conditions)?]))?);
-        checks.extend(again_if_missed(|times| measure::loss(&mut path, &conditions, times * LOSS_PROBES))?);
+        checks.extend(match measure::copies_for_losses(&conditions, network.back_end()) {
+            Some(unverified) => unverified,
+            None => again_if_missed(|times| measure::loss(&mut path, &conditions, times * LOSS_PROBES))?,
+        });
         if let Some(rate) = conditions.rate {
             checks.extend(again_if_missed(|_| Ok(vec![measure::rate(&mut path, &conditions, rate)?]))?);
         }

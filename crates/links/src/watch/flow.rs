@@ -1,6 +1,6 @@
 //! One direction of a TCP connection: how far its receiver can read, whatever order its segments arrive in.
 
-/// Most ranges stored that arrived before a missing one: at most a window's worth of segments is in flight.
+/// Most ranges stored that arrived before a missing one. Segments without a gap between them are one range.
 const MOST_AHEAD: usize = 1_024;
 /// Most messages stored that wait for the rest of them or for earlier bytes.
 const MOST_OPEN: usize = 4_096;
@@ -21,6 +21,8 @@ pub struct Flow<M> {
     next: u32,
     ahead: Vec<(u32, u32)>,
     open: Vec<Open<M>>,
+    /// There were too many gaps: what the receiver can read is not known any more.
+    given_up: bool,
 }
 
 fn is_before(one: u32, other: u32) -> bool {
@@ -30,12 +32,12 @@ fn is_before(one: u32, other: u32) -> bool {
 impl<M> Flow<M> {
     /// A direction of which everything before `next` has passed.
     pub fn from(next: u32) -> Flow<M> {
-        Flow { next, ahead: Vec::new(), open: Vec::new() }
+        Flow { next, ahead: Vec::new(), open: Vec::new(), given_up: false }
     }
 
-    /// A message is in flight; false if too many are.
+    /// A message is in flight; false if too many are, or the flow was given up.
     pub fn add(&mut self, end: u32, message: M) -> bool {
-        let has_room = self.open.len() < MOST_OPEN;
+        let has_room = self.open.len() < MOST_OPEN && !self.given_up;
         if has_room {
             self.open.push(Open { end, message });
         }
@@ -48,13 +50,14 @@ impl<M> Flow<M> {
         !self.open.is_empty()
     }
 
-    /// The bytes from `start` to before `end` have passed.
-    pub fn pass(&mut self, start: u32, end: u32) {
+    /// The bytes from `start` to before `end` have passed. Returns how many messages were given up, with the flow: if there are too
+    /// many gaps, nobody knows any more when what is in flight, or follows, can be read.
+    pub fn pass(&mut self, start: u32, end: u32) -> u64 {
+        if self.given_up {
+            return 0;
+        }
         if is_before(self.next, start) {
-            if self.ahead.len() < MOST_AHEAD {
-                self.ahead.push((start, end));
-            }
-            return;
+            return self.store(start, end);
         }
         if is_before(self.next, end) {
             self.next = end;
@@ -65,6 +68,29 @@ impl<M> Flow<M> {
                 self.next = end;
             }
         }
+        0
+    }
+
+    /// Stores a range behind a gap, together with those that it touches. If there is no room, the flow is given up. Returns how many
+    /// messages were given up with it.
+    fn store(&mut self, mut start: u32, mut end: u32) -> u64 {
+        let touches = |from: u32, to: u32, start: u32, end: u32| !is_before(end, from) && !is_before(to, start);
+        while let Some(place) = self.ahead.iter().position(|(from, to)| touches(*from, *to, start, end)) {
+            let (from, to) = self.ahead.swap_remove(place);
+            if is_before(from, start) {
+                start = from;
+            }
+            if is_before(end, to) {
+                end = to;
+            }
+        }
+        if self.ahead.len() < MOST_AHEAD {
+            self.ahead.push((start, end));
+            return 0;
+        }
+        self.given_up = true;
+        self.ahead.clear();
+        self.open.drain(..).count() as u64
     }
 
     /// Takes the messages that can be read wholly.
@@ -107,6 +133,36 @@ mod tests {
         assert_eq!(completed(&mut flow), [1, 2]);
         flow.pass(at(0), at(100));
         assert!(flow.next == at(400) && !flow.is_waited_for());
+    }
+
+    #[test]
+    fn a_window_behind_a_gap_is_one_range() {
+        let mut flow = Flow::from(0);
+        let segments = 2 * MOST_AHEAD as u32;
+        flow.add(10 * segments + 10, 1);
+        for segment in (1..=segments).rev() {
+            assert_eq!(flow.pass(10 * segment, 10 * segment + 10), 0);
+            assert_eq!(flow.ahead.len(), 1);
+        }
+        assert_eq!(completed(&mut flow), [0; 0]);
+        flow.pass(0, 10);
+        assert_eq!(completed(&mut flow), [1]);
+    }
+
+    #[test]
+    fn messages_among_too_many_gaps_are_given_up_with_those_that_follow() {
+        let mut flow = Flow::from(0);
+        let gaps = MOST_AHEAD as u32;
+        flow.add(15, 1);
+        flow.add(20 * gaps, 2);
+        for gap in 0..gaps {
+            assert_eq!(flow.pass(20 * gap + 10, 20 * gap + 20), 0);
+        }
+        assert_eq!(flow.pass(20 * gaps + 10, 20 * gaps + 20), 2);
+        assert_eq!(completed(&mut flow), [0; 0]);
+        assert!(!flow.add(20 * gaps + 30, 3), "what is missing before it may still be missing");
+        assert_eq!(flow.pass(0, 20 * gaps + 30), 0);
+        assert_eq!(completed(&mut flow), [0; 0]);
     }
 
     proptest! {

@@ -62,7 +62,7 @@ pub struct Sighting {
 pub struct WatchResult {
     /// In the order of leaving.
     pub sightings: Vec<Sighting>,
-    /// Sightings that were not stored, as there were too many.
+    /// Sightings that were not stored, as there were too many, or too many gaps in what their connection carried.
     pub dropped: u64,
 }
 

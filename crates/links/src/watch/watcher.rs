@@ -126,8 +126,8 @@ impl Observer for Watcher {
             }
         }
         if let (Some(flow), Some((first, _))) = (flow, segment.tcp) {
-            flow.pass(first, first.wrapping_add(segment.data.len() as u32));
             let seen = &mut self.seen;
+            seen.dropped += flow.pass(first, first.wrapping_add(segment.data.len() as u32));
             flow.complete(|sighting| store(seen, spec.most, Sighting { out_ns: passage.out_ns, ..sighting }));
         }
     }

@@ -72,8 +72,8 @@ fn introduction(text: &mut String, collection: &Collection) {
         }
     }
     text.push_str(&format!(
-        "\nA system is *first* where its interval, of measurement and noise \
-         together, is the best or overlaps the best. A figure with {ONCE} is of one run: no noise is known, and no order \
+        "\nA system is *first* where no other system's interval, of measurement and noise together, is wholly better than its own. \
+         A figure with {ONCE} is of one run: no noise is known, and no order \
          is shown. Latency and cost are compared among systems that delivered at least {} % of the messages; where a record \
          has no shares delivered, marked {UNKNOWN}, among all. ≥ stands where the next step was not judged. System memory is the \
          largest resident set of all processes of a system together, its runtime (a Java or Erlang machine, an interpreter) \

@@ -29,7 +29,7 @@ pub(crate) struct Ranked {
     /// [`Better::Further`], both are the number on the axis, but the upper end is infinite if the next number was not
     /// judged.
     pub ends: (f64, f64),
-    /// It is the best system, or its interval overlaps that of the best.
+    /// It may be the best system: no interval of another one is wholly better than its own.
     pub is_first: bool,
 }
 
@@ -50,9 +50,11 @@ pub(super) fn ranking(
         let order = one.ends.1.total_cmp(&other.ends.1).then(one.ends.0.total_cmp(&other.ends.0));
         if is_larger_better { order.reverse() } else { order }
     });
-    let (low, high) = ranking.ranked.first()?.ends;
+    // The end at which each system is worst: one of them is at least as good as the best of these.
+    let worst = ranking.ranked.iter().map(|ranked| if is_larger_better { ranked.ends.0 } else { ranked.ends.1 });
+    let best = worst.reduce(if is_larger_better { f64::max } else { f64::min })?;
     for ranked in &mut ranking.ranked {
-        ranked.is_first = ranked.ends.0 <= high && ranked.ends.1 >= low;
+        ranked.is_first = if is_larger_better { ranked.ends.1 >= best } else { ranked.ends.0 <= best };
     }
     Some(ranking)
 }
@@ -225,6 +227,19 @@ mod tests {
         let most = ranking(&guideline(Better::Larger, &at), &table, None).unwrap();
         assert_eq!(names(&most), [("slow", true), ("near", false), ("fast", false)]);
         assert!(ranking(&guideline(Better::Smaller, &[("set.pairs", "30")]), &table, None).is_none());
+    }
+
+    #[test]
+    fn the_widest_interval_does_not_decide_who_is_first() {
+        let table = table(&[
+            ("10", "wide", measured(120.0, Some((50.0, 200.0)))),
+            ("10", "high", measured(160.0, Some((150.0, 180.0)))),
+            ("10", "low", measured(80.0, Some((60.0, 100.0)))),
+        ]);
+        let most = ranking(&guideline(Better::Larger, &[]), &table, None).unwrap();
+        assert_eq!(names(&most), [("wide", true), ("high", true), ("low", false)], "`high` is better than `low`");
+        let least = ranking(&guideline(Better::Smaller, &[]), &table, None).unwrap();
+        assert_eq!(names(&least), [("low", true), ("high", false), ("wide", true)]);
     }
 
     #[test]

@@ -113,9 +113,10 @@ struct Judged {
     p_adjusted: Option<f64>,
 }
 
-/// Indices of the entrants, best mean first; equal means retain their order.
+/// Indices of the entrants, best mean first; equal means retain their order. The scale is that of both bounds, as for their pairs.
 fn ranking(one: &Match) -> Vec<usize> {
-    let scale = one.figure.scale.for_values(one.entrants.iter().flat_map(|entrant| &entrant.values));
+    let values = one.entrants.iter().flat_map(|entrant| entrant.values.iter().chain(&entrant.lower));
+    let scale = one.figure.scale.for_values(values);
     let means: Vec<f64> =
         one.entrants.iter().map(|entrant| mean_on(scale, &entrant.values).unwrap_or(f64::NAN)).collect();
     let mut order: Vec<usize> = (0..means.len()).collect();
@@ -217,6 +218,20 @@ mod tests {
         let contest = one("delivered", &[&[0.9, 0.91, 0.9, 0.9, 0.91], &[1.0; 5]]);
         assert_eq!(contest.winner.as_deref(), Some("1"));
         assert!(!contest.duels[0].is_ratio && contest.duels[0].difference < -0.09);
+    }
+
+    #[test]
+    fn the_ranking_is_by_the_means_that_are_compared() {
+        let unsteady = vec![1.0, 1.0, 100.0];
+        let entrants = vec![
+            Entrant { lower: vec![0.0; 3], ..Entrant::exact("unsteady", unsteady) },
+            Entrant::exact("steady", vec![10.0; 3]),
+        ];
+        let found =
+            Match { axis: "system".into(), among: BTreeMap::new(), figure: figure("latency p99").unwrap(), entrants };
+        let contest = decide(&[found]).remove(0);
+        assert_eq!(contest.ranking, ["steady", "unsteady"], "34 is above 10, and its bound of 0 has no logarithm");
+        assert!(!contest.duels[0].is_ratio && contest.duels[0].difference > 0.0, "{contest:?}");
     }
 
     #[test]

@@ -248,11 +248,21 @@ fn merged<'a>(
 fn cell_figure(figure: &Figure, symbol: &str, cell: &CellInput, seed: u64) -> CellFigure {
     let limited_by = Limited::of_figure(figure, symbol);
     let shown_only = cell.runs.iter().all(|run| !figure.is_usable(&run.record));
+    let counts = |run: &RunInput| shown_only || figure.is_usable(&run.record);
+    let counted = |values: &[Option<f64>]| -> Vec<f64> {
+        cell.runs.iter().zip(values).filter(|(run, _)| counts(run)).filter_map(|(_, value)| *value).collect()
+    };
+    let records = || cell.runs.iter().map(|run| &run.record);
+    let values: Vec<Option<f64>> = records().map(|record| figure.value(record)).collect();
+    let lower: Vec<Option<f64>> = records().map(|record| figure.lower(record)).collect();
+    let is_bounded = values.iter().zip(&lower).all(|(value, lower)| value.is_some() == lower.is_some());
+    let lower: Vec<Option<f64>> =
+        lower.into_iter().zip(&values).map(|(lower, value)| Some(lower?.min((*value)?))).collect();
+    // Means of both bounds on different scales could be in reverse order.
+    let both = [counted(&values), if is_bounded { counted(&lower) } else { vec![] }];
+    let scale = figure.scale.for_values(both.iter().flatten());
     let over = |values: Vec<Option<f64>>| {
-        let counts = |run: &RunInput| shown_only || figure.is_usable(&run.record);
-        let counted: Vec<f64> =
-            cell.runs.iter().zip(&values).filter(|(run, _)| counts(run)).filter_map(|(_, value)| *value).collect();
-        let scale = figure.scale.for_values(&counted);
+        let counted = counted(&values);
         LowerBounds {
             values,
             mean: mean_on(scale, &counted),
@@ -261,11 +271,6 @@ fn cell_figure(figure: &Figure, symbol: &str, cell: &CellInput, seed: u64) -> Ce
             interval: interval(&counted, scale, seed),
         }
     };
-    let records = || cell.runs.iter().map(|run| &run.record);
-    let values: Vec<Option<f64>> = records().map(|record| figure.value(record)).collect();
-    let lower: Vec<Option<f64>> = records().map(|record| figure.lower(record)).collect();
-    let is_bounded = values.iter().zip(&lower).all(|(value, lower)| value.is_some() == lower.is_some());
-    let lower = lower.into_iter().zip(&values).map(|(lower, value)| Some(lower?.min((*value)?))).collect();
     let LowerBounds { values, mean, median, quartiles, interval } = over(values);
     let lower = (is_bounded && mean.is_some()).then(|| over(lower));
     let excluded =

@@ -115,6 +115,19 @@ fn a_cell_has_both_bounds_of_a_latency_and_a_duel_the_interval_of_both() {
 }
 
 #[test]
+fn the_mean_of_the_lower_bounds_is_never_above_that_of_the_upper_ones() {
+    let mut cells = [cell("fast", &[], &[100.0, 100.0, 10_000.0])];
+    // A lower bound of nothing has no logarithm.
+    cells[0].runs[0].record.latency.total.as_mut().unwrap().lower.as_mut().unwrap().p50 = Some(0.0);
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    let p50 = found.cells[0].figures.iter().find(|figure| figure.figure == "latency p50").unwrap();
+    let [low, high] = p50.mean_bounds().map(Option::unwrap);
+    assert!((low - 3_030.0).abs() < 1e-6 && (high - 3_400.0).abs() < 1e-6, "{low} {high}");
+    let methods = [p50.interval.as_ref(), p50.lower.as_ref().unwrap().interval.as_ref()];
+    assert_eq!(methods[0].map(|found| &found.method), methods[1].map(|found| &found.method), "{p50:?}");
+}
+
+#[test]
 fn a_cell_has_no_lower_bound_if_one_of_its_runs_lacks_it() {
     let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0])];
     cells[0].runs[1].latency_lower = None;

@@ -132,7 +132,11 @@ impl Limited {
         let (size, symbol) = self.scale(upper);
         // Both bounds of a time are in one unit.
         let (lower_size, lower_symbol) = if is_time { (size, symbol.clone()) } else { self.scale(lower) };
-        let [low, high] = [(lower, lower_size), (upper, size)].map(|(value, size)| self.number(value, size, digits));
+        let [low, high] = if is_time && lower < upper {
+            quantity::outwards([lower / size, upper / size], digits)
+        } else {
+            [(lower, lower_size), (upper, size)].map(|(value, size)| self.number(value, size, digits))
+        };
         let text = if (&low, &lower_symbol) == (&high, &symbol) {
             format!("{high}{symbol}")
         } else if is_time {
@@ -266,8 +270,8 @@ mod tests {
     #[test]
     fn a_figure_near_its_limit_is_not_rounded_onto_it() {
         for (limit, interval, text) in [
-            ("p99<=50ms", [49_960.0, 50_040.0], "49.96–50.04 ms"),
-            ("p99<1s", [49_960.0, 50_040.0], "50 ms"),
+            ("p99<=50ms", [49_960.0, 50_040.0], "49.9–50.1 ms"),
+            ("p99<1s", [49_960.0, 50_040.0], "49.9–50.1 ms"),
             ("p99<50ms", [410.0, 1_230.0], "0.41–1.23 ms"),
             ("p99<50ms", [2.0, 33.0], "2–33 µs"),
             ("p99<50ms", [50_000.0, 50_000.0], "50 ms"),

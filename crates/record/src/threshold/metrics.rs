@@ -1,8 +1,9 @@
 //! Metrics that can be limited, with the names that users type.
 
 use crate::figures::{Figure, Unit, figure};
-use crate::record::{LatencyBounds, Record, Summary};
+use crate::record::{LatencyBounds, OwnDrops, Record, Summary};
 use crate::threshold::{Interval, MeasuredFigure};
+use crate::wanted::not_delivered;
 
 /// A metric that can be limited.
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub struct Metric {
     /// Distribution of a percentile: if it has too few samples for the percentile to be printed, the value still lies
     /// between a lower percentile and the largest sample.
     pub percentile_of: Option<fn(&Record) -> Option<Ends<'_>>>,
-    /// Largest value that the system alone may have reached, where the figure is only the smallest.
-    pub at_most: Option<fn(&Record) -> Option<f64>>,
+    /// Value of the figure that the system alone may have reached at best, where pubmark may have made it worse.
+    pub alone: Option<fn(&Record) -> Option<f64>>,
 }
 
 /// The distributions of both bounds of a time, the lower one first; two equal ones if the lower one was not measured.
@@ -42,9 +43,13 @@ pub static METRICS: [Metric; 22] = [
         percentile_of: Some(back_pressure),
         ..metric("backpressure_p99", &[], "99th percentile of back-pressure wait", "back-pressure p99")
     },
-    metric("delivered", &[], "share of wanted deliveries that arrived", "delivered"),
+    Metric {
+        alone: Some(delivered_at_most),
+        ..metric("delivered", &[], "share of wanted deliveries that arrived", "delivered")
+    },
     Metric {
         is_complement: true,
+        alone: Some(delivered_at_most),
         ..metric("loss", &[], "share of wanted deliveries that did not arrive", "delivered")
     },
     Metric {
@@ -56,12 +61,15 @@ pub static METRICS: [Metric; 22] = [
         ..metric("round_trip_p99", &[], "99th percentile of the round trip of requests", "round trip p99")
     },
     Metric {
-        at_most: Some(answered_at_most),
+        alone: Some(answered_at_most),
         ..metric("answered", &[], "share of requests that were answered in time", "answered in time")
     },
-    metric("lost", &[], "messages lost", "lost"),
+    Metric { alone: Some(lost_at_least), ..metric("lost", &[], "messages lost", "lost") },
     metric("duplicated", &["duplicates"], "further copies delivered", "duplicated"),
-    metric("rate", &["delivered_rate"], "messages delivered per second", "delivered rate"),
+    Metric {
+        alone: Some(rate_at_most),
+        ..metric("rate", &["delivered_rate"], "messages delivered per second", "delivered rate")
+    },
     metric("cpu", &[], "cores that the system uses", "system CPU"),
     metric(
         "cpu_per_million",
@@ -87,7 +95,7 @@ const fn metric(
     meaning: &'static str,
     figure: &'static str,
 ) -> Metric {
-    Metric { name, also, meaning, figure, is_complement: false, percentile_of: None, at_most: None }
+    Metric { name, also, meaning, figure, is_complement: false, percentile_of: None, alone: None }
 }
 
 const fn of_latency(
@@ -113,10 +121,39 @@ fn ends(bounds: &Option<LatencyBounds>) -> Option<Ends<'_>> {
     Some([bounds.lower.as_ref().unwrap_or(&bounds.upper), &bounds.upper])
 }
 
-/// Share of requests that were answered in time, with those that only pubmark made late.
+/// What had arrived and was dropped before pubmark read it. A datagram counts as one message.
+fn own_drops(record: &Record) -> u64 {
+    let OwnDrops { missed, overflowed_datagrams, library_datagrams } = record.delivery.own_drops;
+    missed.saturating_add(overflowed_datagrams).saturating_add(library_datagrams.unwrap_or(0))
+}
+
+/// Share of wanted deliveries that arrived, with as many of the missing ones as pubmark dropped on arrival.
+fn delivered_at_most(record: &Record) -> Option<f64> {
+    let books = &record.delivery.messages;
+    let wanted = books.delivered + not_delivered(record, books);
+    let dropped = own_drops(record).min(books.lost + books.unknown);
+    (wanted > 0).then(|| (books.delivered + dropped) as f64 / wanted as f64)
+}
+
+/// Messages lost, without as many as pubmark dropped on arrival.
+fn lost_at_least(record: &Record) -> Option<f64> {
+    Some(record.delivery.messages.lost.saturating_sub(own_drops(record)) as f64)
+}
+
+/// Messages delivered per second, with as many of the missing ones as pubmark dropped on arrival; `None` if it dropped none.
+fn rate_at_most(record: &Record) -> Option<f64> {
+    let books = &record.delivery.messages;
+    let dropped = own_drops(record).min(books.lost + books.unknown);
+    let more = (books.delivered + dropped) as f64 / books.delivered as f64;
+    (dropped > 0 && books.delivered > 0).then(|| record.throughput.delivered_per_s * more)
+}
+
+/// Share of requests that were answered in time, with those that only pubmark made late, and with as many of those without a
+/// reply as pubmark dropped messages on arrival.
 fn answered_at_most(record: &Record) -> Option<f64> {
     let books = record.requests.as_ref()?.outcomes;
-    (books.sent > 0).then(|| (books.answered + books.late_by_generator) as f64 / books.sent as f64)
+    let dropped = own_drops(record).min(books.timed_out + books.unknown);
+    (books.sent > 0).then(|| (books.answered + books.late_by_generator + dropped) as f64 / books.sent as f64)
 }
 
 /// Bounds of a percentile with too few samples: the highest percentile that has enough samples, or the smallest sample,
@@ -129,10 +166,18 @@ fn between([low, high]: Ends<'_>) -> Interval {
 /// Rules of the verdict whose violation implies that the system could have been faster: bursts that no device sends, or
 /// CPUs used by other programs, or links that were emulated late.
 const HELD_UP: [&str; 5] = ["V01", "V02", "V06", "V18", "V28"];
+/// The rule by which a thread of pubmark may have been the limit of a flood. With due times its delays are measured.
+const SATURATED: &str = "V04";
 
 /// Whether latencies are longer, and fewer replies in time, than the system alone would cause.
 pub fn is_held_up(record: &Record) -> bool {
     record.verdict.reasons.iter().any(|reason| HELD_UP.contains(&reason.code.as_str()))
+}
+
+/// Whether the rate of a flood is lower than the system alone would reach. In other runs the rate follows from the load.
+fn is_flood_held_up(record: &Record) -> bool {
+    let is_saturated = || record.verdict.reasons.iter().any(|reason| reason.code == SATURATED);
+    record.settings.flood && (is_held_up(record) || is_saturated())
 }
 
 /// Finds a metric by name or another spelling, case-insensitive.
@@ -165,10 +210,13 @@ impl Metric {
 
     /// Value in a record; `None` where it was not measured.
     pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
-        let held_up = self.of_figure().is_of_times() && is_held_up(record);
+        let held_up = match self.unit() {
+            Unit::PerSecond => is_flood_held_up(record),
+            _ => self.of_figure().is_of_times() && is_held_up(record),
+        };
         if let Some([lower, upper]) = self.of_figure().bounds(record) {
-            let at_most = self.at_most.and_then(|at_most| at_most(record)).unwrap_or(upper);
-            let bounds = self.from_bounds([lower, upper.max(at_most)]);
+            let alone = self.alone.and_then(|alone| alone(record)).unwrap_or(upper);
+            let bounds = self.from_bounds([lower.min(alone), upper.max(alone)]);
             return Some(MeasuredFigure { held_up, ..MeasuredFigure::within(bounds) });
         }
         let ends = self.percentile_of?(record)?;

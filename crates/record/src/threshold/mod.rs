@@ -79,8 +79,8 @@ pub struct MeasuredFigure {
     pub interval: Interval,
     /// A percentile of too few samples; the bounds come from neighbouring percentiles.
     pub few_samples: bool,
-    /// A time, or a share that depends on times, in a run whose verdict reports that the system was prevented from running, or
-    /// that the load differed from the schedule: the system alone could have been faster.
+    /// A time, a share that depends on times, or the rate of a flood, in a run whose verdict reports that the system was prevented
+    /// from running, or that the load differed from the schedule: the system alone could have been faster.
     pub held_up: bool,
     /// Computed from a message log that lacks rows, so the value for all messages may be different.
     pub partial: bool,
@@ -106,7 +106,7 @@ impl MeasuredFigure {
         match (self.held_up, better) {
             (false, _) => [lower, upper],
             (true, Better::Higher) => [lower, upper.max(1.0)],
-            (true, Better::Lower | Better::Neither) => [0.0, upper],
+            (true, Better::Lower | Better::Neither) => [lower.min(0.0), upper],
         }
     }
 
@@ -115,7 +115,7 @@ impl MeasuredFigure {
         if self.partial {
             "run again with a whole message log: this one lacks rows (see the warnings)"
         } else if self.held_up {
-            "run where the system gets the CPU time that it needs (see the verdict)"
+            "run where the system and pubmark get the CPU time that they need (see the verdict)"
         } else if self.few_samples {
             "run longer (`--duration`): the percentile rests on too few messages"
         } else {
@@ -144,7 +144,12 @@ impl Clause {
         if figure.partial {
             return ClauseOutcome::Undecided;
         }
-        let [lower, upper] = figure.reach(self.metric.figure().better);
+        let judged = self.metric.figure();
+        let [lower, upper] = match (figure.held_up, judged.unit) {
+            // A share ends at 1, and the rate that the system alone would reach has no end.
+            (true, Unit::PerSecond) => [figure.interval[0], f64::INFINITY],
+            _ => figure.reach(judged.better),
+        };
         let is_between = lower <= limit && limit <= upper;
         match [lower, upper].map(|value| self.operator.is_true(value, limit)) {
             [true, true] => ClauseOutcome::True,

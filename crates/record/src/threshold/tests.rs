@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::metrics::METRICS;
 use super::*;
 use crate::figures::figure;
-use crate::record::Summary;
+use crate::record::{OwnDrops, Summary};
 use crate::requests::{RequestBooks, RequestFigures};
 use crate::sample;
 
@@ -245,6 +245,65 @@ fn a_system_that_was_held_up_misses_no_limit_of_time() {
     assert_eq!(judge(&record, "p50<0.2ms"), ClauseOutcome::Undecided, "it could have been faster");
     assert_eq!(judge(&record, "p50<1s"), ClauseOutcome::True, "and was fast enough all the same");
     assert_eq!(judge(&record, "delivered<50%"), ClauseOutcome::False, "a count is a count");
+}
+
+#[test]
+fn a_flood_that_was_held_up_misses_no_limit_of_its_rate() {
+    let mut record = sample::record();
+    record.settings.flood = true;
+    record.throughput.delivered_per_s = 900.0;
+    let reasons = |code: &str| {
+        let (code, text, hint) = (code.to_owned(), String::new(), String::new());
+        vec![crate::record::Reason { code, status: crate::record::VerdictStatus::Suspect, text, hint }]
+    };
+    let outcome = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].outcome;
+    record.verdict.reasons = reasons("V10");
+    assert_eq!(outcome(&record, "rate>=1000/s"), ClauseOutcome::False);
+    for code in ["V02", "V04", "V06", "V18", "V28"] {
+        record.verdict.reasons = reasons(code);
+        assert_eq!(outcome(&record, "rate>=1000/s"), ClauseOutcome::Undecided, "{code}: it could have been faster");
+        assert_eq!(outcome(&record, "rate=1000/s"), ClauseOutcome::Undecided, "{code}");
+        assert_eq!(outcome(&record, "rate>=900/s"), ClauseOutcome::True, "{code}: and was fast enough all the same");
+        assert_eq!(outcome(&record, "rate<900/s"), ClauseOutcome::False, "{code}");
+    }
+    record.settings.flood = false;
+    assert_eq!(outcome(&record, "rate>=1000/s"), ClauseOutcome::False, "the load was no higher");
+    record.verdict.reasons = reasons("V04");
+    assert_eq!(outcome(&record, "p50<0.2ms"), ClauseOutcome::False, "the delays of a busy thread are measured");
+}
+
+#[test]
+fn messages_that_pubmark_dropped_may_have_been_those_that_are_missing() {
+    let mut record = sample::record();
+    let messages = &mut record.delivery.messages;
+    (messages.expected, messages.delivered, messages.lost, messages.unknown) = (10_000, 9_900, 70, 30);
+    let outcome = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].outcome;
+    for limit in ["loss<=0.5%", "delivered>=99.5%", "lost<=20"] {
+        assert_eq!(outcome(&record, limit), ClauseOutcome::False, "{limit}: the system lost them");
+    }
+    record.delivery.own_drops = OwnDrops { missed: 10, overflowed_datagrams: 20, library_datagrams: Some(30) };
+    for (limit, expected) in [
+        ("loss<=0.5%", ClauseOutcome::Undecided),
+        ("loss<0.4%", ClauseOutcome::False),
+        ("loss<=1%", ClauseOutcome::True),
+        ("delivered>=99.5%", ClauseOutcome::Undecided),
+        ("delivered>99.6%", ClauseOutcome::False),
+        ("lost<=20", ClauseOutcome::Undecided),
+        ("lost<10", ClauseOutcome::False),
+        ("lost<=70", ClauseOutcome::True),
+    ] {
+        assert_eq!(outcome(&record, limit), expected, "{limit}");
+    }
+    record.throughput.delivered_per_s = 990.0;
+    assert_eq!(outcome(&record, "rate>=995/s"), ClauseOutcome::Undecided);
+    assert_eq!(outcome(&record, "rate>=997/s"), ClauseOutcome::False);
+    record.delivery.own_drops.library_datagrams = Some(u64::MAX);
+    assert_eq!(outcome(&record, "loss=0"), ClauseOutcome::Undecided, "no more than are missing");
+    assert_eq!(outcome(&record, "delivered<=100%"), ClauseOutcome::True);
+    let outcomes = RequestBooks { sent: 100, answered: 90, late: 4, timed_out: 6, ..RequestBooks::default() };
+    record.requests = Some(RequestFigures { outcomes, ..RequestFigures::default() });
+    assert_eq!(outcome(&record, "answered>=95%"), ClauseOutcome::Undecided, "a reply may have been dropped");
+    assert_eq!(outcome(&record, "answered>=97%"), ClauseOutcome::False, "4 replies came late");
 }
 
 #[test]

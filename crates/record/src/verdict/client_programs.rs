@@ -2,7 +2,7 @@
 
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
-use crate::record::{CheckUnit, VerdictStatus};
+use crate::record::{CheckLimits, CheckUnit, VerdictStatus};
 
 /// Fewest offered messages per misreport; with fewer, the run is invalid.
 const MESSAGES_A_MISREPORT: u64 = 1_000;
@@ -15,11 +15,12 @@ pub(super) fn reported_correctly(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::new(VerdictStatus::Invalid, ended.clone(), hint));
     }
     let total: u64 = programs.misreports.values().sum();
-    let measure = Measure::suspect_above(total as f64, 0.0, CheckUnit::Messages);
+    let most = input.delivery.offered / MESSAGES_A_MISREPORT;
+    let limits = CheckLimits { valid: 0.0, suspect: Some(most as f64) };
+    let measure = Measure { value: total as f64, limits, unit: CheckUnit::Messages };
     if total == 0 {
         return Some(Finding::valid("the client program reported nothing that cannot be true".to_owned()).of(measure));
     }
-    let most = input.delivery.offered / MESSAGES_A_MISREPORT;
     let status = if total > most { VerdictStatus::Invalid } else { VerdictStatus::Suspect };
     let named: Vec<String> =
         programs.misreports.iter().map(|(name, number)| format!("{} {name}", count(*number))).collect();
@@ -35,13 +36,29 @@ mod tests {
     use crate::sample;
     use crate::verdict::VerdictInput;
 
-    fn found(change: impl FnOnce(&mut ClientPrograms)) -> Option<(VerdictStatus, String)> {
+    fn finding(change: impl FnOnce(&mut ClientPrograms)) -> Option<Finding> {
         let mut record = sample::record();
         let mut programs = ClientPrograms { library: "paho".to_owned(), ..ClientPrograms::default() };
         change(&mut programs);
         record.connections.client_programs = Some(programs);
-        let finding = reported_correctly(&VerdictInput::of(&record))?;
-        Some((finding.status, finding.text))
+        reported_correctly(&VerdictInput::of(&record))
+    }
+
+    fn found(change: impl FnOnce(&mut ClientPrograms)) -> Option<(VerdictStatus, String)> {
+        finding(change).map(|finding| (finding.status, finding.text))
+    }
+
+    #[test]
+    fn the_limits_of_the_check_are_those_that_decide() {
+        let most = sample::record().delivery.messages.offered / MESSAGES_A_MISREPORT;
+        for (total, status) in
+            [(0, VerdictStatus::Valid), (most, VerdictStatus::Suspect), (most + 1, VerdictStatus::Invalid)]
+        {
+            let found = finding(|programs| programs.misreports = [("written-twice".to_owned(), total)].into()).unwrap();
+            let Measure { value, limits, .. } = found.measure.unwrap();
+            assert_eq!(found.status, status, "{total}");
+            assert_eq!((value, limits.valid, limits.suspect), (total as f64, 0.0, Some(most as f64)), "{total}");
+        }
     }
 
     #[test]

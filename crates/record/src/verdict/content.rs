@@ -49,7 +49,11 @@ fn let_through(row: &ContentRow) -> Finding {
         count(row.filtered)
     );
     let hint = "the system ignores filters that it accepts: `at: client` filters what arrives";
-    Finding::new(VerdictStatus::Suspect, text, hint).of(Measure::none_allowed(row.filtered, CheckUnit::Messages))
+    Finding::new(VerdictStatus::Suspect, text, hint).of(Measure::suspect_above(
+        row.filtered as f64,
+        0.0,
+        CheckUnit::Messages,
+    ))
 }
 
 /// Messages by which the two sides differ: for the group, or for each of its subscribers, where a surplus of one would
@@ -108,6 +112,7 @@ mod tests {
         assert_eq!(filters(0).status, VerdictStatus::Valid);
         let ignored = filters(17);
         assert_eq!((ignored.status, ignored.value), (VerdictStatus::Suspect, Some(17.0)), "{}", ignored.text);
+        assert!(ignored.limits.is_some_and(|limits| limits.suspect.is_none()), "no number of them makes it invalid");
     }
 
     #[test]

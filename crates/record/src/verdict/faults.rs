@@ -62,13 +62,20 @@ fn wrong(fault: &FaultRow) -> Option<(VerdictStatus, String)> {
     if done_at_s - fault.requested_at_s > LATEST_S {
         return invalid(format!("was injected {:.1} s late", done_at_s - fault.requested_at_s));
     }
-    let requested_for_s = fault.requested_for_s?;
-    let Some(ended_at_s) = fault.ended_at_s else { return invalid("did not end".to_owned()) };
-    let late_s = ended_at_s - (fault.requested_at_s + requested_for_s);
-    // How long a system needs to end when it is asked to is its own. A fault that lasts longer, as where an engine starts a
-    // container again, is another one than requested, and the record has its length.
-    let lasts_longer = fault.kind != FaultKind::Restart && late_s > LATEST_S;
-    lasts_longer.then(|| (VerdictStatus::Suspect, format!("ended {late_s:.1} s late")))
+    let suspect = |why: String| Some((VerdictStatus::Suspect, why));
+    if let Some(requested_for_s) = fault.requested_for_s {
+        let Some(ended_at_s) = fault.ended_at_s else { return invalid("did not end".to_owned()) };
+        let late_s = ended_at_s - (fault.requested_at_s + requested_for_s);
+        // How long a system needs to end when it is asked to is its own. A fault that lasts longer, as where an engine starts a
+        // container again, is another one than requested, and the record has its length.
+        if fault.kind != FaultKind::Restart && late_s > LATEST_S {
+            return suspect(format!("ended {late_s:.1} s late"));
+        }
+    }
+    match fault.done_by_s.map(|by_s| by_s - fault.requested_at_s) {
+        Some(late_s) if late_s > LATEST_S => suspect(format!("may have taken effect {late_s:.1} s late")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -115,6 +122,13 @@ mod tests {
         let (found, words) = status(|fault| fault.ended_at_s = Some(39.0));
         assert_eq!(found, VerdictStatus::Suspect);
         assert!(words.contains("ended 4.0 s late"), "{words}");
+        assert_eq!(status(|fault| fault.done_by_s = Some(30.4)).0, VerdictStatus::Valid);
+        for requested_for_s in [Some(5.0), None] {
+            let (found, words) =
+                status(|fault| (fault.done_by_s, fault.requested_for_s) = (Some(31.3), requested_for_s));
+            assert_eq!(found, VerdictStatus::Suspect);
+            assert!(words.contains("may have taken effect 1.3 s late"), "{words}");
+        }
         let restart = |fault: &mut FaultRow| (fault.kind, fault.ended_at_s) = (FaultKind::Restart, Some(39.0));
         assert_eq!(status(restart).0, VerdictStatus::Valid, "the system took its time to end");
     }

@@ -68,6 +68,20 @@ pub(super) fn p99_or_max(summary: &Summary) -> (f64, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::rules::RULES;
+
+    #[test]
+    fn the_page_of_v18_states_the_limits_of_a_link() {
+        let (times, shares) = (Limits::of_a_link(None), Limits::of_a_link(Some(1e6)));
+        let limits = |of_time: f64, of_share: f64| format!("{} ms or {} %", of_time / 1e3, of_share / 1e4);
+        let expected = format!(
+            "may be {} of the latency's p99, whichever is more; up to {} the run is suspect",
+            limits(times.valid_us, shares.valid_us),
+            limits(times.suspect_us, shares.suspect_us)
+        );
+        let stated = RULES.iter().filter(|rule| rule.meaning.contains(&expected)).map(|rule| rule.code);
+        assert_eq!(stated.collect::<Vec<_>>(), ["V18"], "{expected}");
+    }
 
     #[test]
     fn the_limit_for_suspect_follows_the_window_between_its_bounds() {

@@ -4,10 +4,15 @@ use super::limits::{Limits, p99_or_max};
 use super::{Finding, Measure, VerdictInput};
 use crate::links::{LinkFigures, TrunkFigures};
 use crate::quantity::{count, counted, micros};
-use crate::record::{CheckUnit, VerdictStatus};
+use crate::record::{CheckLimits, CheckUnit, Status, VerdictStatus};
 
 /// Most conditions that a verdict names.
 const SHOWN: usize = 3;
+/// Packets of a trunk that may be under way at the edges of the window, or be counted on its other side by the next node: this
+/// share of those sent,
+const UNDER_WAY_SHARE: f64 = 0.01;
+/// or this number, if that is more, but no more than half of those sent.
+const UNDER_WAY: u64 = 1_000;
 
 /// Rule V17.
 pub(super) fn as_requested(input: &VerdictInput) -> Option<Finding> {
@@ -67,7 +72,8 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
         let measure = Measure::none_allowed(exhausted, CheckUnit::Connections);
         return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
     }
-    if let Some(finding) = links.trunk.as_ref().and_then(lost_by_trunk) {
+    let by_trunk = |trunk: &TrunkFigures| lost_by_trunk(trunk).or_else(|| lost_on_a_broken_way(input.status, trunk));
+    if let Some(finding) = links.trunk.as_ref().and_then(by_trunk) {
         return Some(finding);
     }
     let unexpected = links.unexpected_drops();
@@ -100,7 +106,7 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(limits.judge(lateness_us), finding, hint).of(limits.measure(lateness_us)))
 }
 
-/// What the trunk between nodes lost; `None` if it lost nothing.
+/// What the trunk between nodes is known to have lost by the numbers of its packets; `None` if they lack nothing.
 fn lost_by_trunk(trunk: &TrunkFigures) -> Option<Finding> {
     if let Some(why) = &trunk.gone {
         let finding = format!("it is not known what the trunk between the links of the nodes lost: {why}");
@@ -123,6 +129,31 @@ fn lost_by_trunk(trunk: &TrunkFigures) -> Option<Finding> {
     let hint = "lower the rate, raise `net.core.rmem_max` and `net.core.wmem_max` on the nodes, or use a network between them that \
                 loses no datagrams";
     let measure = Measure::none_allowed(lost, CheckUnit::Packets);
+    Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure))
+}
+
+/// What a trunk without missing numbers lost all the same: after the last packet that came from one end to another, no later one
+/// shows a loss. `None` where the packets that are under way at the edges of the window explain the difference, and for a run
+/// that was stopped, whose processes do not stop at one time.
+fn lost_on_a_broken_way(status: Status, trunk: &TrunkFigures) -> Option<Finding> {
+    let (sent, received) = (trunk.sent_packets, trunk.received_packets);
+    let lost = sent.saturating_sub(received);
+    let under_way = f64::max(UNDER_WAY_SHARE * sent as f64, UNDER_WAY.min(sent / 2) as f64);
+    if status != Status::Complete || lost as f64 <= under_way {
+        return None;
+    }
+    let refused = match trunk.refused {
+        0 => String::new(),
+        many => format!("; {} refused", counted(many, "datagram was", "datagrams were")),
+    };
+    let finding = format!(
+        "the trunk between the links of the nodes received {} of {} sent in the window{refused}",
+        count(received),
+        counted(sent, "packet", "packets")
+    );
+    let hint = "look at the network between the nodes: it stopped carrying datagrams, or changes their addresses";
+    let limits = CheckLimits { valid: under_way, suspect: Some(under_way) };
+    let measure = Measure { value: lost as f64, limits, unit: CheckUnit::Packets };
     Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure))
 }
 
@@ -236,6 +267,30 @@ mod tests {
         let (found, words) = trunk(&|trunk| trunk.gone = Some("`b` did not report it".to_owned()));
         assert_eq!(found, VerdictStatus::Invalid);
         assert!(words.ends_with("of the nodes lost: `b` did not report it") && !words.contains("relay"), "{words}");
+    }
+
+    #[test]
+    fn a_trunk_that_carries_nothing_any_more_makes_a_run_invalid_although_no_number_is_missing() {
+        let trunk = |sent_packets, received_packets, refused| {
+            let trunk = TrunkFigures { sent_packets, received_packets, refused, ..TrunkFigures::default() };
+            status("V18", |links| links.trunk = Some(trunk))
+        };
+        for (sent, received) in [(0, 0), (10, 5), (3_000, 2_000), (1_000_000, 990_000), (5, 9_000)] {
+            assert_eq!(trunk(sent, received, 0).0, VerdictStatus::Valid, "{sent} sent, {received} received");
+        }
+        for (sent, received) in [(10, 4), (1_500, 0), (3_000, 1_999), (1_000_000, 989_999)] {
+            assert_eq!(trunk(sent, received, 0).0, VerdictStatus::Invalid, "{sent} sent, {received} received");
+        }
+        let (_, words) = trunk(40_000, 20_000, 1);
+        let expected = "the trunk between the links of the nodes received 20,000 of 40,000 packets sent in the window; \
+                        1 datagram was refused";
+        assert_eq!(words, expected);
+        let (found, words) = status("V18", |links| {
+            let (sent_packets, missing) = (40_000, 7);
+            links.trunk = Some(TrunkFigures { sent_packets, missing, ..TrunkFigures::default() });
+        });
+        assert_eq!(found, VerdictStatus::Invalid);
+        assert!(words.ends_with("of the nodes lost 7 packets"), "what is known exactly comes first: {words}");
     }
 
     #[test]

@@ -251,10 +251,14 @@ pub const RULES: &[Rule] = &[
                   the relay to a system dropped or the trunk between nodes lost, is a loss that the link does not have: one makes \
                   the run invalid, and so does a connection for which the relay had no descriptor or port. A relay that ends, \
                   or does not respond for 3 s, ends the run, which is invalid; what was measured until then remains. A process that \
-                  does not report its end of the trunk makes the run invalid, too. A packet \
-                  that the emulator forwarded too late adds to the latency, as the generator's own lag does; the \
-                  p99 of this delay has the limits of V01. How long packets waited for the emulator to read them is \
-                  shown beside it, as an upper bound, and not judged.",
+                  does not report its end of the trunk makes the run invalid, too. The trunk numbers its packets, and only a later \
+                  one shows that one is missing: what was lost on a way that broke is the difference of the packets that were sent \
+                  and received in the window. More than 1 % makes the run invalid, if it is also more than 1,000 packets or half of \
+                  those sent: fewer may be under way at the edges of the window. A packet \
+                  that the emulator forwarded too late adds to the latency, as the generator's own lag does. The p99 of this delay \
+                  may be 0.1 ms or 10 % of the latency's p99, whichever is more; up to 0.5 ms or 50 % the run is suspect, above \
+                  that it is invalid. In a flood, and without a latency, the times alone are the limits. How long packets waited \
+                  for the emulator to read them is shown beside it, as an upper bound, and not judged.",
         remedy: "Use fewer or larger messages, a machine with free cores, or root for real-time priority; for connections, raise \
                  `ulimit -Hn`.",
         blames: Blame::Generator,
@@ -283,7 +287,8 @@ pub const RULES: &[Rule] = &[
         name: "faults as configured",
         meaning: "Each fault was injected at most 0.5 s late and was ended at most 0.5 s late. A fault that failed, came later, \
                   or did not end makes the run invalid, because it is not the run that was requested. One that ended later makes \
-                  it suspect: an engine may take seconds to start a container again. When a `restart` ends is not judged: how \
+                  it suspect: an engine may take seconds to start a container again. So does a kill that may have taken effect \
+                  later, because the engine's command took long. When a `restart` ends is not judged: how \
                   long a system needs to end when it is asked to is its own. If connections had more events than are recorded \
                   (1,048,576 for each shard), their figures are too low and the run is suspect. The same applies if more sessions \
                   ended than are recorded: losses with a session may then be too high. The effects of a fault on the \

@@ -36,7 +36,7 @@ pub(super) fn granted(input: &VerdictInput) -> Option<Finding> {
     let hint =
         "check the system's access rules and the subscribers' credentials, and who deletes its queues or streams";
     let (status, consequence) = match input.delivery.expected {
-        0 => (VerdictStatus::Invalid, "no subscription was held when messages were sent"),
+        0 if input.delivery.sent > 0 => (VerdictStatus::Invalid, "no subscription was held when messages were sent"),
         _ => (VerdictStatus::Suspect, "nothing is expected of those"),
     };
     let text = format!("{}: {consequence}", kinds.into_iter().flatten().collect::<Vec<_>>().join(", "));

@@ -2,7 +2,7 @@
 //! what it can do.
 
 use super::{Finding, Measure, VerdictInput};
-use crate::cost::Usage;
+use crate::links::LinkFigures;
 use crate::quantity::{count, percent};
 use crate::record::{BackEndKind, CheckUnit, VerdictStatus};
 
@@ -87,8 +87,8 @@ impl Wait {
         // Threads of a system that wait only for each other would not run sooner without other programs, so others can
         // have delayed it by at most their CPU time. The machine counts busy time in clock ticks and misses short
         // activity; the CPU time of pubmark and of client programs is exact.
-        let own = [input.generator_usage, input.program_usage].into_iter().flatten().filter(|_| machine.is_ours);
-        let own_cores: f64 = own.map(|usage| usage.cores).sum();
+        let program_cores = input.program_usage.map_or(0.0, |usage| usage.cores);
+        let own_cores = if machine.is_ours { pubmark_cores(input).unwrap_or(0.0) + program_cores } else { 0.0 };
         let others_s =
             machine.busy_cores.map_or(f64::INFINITY, |busy| (busy - usage.cores).max(own_cores) * input.window_s);
         let throttled_s = input.limits.and_then(|limits| limits.throttled_seconds).unwrap_or(0.0);
@@ -119,6 +119,14 @@ fn shared_cores(input: &VerdictInput) -> f64 {
     }
 }
 
+/// Cores that pubmark used, with the emulator of its links and the relay behind them; `None` if the generator's are not known.
+fn pubmark_cores(input: &VerdictInput) -> Option<f64> {
+    let of_links =
+        |links: &LinkFigures| links.cpu_s.unwrap_or(0.0) + links.relay.as_ref().map_or(0.0, |relay| relay.cpu_s);
+    let links_s = input.links.map_or(0.0, of_links);
+    Some(input.generator_usage?.cores + links_s / input.window_s.max(f64::MIN_POSITIVE))
+}
+
 /// Name of a user's client program in the list of programs that used the CPUs.
 const CLIENT_PROGRAM: &str = "the client program";
 
@@ -133,11 +141,11 @@ fn holders(input: &VerdictInput) -> String {
     };
     let stolen = machine.and_then(|machine| Some(machine.steal? * f64::from(machine.cores)));
     let pubmark = if input.settings.realtime { "real-time pubmark" } else { "pubmark" };
-    let cores = |usage: Option<&Usage>| usage.filter(|_| is_ours).map(|usage| usage.cores);
+    let here = |cores: Option<f64>| cores.filter(|_| is_ours);
     let mut holders: Vec<(&str, f64)> = [
         ("other programs", others),
-        (pubmark, cores(input.generator_usage)),
-        (CLIENT_PROGRAM, cores(input.program_usage)),
+        (pubmark, here(pubmark_cores(input))),
+        (CLIENT_PROGRAM, here(input.program_usage.map(|usage| usage.cores))),
         ("the hypervisor", stolen),
     ]
     .into_iter()
@@ -213,8 +221,8 @@ fn remedy(input: &VerdictInput) -> String {
         return "stop other programs on the system's machine, give the system cores of its own, or lower the rate"
             .to_owned();
     }
-    let cores = |usage: Option<&Usage>| usage.map_or(0.0, |usage| usage.cores);
-    let (own, program) = (cores(input.generator_usage), cores(input.program_usage));
+    let program = input.program_usage.map_or(0.0, |usage| usage.cores);
+    let own = pubmark_cores(input).unwrap_or(0.0);
     let others = input.contention.and_then(|contention| contention.other_cores).unwrap_or(0.0);
     if program > own.max(others) {
         return format!(
@@ -265,6 +273,7 @@ mod tests {
     use super::*;
     use crate::cost::{Contention, HostUsage, LimitEffect, Usage};
     use crate::faults::FaultFigures;
+    use crate::links::RelayFigures;
     use crate::nodes::{NodeClock, NodeRow};
     use crate::record::{Record, Status, SystemEnd};
     use crate::requests::{RequestBooks, RequestFigures};
@@ -508,6 +517,19 @@ mod tests {
         );
         let reason = judge(&VerdictInput::of(&record)).reasons.into_iter().find(|reason| reason.code == "V28").unwrap();
         assert!(reason.hint.starts_with("the client program used 1.20 cores: lower the rate"), "{}", reason.hint);
+    }
+
+    #[test]
+    fn the_emulator_and_the_relay_of_links_are_pubmarks() {
+        let linked = |record: &mut Record| {
+            let relay = RelayFigures { cpu_s: 2.0, ..RelayFigures::default() };
+            record.conditions.links =
+                Some(LinkFigures { cpu_s: Some(3.0), relay: Some(relay), ..LinkFigures::default() });
+        };
+        let record = sample::record();
+        let own = record.cost.generator.unwrap().cores + 5.0 / record.window_s();
+        let text = waited(4.0, 4.5, 2.0, linked).1;
+        assert!(text.contains(&format!("pubmark {own:.2} cores")), "{text}");
     }
 
     #[test]

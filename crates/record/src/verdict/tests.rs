@@ -480,6 +480,19 @@ fn a_run_in_which_every_subscription_was_refused_is_invalid_for_the_system_s_rea
 }
 
 #[test]
+fn a_refused_subscription_does_not_explain_that_nothing_was_sent() {
+    let verdict = verdict_of(|record| {
+        record.delivery.messages = Delivery { offered: 5, unsent: 5, ..Delivery::default() };
+        record.tables.by_type.clear();
+        record.latency.total = None;
+        record.connections.subscriptions_refused = 1;
+    });
+    let reason = |code: &str| verdict.reasons.iter().find(|reason| reason.code == code).map(|reason| reason.status);
+    assert_eq!(reason("V13"), Some(VerdictStatus::Invalid), "{:?}", verdict.reasons);
+    assert_eq!(reason("V23"), Some(VerdictStatus::Suspect), "{:?}", verdict.reasons);
+}
+
+#[test]
 fn refused_and_revoked_subscriptions_are_told_apart_with_the_system_s_reason_of_each() {
     let verdict = verdict_of(|record| {
         record.connections.subscriptions_refused = 2;

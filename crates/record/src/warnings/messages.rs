@@ -5,7 +5,7 @@ use pubmark_model::qos::Qos;
 use super::TextAndHint;
 use crate::delivery::BrokenPromises;
 use crate::message_log::BY_CLIENT_FILE;
-use crate::quantity::{count, percent};
+use crate::quantity::{count, counted, percent};
 use crate::record::Record;
 
 pub(super) fn too_large(record: &Record) -> Option<TextAndHint> {
@@ -50,9 +50,6 @@ pub(super) fn not_all_sent(record: &Record) -> Option<TextAndHint> {
 }
 
 pub(super) fn promise_broken(record: &Record) -> Option<TextAndHint> {
-    if record.connections.granted_qos_lower > 0 {
-        return None;
-    }
     let promises = record.delivery.broken_promises.unwrap_or_else(|| broken_of_devices(record));
     let broken = [
         (promises.lost, "lost although publisher and subscriber ask for at-least-once or exactly-once"),
@@ -63,8 +60,15 @@ pub(super) fn promise_broken(record: &Record) -> Option<TextAndHint> {
         .filter(|(number, _)| *number > 0)
         .map(|(number, what)| format!("{} {what}", count(number)))
         .collect();
+    // Which of them such a subscription would have received is not known: those break no promise.
+    let at_most = match record.connections.granted_qos_lower {
+        0 => String::new(),
+        lower => {
+            format!(" (at most: {} granted a lower level)", counted(lower, "subscription was", "subscriptions were"))
+        }
+    };
     let hint = "see connections and causes in the report, and the system's queue limits";
-    (!broken.is_empty()).then(|| (broken.join("; "), hint.to_owned()))
+    (!broken.is_empty()).then(|| (format!("{}{at_most}", broken.join("; ")), hint.to_owned()))
 }
 
 /// Broken promises in a record of an older version, which has the levels of the devices only.

@@ -115,8 +115,9 @@ pub const WARNINGS: [WarningKind; 23] = [
         code: "W09",
         title: "a promise was not kept",
         meaning: "At least once (QoS 1) promises no loss; exactly once (QoS 2) promises no loss and no duplicates. This run had \
-                  some, although the requested level was granted. The level of a message is the lower one of its device's and its \
-                  subscriber's. Duplicates are judged if all devices and subscribers ask for QoS 2.",
+                  some, or may have had some. The level of a message is the lower one of its device's and its subscriber's, as requested: if the system \
+                  granted some subscriptions a lower one (W03), the number is the largest possible. Duplicates are judged if all \
+                  devices and subscribers ask for QoS 2.",
         remedy: "Check the causes of lost connections and the queue limits of the system; run again to see whether it recurs.",
         find: messages::promise_broken,
     },

@@ -96,18 +96,28 @@ fn a_latency_that_fell_names_its_medians_and_a_longer_warm_up() {
 }
 
 #[test]
-fn losses_break_no_promise_at_best_effort_or_where_less_was_granted() {
+fn losses_break_no_promise_at_best_effort() {
     let best_effort = warnings_of(|record| {
         record.delivery.messages.lost = 1;
         record.workload.qos = vec![Qos::BestEffort, Qos::ExactlyOnce];
     });
     assert_eq!(best_effort, []);
-    let granted_lower = warnings_of(|record| {
-        record.delivery.messages.lost = 1;
-        record.connections.granted_qos_lower = 1;
-    });
-    assert_eq!(granted_lower.len(), 1);
-    assert_eq!(granted_lower[0].code, "W03");
+}
+
+#[test]
+fn a_lower_level_of_some_subscriptions_does_not_hide_the_losses_of_the_others() {
+    let found = |lower: u64| {
+        let found = warnings_of(|record| {
+            record.delivery.messages.lost = 7;
+            record.connections.granted_qos_lower = lower;
+        });
+        let codes: Vec<&str> = found.iter().map(|warning| warning.code.as_str()).collect();
+        assert_eq!(codes, ["W03", "W09"]);
+        found[1].text.clone()
+    };
+    let lost = "7 lost although publisher and subscriber ask for at-least-once or exactly-once (at most: ";
+    assert_eq!(found(1), format!("{lost}1 subscription was granted a lower level)"));
+    assert_eq!(found(2), format!("{lost}2 subscriptions were granted a lower level)"));
 }
 
 #[test]

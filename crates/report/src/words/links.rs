@@ -103,8 +103,9 @@ pub fn trunk(trunk: &TrunkFigures) -> String {
         many => format!("; {} refused", counted(many, "datagram", "datagrams")),
     };
     format!(
-        "trunk between the links of the nodes: {} received, in transit p50 {}, p99 {} with the error of the clocks; {} lost{refused}",
-        counted(trunk.received_packets, "packet", "packets"),
+        "trunk between the links of the nodes: {} of {} received, in transit p50 {}, p99 {} with the error of the clocks; {} lost{refused}",
+        count(trunk.received_packets),
+        counted(trunk.sent_packets, "packet", "packets"),
         time(transit.and_then(|transit| transit.p50)),
         time(transit.and_then(|transit| transit.p99)),
         count(trunk.missing.saturating_add(trunk.unsent)),
@@ -137,8 +138,14 @@ mod tests {
 
     #[test]
     fn what_the_trunk_lost_and_refused_is_printed() {
-        let found = trunk(&TrunkFigures { received_packets: 2_000, missing: 2, unsent: 1, ..TrunkFigures::default() });
-        assert!(found.contains(": 2,000 packets received") && found.ends_with("; 3 lost"), "{found}");
+        let found = trunk(&TrunkFigures {
+            sent_packets: 2_003,
+            received_packets: 2_000,
+            missing: 2,
+            unsent: 1,
+            ..TrunkFigures::default()
+        });
+        assert!(found.contains(": 2,000 of 2,003 packets received") && found.ends_with("; 3 lost"), "{found}");
         let found = trunk(&TrunkFigures { refused: 1, ..TrunkFigures::default() });
         assert!(found.ends_with("; 0 lost; 1 datagram refused"), "{found}");
         let found = trunk(&TrunkFigures { gone: Some("no report".to_owned()), ..TrunkFigures::default() });

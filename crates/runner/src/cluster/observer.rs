@@ -16,6 +16,7 @@ use pubmark_systems::{environment, tree};
 use serde::{Deserialize, Serialize};
 
 use super::channel::Channel;
+use crate::sampling;
 use crate::workers;
 
 /// The measured window, ns of the run's time.
@@ -91,10 +92,9 @@ impl Looking {
         let samples = self.sampler.finish();
         let system = samples.resources(start_ns, end_ns).system;
         let rows = if system.is_some() { samples.rows(start_ns, end_ns) } else { vec![] };
-        // The resources of this process itself are not attributed to anything.
-        let rows = rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row });
         let host = self.host.finish().map(|readings| readings.usage(start_ns, end_ns));
-        Seen { system, host, machine: environment::boot_id(), network: environment::network(), rows: rows.collect() }
+        let (machine, network) = (environment::boot_id(), environment::network());
+        Seen { system, host, machine, network, rows: sampling::of_system(rows) }
     }
 }
 

@@ -14,7 +14,7 @@ use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::secret::Secret;
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::clock;
-use pubmark_record::cost::{Cost, ResourceRow};
+use pubmark_record::cost::Cost;
 use pubmark_record::record::{Deviation, SystemInfo};
 use pubmark_systems::environment;
 use pubmark_systems::meter::Workers;
@@ -29,7 +29,7 @@ use crate::faults::FaultInjector;
 use crate::host::Host;
 use crate::life::Life;
 use crate::prepare::CheckedRun;
-use crate::sampling::{Sampled, Sampling};
+use crate::sampling::{self, Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::Target;
 use crate::workers;
@@ -229,11 +229,10 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
     let host = machine.and_then(HostWatch::finish).map(|readings| readings.usage(start_ns, end_ns));
     // The resources of this process itself are not attributed to anything.
     let cost = Cost { generator: None, host, ..resources };
-    let rows = rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row });
     let end = end.map(|end| (end, log));
     // In this order, before the message is sent: the next repetition begins when the coordinator receives it.
     target.running = None;
     let machine = environment::boot_id();
-    let finished = FinishedSystem { cost, machine, rows: rows.collect(), drain_wait_ns, done, end };
+    let finished = FinishedSystem { cost, machine, rows: sampling::of_system(rows), drain_wait_ns, done, end };
     channel.send(&HostMessage::Finished(Box::new(finished)))
 }

@@ -7,16 +7,19 @@ use std::thread::{Scope, ScopedJoinHandle};
 use pubmark_model::fault::{Fault, FaultKind, Occurrence};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
+use pubmark_record::faults::LATEST_S;
 use pubmark_systems::RunningSystem;
 use serde::{Deserialize, Serialize};
 
 use crate::linked::Linked;
 
-/// Times of a fault, ns of `CLOCK_MONOTONIC`.
+/// Times of a fault, ns of the run's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultTimes {
     /// When it began.
     pub done_ns: Option<u64>,
+    /// When it had begun at the latest, where the time is not known exactly.
+    pub by_ns: Option<u64>,
     /// When it ended.
     pub ended_ns: Option<u64>,
     /// Error of the injection.
@@ -30,6 +33,7 @@ impl FaultTimes {
         let latest = |one: Option<u64>, other: Option<u64>| Some(one?.max(other?));
         FaultTimes {
             done_ns: latest(self.done_ns, other.done_ns),
+            by_ns: self.by_ns.max(other.by_ns),
             ended_ns: latest(self.ended_ns, other.ended_ns),
             failure: self.failure.or_else(|| other.failure.clone()),
         }
@@ -62,7 +66,7 @@ impl<'scope> FaultInjector<'scope> {
         FaultInjector { begin, thread, faults }
     }
 
-    /// Channel for the start of the measured window, ns of `CLOCK_MONOTONIC`.
+    /// Channel for the start of the measured window, ns of the run's clock.
     pub fn begin(&self) -> Sender<u64> {
         self.begin.clone()
     }
@@ -111,9 +115,8 @@ impl Breaker<'_> {
                 continue;
             }
             done.done_ns = Some(clock::monotonic_ns());
-            match self.break_it(fault) {
-                Ok(since_ns) => done.done_ns = since_ns.or(done.done_ns),
-                Err(failure) => done.failure = Some(failure),
+            if let Err(failure) = self.break_it(fault, done) {
+                done.failure = Some(failure);
             }
             let waited = self.wait(start_ns.saturating_add(occurrence.end_ns()));
             match self.mend(fault) {
@@ -142,17 +145,20 @@ impl Breaker<'_> {
         }
     }
 
-    /// Injects a fault; returns since when it is in effect, ns of `CLOCK_MONOTONIC`, where that is known better than by this call.
-    fn break_it(&mut self, fault: &Fault) -> Result<Option<u64>, String> {
+    /// Injects a fault, and notes since when it is in effect where that is known better than by the time of this call.
+    fn break_it(&mut self, fault: &Fault, done: &mut FaultTimes) -> Result<(), String> {
         let server = fault.server.map(|number| number as usize - 1);
         match fault.kind {
-            FaultKind::Kill => self.system()?.kill(server)?,
+            FaultKind::Kill => {
+                let by_ns = self.system()?.kill(server)?;
+                done.by_ns = Some(of_run(by_ns, clock::machine_ahead_ns()));
+            }
             FaultKind::Restart => self.system()?.end(server)?,
-            FaultKind::Pause => return self.system()?.pause(server, true).map(Some),
+            FaultKind::Pause => done.done_ns = Some(self.pause(server, true)?),
             FaultKind::Partition | FaultKind::LinkDown => self.cut(fault, true)?,
             FaultKind::Reset | FaultKind::Cut => {}
         }
-        Ok(None)
+        Ok(())
     }
 
     /// How the system ended by itself before a fault that would end it and start it again; `None` if it runs, and for other faults.
@@ -163,16 +169,22 @@ impl Breaker<'_> {
         }
     }
 
-    /// Ends a fault; returns until when it was in effect, as [`Breaker::break_it`].
+    /// Ends a fault; returns until when it was in effect, ns of the run's clock, where that is known better than by the time of this call.
     fn mend(&mut self, fault: &Fault) -> Result<Option<u64>, String> {
         let server = fault.server.map(|number| number as usize - 1);
         match fault.kind {
             FaultKind::Kill | FaultKind::Restart => self.system()?.start_again(server)?,
-            FaultKind::Pause => return self.system()?.pause(server, false).map(Some),
+            FaultKind::Pause => return self.pause(server, false).map(Some),
             FaultKind::Partition | FaultKind::LinkDown => self.cut(fault, false)?,
             FaultKind::Reset | FaultKind::Cut => {}
         }
         Ok(None)
+    }
+
+    /// Pauses a server, or all, or resumes them; returns since or until when they were paused, ns of the run's clock.
+    fn pause(&mut self, server: Option<usize>, pause: bool) -> Result<u64, String> {
+        let machine_ns = self.system()?.pause(server, pause)?;
+        Ok(of_run(machine_ns, clock::machine_ahead_ns()))
     }
 
     fn system(&mut self) -> Result<&mut RunningSystem, String> {
@@ -182,5 +194,22 @@ impl Breaker<'_> {
     fn cut(&self, fault: &Fault, cut: bool) -> Result<(), String> {
         let linked = self.linked.ok_or_else(|| "there are no links".to_owned())?;
         linked.cut(self.workload, fault, cut)
+    }
+}
+
+/// A time of the machine's clock, which a supervisor reads, as a time of the run's clock; the machine's is `ahead_ns` ahead of it.
+fn of_run(machine_ns: u64, ahead_ns: i64) -> u64 {
+    machine_ns.wrapping_sub(ahead_ns as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_has_times_of_the_runs_clock_where_the_machine_has_another() {
+        assert_eq!(of_run(5_000, 0), 5_000, "without nodes");
+        assert_eq!(of_run(5_000, 3_600), 1_400, "the system's machine was started before the coordinator's");
+        assert_eq!(of_run(1_400, -3_600), 5_000, "after it");
     }
 }

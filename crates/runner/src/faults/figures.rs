@@ -21,7 +21,7 @@ pub fn figures(
         .iter()
         .enumerate()
         .map(|(number, occurrence)| match occurrence.kind.scope() {
-            Scope::Connections => by_engine(noted, number, occurrence, start_ns),
+            Scope::Connections => by_engine(noted, number, occurrence, outcome.window_ns),
             Scope::System | Scope::Links => done.get(number).cloned().unwrap_or_default(),
         })
         .collect();
@@ -47,6 +47,7 @@ pub fn figures(
                 requested_at_s: occurrence.at_ns as f64 / 1e9,
                 requested_for_s: occurrence.length_ns.map(|ns| ns as f64 / 1e9),
                 done_at_s: since(done.done_ns),
+                done_by_s: since(done.by_ns),
                 ended_at_s: since(done.ended_ns),
                 failure: done.failure.clone(),
                 until_s: span.until_ns as f64 / 1e9,
@@ -76,17 +77,31 @@ fn fault<'a>(plan: &'a RunPlan, occurrence: &Occurrence) -> &'a Fault {
 }
 
 /// Times of a fault of connections, which the engine's threads inject.
-fn by_engine(noted: &FaultOutcome, number: usize, occurrence: &Occurrence, start_ns: u64) -> FaultTimes {
+fn by_engine(
+    noted: &FaultOutcome,
+    number: usize,
+    occurrence: &Occurrence,
+    (start_ns, window_end_ns): (u64, u64),
+) -> FaultTimes {
     let done_ns = noted.notes.broken_at_ns.get(number).copied().flatten();
     let end_ns = start_ns.saturating_add(occurrence.end_ns());
     let late_ns = noted.notes.last_begun_at_ns[number].saturating_sub(start_ns.saturating_add(occurrence.at_ns));
     let failure = not_in_time(noted.notes.missed[number], late_ns as f64 / 1e9);
     FaultTimes {
         done_ns: done_ns.map(|(first_ns, _)| first_ns),
+        by_ns: None,
         // Such a fault ends when clients may reconnect, or when they stop trying.
-        ended_ns: done_ns.zip(occurrence.length_ns).map(|((_, last_ns), _)| last_ns.max(end_ns)),
+        ended_ns: done_ns
+            .zip(occurrence.length_ns)
+            .and_then(|((_, last_ns), _)| ended(last_ns, (end_ns, window_end_ns))),
         failure,
     }
+}
+
+/// The end of a fault that should end at `end_ns` and broke its last connection at `last_ns`; `None` if the window ended before that, as
+/// in a run that was stopped.
+fn ended(last_ns: u64, (end_ns, window_end_ns): (u64, u64)) -> Option<u64> {
+    (end_ns <= window_end_ns).then_some(last_ns.max(end_ns))
 }
 
 /// Why the connections of a fault were not broken as requested; `None` if they were. The last thread began `late_s` late,
@@ -105,7 +120,7 @@ fn used(levels: &[LevelBooks]) -> Vec<LevelBooks> {
 
 #[cfg(test)]
 mod tests {
-    use super::not_in_time;
+    use super::{ended, not_in_time};
 
     #[test]
     fn a_thread_that_breaks_its_connections_late_or_never_is_named() {
@@ -114,5 +129,10 @@ mod tests {
         assert_eq!(late, "pubmark broke some of the connections 0.7 s late");
         let missed = not_in_time(2, 0.7).unwrap_or_default();
         assert_eq!(missed, "pubmark did not break 2 of the connections: their thread was late");
+    }
+
+    #[test]
+    fn a_fault_that_outlives_the_window_has_no_end() {
+        assert_eq!([ended(3, (5, 5)), ended(7, (5, 5)), ended(3, (6, 5))], [Some(5), Some(7), None]);
     }
 }

@@ -5,7 +5,6 @@ mod maker;
 
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::remote::AccessReport;
-#[cfg(feature = "cluster")]
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::workload::Workload;
@@ -99,8 +98,8 @@ impl LinksOnNodes {
 /// Reports of the nodes.
 #[derive(Debug)]
 pub struct Reported {
-    /// What links carried, for each process, with the number of its node.
-    pub links: Vec<(u16, LinkReport)>,
+    /// What links carried, for each process, with its location.
+    pub links: Vec<(WorkerLocation, LinkReport)>,
     /// For each fault of the run: when it was injected; empty for faults that are not about links.
     pub done: Vec<FaultTimes>,
 }
@@ -118,11 +117,11 @@ impl Reported {
         let mut links = vec![];
         let mut done: Option<Vec<FaultTimes>> = None;
         for access in access {
-            let node = access.location.node;
-            let name = names.get(usize::from(node)).map_or("", String::as_str);
+            let location = access.location;
+            let name = names.get(usize::from(location.node)).map_or("", String::as_str);
             let report: Option<NodeReport> = serde_json::from_slice(&access.report).ok().flatten();
             let Some(mut report) = report else {
-                links.push((node, ordered.unreported(format!("`{name}` did not report what its links carried"))));
+                links.push((location, ordered.unreported(format!("`{name}` did not report what its links carried"))));
                 continue;
             };
             for group in &mut report.links.groups {
@@ -131,7 +130,7 @@ impl Reported {
             if names.len() > 1 {
                 report.links.groups.iter_mut().for_each(|group| group.group = format!("{} at {name}", group.group));
             }
-            links.push((node, report.links));
+            links.push((location, report.links));
             report.done.resize(faults, FaultTimes::default());
             done = Some(match done {
                 None => report.done,
@@ -169,7 +168,7 @@ mod tests {
     fn report(node: u16, done_ns: u64) -> AccessReport {
         let done = vec![
             FaultTimes::default(),
-            FaultTimes { done_ns: Some(done_ns), ended_ns: Some(done_ns + 9), failure: None },
+            FaultTimes { done_ns: Some(done_ns), ended_ns: Some(done_ns + 9), ..FaultTimes::default() },
         ];
         let group = pubmark_record::links::LinkGroup { group: "cameras".to_owned(), ..Default::default() };
         let links = LinkReport { groups: vec![group], relay_held_ns: done_ns, ..LinkReport::default() };
@@ -187,7 +186,7 @@ mod tests {
         assert_eq!(reported.held_ns(), 7);
         assert_eq!(
             reported.done,
-            [FaultTimes::default(), FaultTimes { done_ns: Some(7), ended_ns: Some(16), failure: None }]
+            [FaultTimes::default(), FaultTimes { done_ns: Some(7), ended_ns: Some(16), ..FaultTimes::default() }]
         );
     }
 

@@ -33,6 +33,13 @@ impl ConnectRate {
     }
 }
 
+impl Default for ConnectRate {
+    /// A rate that small brokers accept without refusing connections.
+    fn default() -> ConnectRate {
+        ConnectRate(2_000.0)
+    }
+}
+
 impl fmt::Display for ConnectRate {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/s", self.0)

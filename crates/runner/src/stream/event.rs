@@ -317,7 +317,7 @@ pub struct Progress {
     pub window: Option<WindowLatencies>,
     /// Resource usage of the system; `null` if it cannot be sampled.
     pub system: Option<Usage>,
-    /// Resource usage of pubmark.
+    /// Resource usage of pubmark; `null` if other machines generate the load, or if it cannot be sampled.
     pub generator: Option<Usage>,
 }
 

@@ -28,15 +28,20 @@ _KIND = "text/event-stream"
 def follow(connection: Connection, path: str, deadline: Deadline, reconnect_s: float) -> Iterator[Event]:
     """Each event once, until the one named `end`, which is the last.
 
-    A connection that fails is made again for `reconnect_s` seconds since the last event. Where the server does not have all events
-    behind the newest one any more, an event `current` stands in their place.
+    A connection that fails is made again for `reconnect_s` seconds since it failed, until an event or a comment shows that the server is
+    there. Where the server does not have all events behind the newest one any more, an event `current` stands in their place.
     """
     newest: int | None = None
-    patience = Deadline(reconnect_s)
+    # Not before a failure: a run that waits in the queue has no events, and a silent connection fails after `SILENCE_S` only.
+    patience: Deadline | None = None
     while True:
         failure: ConnectionFailed | None = None
         try:
-            for number, event in _once(connection, path, deadline, newest):
+            for found in _once(connection, path, deadline, newest):
+                patience = None
+                if found is None:
+                    continue
+                number, event = found
                 if event["event"] == "end":
                     yield event
                     return
@@ -44,12 +49,14 @@ def follow(connection: Connection, path: str, deadline: Deadline, reconnect_s: f
                     raise UnexpectedResponse(f"GET {path} gave an event without an id")
                 if newest is not None and number <= newest and event["event"] != "current":
                     raise UnexpectedResponse(f"GET {path} gave an event again that was read before")
-                newest, patience = number, Deadline(reconnect_s)
+                newest = number
                 yield event
         except ConnectionFailed as error:
             failure = error
         if deadline.is_over():
             raise _too_late(path, deadline)
+        if patience is None:
+            patience = Deadline(reconnect_s)
         if patience.is_over():
             raise failure or ConnectionFailed(f"the server ended GET {path} before the end of the run")
         deadline.sleep(_PAUSE_S)
@@ -57,8 +64,8 @@ def follow(connection: Connection, path: str, deadline: Deadline, reconnect_s: f
 
 def _once(
     connection: Connection, path: str, deadline: Deadline, newest: int | None
-) -> Iterator[tuple[int | None, Event]]:
-    """The events of one connection with their ids, from the beginning or behind the newest."""
+) -> Iterator[tuple[int | None, Event] | None]:
+    """The events of one connection with their ids, from the beginning or behind the newest; None for a comment."""
     headers = None if newest is None else {"last-event-id": str(newest)}
     with connection.stream(path, _KIND, silence_s=SILENCE_S, deadline=deadline, headers=headers) as chunks:
         data: list[str] = []
@@ -70,6 +77,8 @@ def _once(
                     raise _too_large(path)
             elif line.startswith("id:"):
                 number = _number(line[3:].removeprefix(" "), path)
+            elif line.startswith(":"):
+                yield None
             elif not line and data:
                 yield number, _event("\n".join(data), path)
                 data, number = [], None

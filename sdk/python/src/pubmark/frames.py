@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from pubmark import reading
 from pubmark.errors import UnexpectedResponse, UsageError
@@ -24,13 +24,30 @@ def _pandas() -> Any:
     return pandas
 
 
+#: Columns of names and other texts in tables of the server: pandas would read the type `007` as 7, and the version `1.10` as 1.1.
+_TABLE_TEXTS = (
+    *("run", "cell", "folder", "version", "type", "group", "where", "step", "metric", "part", "class"),
+    *("node", "publisher_node", "subscriber_node", "label", "labels", "publisher_site", "subscriber_site", "unit", "failure"),
+)
+#: Columns of names and other texts in a message log, where a node is a number.
+_LOG_TEXTS = ("type", "topic", "subscriber_group", "outcome")
+
+
 def of_csv(source: str, what: str) -> pandas.DataFrame:
-    """A table of the server. An empty field, which was not measured, is NaN; every other text stays as it is."""
+    """A table of the server. An empty field, which was not measured, is NaN; names and other texts stay as they are."""
     library = _pandas()
     try:
-        frame: pandas.DataFrame = library.read_csv(io.StringIO(source), keep_default_na=False, na_values=[""])
+        frame = _read_csv(io.StringIO(source), _TABLE_TEXTS)
     except (library.errors.ParserError, library.errors.EmptyDataError) as error:
         raise UnexpectedResponse(f"{what} is not CSV: {error}") from None
+    return frame
+
+
+def _read_csv(source: IO[str] | Path, texts: tuple[str, ...]) -> pandas.DataFrame:
+    """A frame of CSV with these columns of texts, as far as it has them."""
+    frame: pandas.DataFrame = _pandas().read_csv(
+        source, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(texts, str)
+    )
     return frame
 
 
@@ -43,8 +60,9 @@ def of_log(path: Path) -> pandas.DataFrame:
     library = _pandas()
     readers: dict[str, Any] = {
         ".parquet": library.read_parquet,
-        ".csv": library.read_csv,
-        ".ndjson": lambda file: library.read_json(file, lines=True),
+        ".csv": lambda file: _read_csv(file, _LOG_TEXTS),
+        # JSON has types of its own: without `dtype=False`, a text that looks like a number becomes one.
+        ".ndjson": lambda file: library.read_json(file, lines=True, dtype=False),
     }
     reader = readers.get(path.suffix)
     if reader is None:

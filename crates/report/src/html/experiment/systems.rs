@@ -19,7 +19,7 @@ pub(super) fn section(view: &View) -> Markup {
     let with_papers = view.members().any(|member| papers(member).is_some());
     html! {
         p.aside {
-            "Mean over the repetitions (geometric for times and costs)"
+            "Mean over the repetitions (geometric for times and costs where all are positive)"
             @if is_dense { "; intervals are in " code { "csv/cells.csv" } ". " } @else { ", below it the 95 % interval. " }
             "★ is better than every other beyond the noise."
             @if view.has_unusable() { " " (UNUSABLE) " is " (UNUSABLE_MEANS) "." }
