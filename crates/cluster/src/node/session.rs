@@ -254,7 +254,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// The session has ended, or the coordinator ends the worker `number`, which is to begin.
-    async fn finish_burst(&mut self, number: u64, seen: &mut dyn FnMut(&Happening)) -> Result<(), String> {
+    async fn finish_burst(&mut self, number: u32, seen: &mut dyn FnMut(&Happening)) -> Result<(), String> {
         while self.burst > 0 {
             self.ask_when_due();
             let wait = self.until_next_question();

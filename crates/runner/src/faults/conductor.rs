@@ -7,7 +7,6 @@ use std::thread::{Scope, ScopedJoinHandle};
 use pubmark_model::fault::{Fault, FaultKind, Occurrence};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
-use pubmark_record::faults::LATEST_S;
 use pubmark_systems::RunningSystem;
 use serde::{Deserialize, Serialize};
 
