@@ -145,7 +145,7 @@ fn rate_at_most(record: &Record) -> Option<f64> {
     let books = &record.delivery.messages;
     let dropped = own_drops(record).min(books.lost + books.unknown);
     let more = (books.delivered + dropped) as f64 / books.delivered as f64;
-    (dropped > 0 && books.delivered > 0).then(|| record.throughput.delivered_per_s * more)
+    (dropped > 0 && books.delivered > 0).then_some(record.throughput.delivered_per_s * more)
 }
 
 /// Share of requests that were answered in time, with those that only pubmark made late, and with as many of those without a

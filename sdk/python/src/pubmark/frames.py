@@ -27,7 +27,8 @@ def _pandas() -> Any:
 #: Columns of names and other texts in tables of the server: pandas would read the type `007` as 7, and the version `1.10` as 1.1.
 _TABLE_TEXTS = (
     *("run", "cell", "folder", "version", "type", "group", "where", "step", "metric", "part", "class"),
-    *("node", "publisher_node", "subscriber_node", "label", "labels", "publisher_site", "subscriber_site", "unit", "failure"),
+    *("node", "publisher_node", "subscriber_node", "label", "labels", "publisher_site", "subscriber_site"),
+    *("unit", "failure"),
 )
 #: Columns of names and other texts in a message log, where a node is a number.
 _LOG_TEXTS = ("type", "topic", "subscriber_group", "outcome")
