@@ -7,15 +7,20 @@ from selenium.webdriver.common.keys import Keys
 HOLD = """
 var wanted = arguments[0], refusal = arguments[1], original = window.fetch, response, release;
 window.isHeld = false;
+window.heldSignal = null;
 window.fetch = function (path, options) {
   if (window.isHeld || path !== wanted) return original.call(window, path, options);
   window.isHeld = true;
+  window.heldSignal = options.signal;
   response = refusal ? Promise.resolve(new Response(JSON.stringify(refusal), { status: 409 })) : original.call(window, path, options);
+  // The page may end it.
+  response.catch(function () {});
   return new Promise(function (done) { release = done; }).then(function () { return response; });
 };
 window.releaseFirst = function (done) {
   window.fetch = original;
-  response.then(function () { release(); setTimeout(done, 500); });
+  var go = function () { release(); setTimeout(done, 500); };
+  response.then(go, go);
 };
 """
 # Number of times that the page has read the queue.
@@ -63,6 +68,7 @@ def judges_the_form_that_is_shown(pages):
     assert plan() == "…", plan()
     write(pages, "duration", "62s")
     pages.wait_for_text("#command", "--duration 62s")
+    assert pages.driver.execute_script("return window.heldSignal.aborted"), "the server works on what nobody wants"
     pages.wait(lambda _: plan() not in ("…", "—"), "the plan")
     newest = plan()
     release_first(pages)

@@ -19,6 +19,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 PUBMARK, AXE = sys.argv[1], pathlib.Path(sys.argv[2]).read_text()
 # Longest wait for anything, s.
 LIMIT_S = 40
+# Counts what the server sends to the page.
+COUNT = "var parse = JSON.parse; window.messages = 0; JSON.parse = function (text) { window.messages += 1; return parse(text); };"
+MARK = "document.getElementById('view').firstElementChild.isOld = true;"
+IS_OLD = "return document.getElementById('view').firstElementChild.isOld === true"
 
 
 def browser():
@@ -88,6 +92,21 @@ def is_watched_to_its_end(driver):
     assert run.wait(LIMIT_S) in (0, 5), run.returncode
 
 
+def keeps_the_focus_and_what_is_selected(driver):
+    """What is drawn once a second leaves the focus at its link, and a selection as it is."""
+    script = driver.execute_script
+    focus = "var link = document.querySelector('.small-charts h3 a'); if (!link) return null; link.focus(); return link.getAttribute('href')"
+    link = wait(driver, lambda _: script(focus), "a chart")
+    script(MARK)
+    wait(driver, lambda _: not script(IS_OLD), "the next drawing")
+    assert script("return document.activeElement.getAttribute('href')") == link, "it took the focus"
+    script(COUNT + MARK + "getSelection().selectAllChildren(document.querySelector('.log h2'))")
+    wait(driver, lambda _: script("return window.messages") >= 2, "two messages")
+    assert script(IS_OLD) and script("return getSelection().toString()").lower() == "events", "it took the selection"
+    script("getSelection().removeAllRanges()")
+    wait(driver, lambda _: not script(IS_OLD), "the next drawing")
+
+
 def is_stopped_from_its_page(driver):
     run, url = start("run", "hello", "--system", "builtin", "--duration", "120s")
     driver.get(url)
@@ -95,6 +114,7 @@ def is_stopped_from_its_page(driver):
     wait(driver, lambda _: shows(driver, ".tile .name", "Delivered messages"), "the tiles")
     button = wait(driver, lambda _: [one for one in driver.find_elements(By.ID, "stop") if one.is_displayed()], "the button")[0]
     keeps_nobody_out(driver)
+    keeps_the_focus_and_what_is_selected(driver)
     button.click()
     driver.switch_to.alert.accept()
     became_the_report(driver)

@@ -19,8 +19,10 @@ pub(crate) struct UnreadTime {
     last: Unread,
     /// The last read may not have released all that was held back: its time is added to that of the next one.
     goes_on: bool,
-    /// The read that is being handled has a part of a message, and the next part waits for our answer.
+    /// The read that is being handled has a part of what the peer has, and the next part waits for our request.
     is_part: bool,
+    /// The last read had such a part.
+    was_part: bool,
     /// The peer is on this machine: what an acknowledgement releases is in our socket before the call that sent it returns.
     is_loopback: bool,
 }
@@ -62,16 +64,17 @@ impl UnreadTime {
 
     /// Bytes were read, and acknowledged at `acknowledged_ns`.
     pub(crate) fn note_read(&mut self, read: &Read, acknowledged_ns: u64) {
-        let before = if self.goes_on { self.last } else { Unread::default() };
+        let before = if self.goes_on || self.was_part { self.last } else { Unread::default() };
         // The times without anything unread, between the reads, do not count.
         let since_ns = acknowledged_ns.saturating_sub(read.absent_at_ns.max(before.to_ns));
         let from_ns = acknowledged_ns.saturating_sub(since_ns + (before.to_ns - before.from_ns));
         self.last = Unread { from_ns, to_ns: acknowledged_ns };
-        self.goes_on = std::mem::take(&mut self.is_part) | read.may_have_filled_a_window();
+        self.was_part = std::mem::take(&mut self.is_part);
+        self.goes_on = read.may_have_filled_a_window();
     }
 
-    /// The read that is being handled has a part of a message, and the next part is requested.
-    #[cfg(feature = "coap")]
+    /// The read that is being handled has a part of what the peer has, and the next part is requested.
+    #[cfg(any(feature = "coap", feature = "redis"))]
     pub(crate) fn note_part(&mut self) {
         self.is_part = true;
     }
@@ -128,15 +131,22 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "coap")]
+    #[cfg(any(feature = "coap", feature = "redis"))]
     #[test]
-    fn the_reads_of_a_message_in_parts_count_together() {
-        let mut time = UnreadTime::default();
+    fn the_reads_of_parts_count_together_though_the_socket_is_empty_between_them() {
+        let mut time = UnreadTime::new(true);
         for read in [SMALL, later(SMALL, 5_000_000)] {
             time.note_part();
             time.note_read(&read, read.at_ns);
+            time.note_nothing();
         }
         assert_eq!(time.last(), Unread { from_ns: 4_951_000, to_ns: 5_051_000 });
+        for (by_ns, from_ns) in [(10_000_000, 9_901_000), (20_000_000, 20_001_000)] {
+            let read = later(SMALL, by_ns);
+            time.note_read(&read, read.at_ns);
+            time.note_nothing();
+            assert_eq!(time.last().from_ns, from_ns, "{by_ns}");
+        }
     }
 
     #[test]

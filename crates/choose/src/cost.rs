@@ -1,6 +1,7 @@
 //! What a candidate costs: cores and memory for this fleet, measured in the race; for the grown load, measured where the search for headroom
 //! ran at it, estimated otherwise; and for ten times the fleet, estimated.
 
+use pubmark_record::figures::figure;
 use pubmark_record::record::Record;
 use pubmark_record::statistics::description::mean;
 use schemars::JsonSchema;
@@ -8,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// How many times the fleet the cost is estimated for.
 pub const TIMES: f64 = 10.0;
+/// Figure of the CPU time by which candidates are ranked. A system that loses messages needs fewer cores for the same load.
+pub const CPU_TIME: &str = "system CPU a million";
 /// Loads that differ by less, as a share, are one: a factor is computed from a rate and back.
 const SAME_LOAD: f64 = 1e-6;
 
@@ -82,10 +85,14 @@ fn ten() -> f64 {
 }
 
 /// What one run cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunCost {
+    /// When the run began, RFC 3339, UTC.
+    pub started_at: String,
     /// Cores.
     pub cores: Option<f64>,
+    /// CPU time per million messages that arrived, s; of those sent where nobody subscribes.
+    pub cpu_per_million: Option<f64>,
     /// Largest resident set, bytes.
     pub memory_bytes: Option<f64>,
     /// Growth of the resident set per connection, bytes.
@@ -99,12 +106,21 @@ impl RunCost {
     pub fn of(record: &Record) -> RunCost {
         let usage = record.cost.system;
         RunCost {
+            started_at: record.run.started_at.clone(),
             cores: usage.map(|usage| usage.cores),
+            cpu_per_million: figure(CPU_TIME).and_then(|figure| figure.of(record)).or_else(|| of_sent(record)),
             memory_bytes: usage.map(|usage| usage.peak_rss_bytes as f64),
             bytes_per_connection: record.cost.system_bytes_per_connection,
             connections: connections(record),
         }
     }
+}
+
+/// CPU time per million messages sent, s, of a workload without subscribers; `None` for others.
+fn of_sent(record: &Record) -> Option<f64> {
+    let sent_per_s = record.throughput.sent_per_s;
+    let is_alone = record.delivery.messages.expected == 0 && record.requests.is_none() && sent_per_s > 0.0;
+    record.cost.system.filter(|_| is_alone).map(|usage| usage.cores * 1e6 / sent_per_s)
 }
 
 /// Connections that were open at once. Records without them divide by the clients that were connected; connects are more, because their
@@ -248,7 +264,13 @@ mod tests {
     use super::*;
 
     fn run(cores: f64) -> RunCost {
-        RunCost { cores: Some(cores), memory_bytes: Some(10e6), bytes_per_connection: Some(4_000.0), connections: 500 }
+        RunCost {
+            cores: Some(cores),
+            memory_bytes: Some(10e6),
+            bytes_per_connection: Some(4_000.0),
+            connections: 500,
+            ..RunCost::default()
+        }
     }
 
     fn load(times: f64, cores: f64) -> LoadCost {

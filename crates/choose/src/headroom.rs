@@ -9,8 +9,8 @@ use pubmark_experiment::capacity::Capacity;
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::{Trials, WARMUP};
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
-use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, TrialOutcome, limiting_trial};
-use pubmark_record::record::{Status, SystemInfo};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, Trial, TrialOutcome, limiting_trial};
+use pubmark_record::record::{Status, SystemInfo, VerdictStatus};
 use pubmark_record::store::{self, RunFolder};
 use pubmark_record::threshold::Objectives;
 use pubmark_report::numbers::short;
@@ -266,21 +266,28 @@ fn folder_name(id: &str) -> String {
     format!("headroom/{id}")
 }
 
-/// The loads that are carried, and what they cost. A trial above the highest of them may have held by chance.
+/// The trials that held at loads that are carried. One above the highest of them may have held by chance.
+fn held(record: &CapacityRecord) -> impl Iterator<Item = &Trial> {
+    let holds = record.result.holds_factor;
+    let is_carried = move |factor: f64| holds.is_some_and(|holds| factor <= holds);
+    record.trials.iter().filter(move |trial| trial.outcome == TrialOutcome::Held && is_carried(trial.factor))
+}
+
+/// The loads that are carried, and what they cost. An invalid run whose generator was late may show that objectives hold; its CPU time
+/// and memory are not to be used.
 fn carried(record: &CapacityRecord) -> Vec<LoadCost> {
-    let is_carried = |factor: f64| record.result.holds_factor.is_some_and(|holds| factor <= holds);
-    let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held && is_carried(trial.factor));
-    held.map(|trial| LoadCost {
+    let usable = held(record).filter(|trial| trial.verdict != Some(VerdictStatus::Invalid));
+    let cost_of = |trial: &Trial| LoadCost {
         times: trial.factor,
         cores: trial.system_cores,
         memory_bytes: trial.system_rss_bytes.map(|bytes| bytes as f64),
-    })
-    .collect()
+    };
+    usable.map(cost_of).collect()
 }
 
 /// The highest load that two trials had or exceeded of those that are carried.
 fn confirmed(record: &CapacityRecord) -> Option<f64> {
-    let mut held: Vec<f64> = carried(record).iter().map(|load| load.times).collect();
+    let mut held: Vec<f64> = held(record).map(|trial| trial.factor).collect();
     held.sort_by(|one, other| other.total_cmp(one));
     held.get(1).copied()
 }
@@ -335,7 +342,6 @@ fn text(record: &CapacityRecord, system_fails_factor: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pubmark_record::capacity::Trial;
     use pubmark_record::sample_experiment;
 
     use super::*;
@@ -469,6 +475,16 @@ mod tests {
         assert_eq!(times(&record), Some(11.5));
         record.result.holds_factor = None;
         assert_eq!(times(&record), None);
+    }
+
+    #[test]
+    fn a_trial_of_an_invalid_run_confirms_a_load_and_does_not_tell_what_it_costs() {
+        let mut record = sample_experiment::capacity();
+        let costs = |record: &CapacityRecord| carried(record).iter().filter(|load| load.times == 11.5).count();
+        assert_eq!((confirmed(&record), costs(&record)), (Some(11.0), 1));
+        let best = record.trials.iter_mut().find(|trial| trial.factor == 11.5).expect("the load that held");
+        best.verdict = Some(VerdictStatus::Invalid);
+        assert_eq!((confirmed(&record), costs(&record)), (Some(11.0), 0));
     }
 
     #[test]

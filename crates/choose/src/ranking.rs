@@ -7,16 +7,17 @@ use pubmark_record::experiment::{Contest, Grade};
 use pubmark_record::figures::{Figure, figure};
 use pubmark_record::statistics::Scale;
 
+use crate::cost::{CPU_TIME, RunCost};
 use crate::record::Recommendation;
 
 /// Figures of cost, by their names in [`pubmark_record::figures::FIGURES`], and how a winner is described.
-pub const COSTS: [(&str, &str); 2] = [("system CPU", "CPU time"), ("system memory", "memory")];
+pub const COSTS: [(&str, &str); 2] = [(CPU_TIME, "CPU time per message"), ("system memory", "memory")];
 
 /// Reads the values of a figure.
 type Values = fn(&Qualified) -> &[f64];
 
 /// The values of each of [`COSTS`].
-const VALUES: [Values; 2] = [|one| &one.cores, |one| &one.memory_bytes];
+const VALUES: [Values; 2] = [|one| &one.cpu_per_million, |one| &one.memory_bytes];
 
 /// A candidate that qualifies.
 #[derive(Clone, Debug)]
@@ -25,10 +26,33 @@ pub struct Qualified {
     pub label: String,
     /// It may be recommended: the built-in broker may not.
     pub ranked: bool,
-    /// Cores in each run of the race; empty if a run lacks them.
-    pub cores: Vec<f64>,
+    /// When its runs of the race began, RFC 3339, UTC.
+    pub started_at: Vec<String>,
+    /// CPU time per million messages in each run of the race, s; empty if a run lacks it.
+    pub cpu_per_million: Vec<f64>,
     /// Resident set in each run of the race, bytes; empty if a run lacks it.
     pub memory_bytes: Vec<f64>,
+}
+
+impl Qualified {
+    /// From what its runs of the race cost.
+    pub fn of(label: &str, ranked: bool, runs: &[RunCost]) -> Qualified {
+        // Runs that have a figure do not represent those that lack it.
+        let of_each = |value: fn(&RunCost) -> Option<f64>| -> Vec<f64> {
+            runs.iter().map(value).collect::<Option<Vec<f64>>>().unwrap_or_default()
+        };
+        Qualified {
+            label: label.to_owned(),
+            ranked,
+            started_at: runs.iter().map(|run| run.started_at.clone()).collect(),
+            cpu_per_million: of_each(|run| run.cpu_per_million),
+            memory_bytes: of_each(|run| run.memory_bytes),
+        }
+    }
+
+    fn entrant(&self, values: Values) -> Entrant {
+        Entrant { started_at: self.started_at.clone(), ..Entrant::exact(&self.label, values(self).to_vec()) }
+    }
 }
 
 /// Compares the cost of those that may be ranked, by each figure.
@@ -41,7 +65,7 @@ pub fn contests(qualified: &[Qualified]) -> Vec<Contest> {
             let entrants: Vec<Entrant> = qualified
                 .iter()
                 .filter(|one| one.ranked && !values(one).is_empty())
-                .map(|one| Entrant::exact(&one.label, values(one).to_vec()))
+                .map(|one| one.entrant(values))
                 .collect();
             let match_of =
                 || Match { axis: "system".to_owned(), among: BTreeMap::new(), figure, entrants: entrants.clone() };
@@ -90,7 +114,7 @@ pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendatio
 
 /// What is not known of the cost of a candidate, which may be where it costs less than the others; `None` if all is known.
 fn lacking(one: &Qualified) -> Option<&'static str> {
-    match (one.cores.is_empty(), one.memory_bytes.is_empty()) {
+    match (one.cpu_per_million.is_empty(), one.memory_bytes.is_empty()) {
         (true, true) => Some("cost"),
         (true, false) => Some("CPU time"),
         (false, true) => Some("memory"),
@@ -151,11 +175,13 @@ fn not_shown(ranked: &[&Qualified], contests: &[Contest]) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_record::sample;
+
     use super::*;
 
-    fn qualified(label: &str, cores: [f64; 3], megabytes: [f64; 3]) -> Qualified {
-        let memory_bytes = megabytes.map(|value| value * 1e6).to_vec();
-        Qualified { label: label.to_owned(), ranked: true, cores: cores.to_vec(), memory_bytes }
+    fn qualified(label: &str, cpu_per_million: [f64; 3], megabytes: [f64; 3]) -> Qualified {
+        let (cpu_per_million, memory_bytes) = (cpu_per_million.to_vec(), megabytes.map(|value| value * 1e6).to_vec());
+        Qualified { label: label.to_owned(), ranked: true, started_at: vec![], cpu_per_million, memory_bytes }
     }
 
     fn recommended(qualified: &[Qualified]) -> Recommendation {
@@ -178,13 +204,14 @@ mod tests {
         let found = recommended(&[large.clone(), middle, built_in.clone()]);
         assert_eq!(
             found.text,
-            "middle: it needs the least CPU time of those that may be recommended, and that is proven"
+            "middle: it needs the least CPU time per message of those that may be recommended, and that is proven"
         );
         let found = recommended(&[large.clone(), built_in.clone()]);
         assert_eq!(found.candidate.as_deref(), Some("large"));
         assert_eq!(found.text, "large; of the others that qualify, none may be recommended");
         assert_eq!(recommended(&[built_in]).candidate, None);
-        let endpoint = Qualified { label: "ours".to_owned(), cores: vec![], memory_bytes: vec![], ..large.clone() };
+        let endpoint =
+            Qualified { label: "ours".to_owned(), cpu_per_million: vec![], memory_bytes: vec![], ..large.clone() };
         let found = recommended(&[large.clone(), endpoint]);
         assert!(found.candidate.is_none() && found.text.contains("did not measure the cost of ours"), "{found:?}");
         let small = qualified("small", [0.010, 0.011, 0.0105], [9.0, 9.1, 9.05]);
@@ -194,13 +221,53 @@ mod tests {
     }
 
     #[test]
+    fn who_loses_messages_and_needs_fewer_cores_for_it_is_not_cheaper() {
+        let of = |label: &str, cores: f64, delivered_per_s: f64| {
+            let runs = [1.0, 1.01, 0.99].map(|noise| {
+                let mut record = sample::record();
+                record.cost.system.as_mut().unwrap().cores = cores * noise;
+                record.throughput.delivered_per_s = delivered_per_s;
+                RunCost::of(&record)
+            });
+            Qualified::of(label, true, &runs)
+        };
+        let whole = of("whole", 0.05, 1_000.0);
+        let found = recommended(&[whole.clone(), of("lossy", 0.03, 300.0)]);
+        assert_eq!((found.candidate.as_deref(), found.grade), (Some("whole"), Some(Grade::Proven)), "{found:?}");
+        assert_eq!(found.text, "whole: it needs the least CPU time per message, and that is proven");
+        assert_eq!(recommended(&[whole, of("small", 0.03, 1_000.0)]).candidate.as_deref(), Some("small"));
+        let unmeasured = Qualified::of(
+            "ours",
+            true,
+            &[RunCost { cpu_per_million: Some(50.0), ..RunCost::default() }, RunCost::default()],
+        );
+        assert_eq!(lacking(&unmeasured), Some("cost"), "one of its runs lacks it");
+    }
+
+    #[test]
+    fn runs_that_were_not_interleaved_recommend_nobody() {
+        let small = qualified("small", [0.010, 0.011, 0.0105], [9.0, 9.1, 9.05]);
+        let large = qualified("large", [0.050, 0.052, 0.051], [40.0, 41.0, 40.5]);
+        let at = |one: &Qualified, minutes: [u32; 3]| {
+            let started_at = minutes.map(|minute| format!("2026-03-01T09:{minute:02}:00Z")).to_vec();
+            Qualified { started_at, ..one.clone() }
+        };
+        let interleaved = recommended(&[at(&small, [1, 3, 5]), at(&large, [2, 4, 6])]);
+        assert_eq!(interleaved.candidate.as_deref(), Some("small"));
+        let found = recommended(&[at(&small, [1, 2, 3]), at(&large, [4, 5, 6])]);
+        assert_eq!((found.candidate, found.grade), (None, Some(Grade::NotShown)));
+        assert!(found.text.contains("small needs the least CPU time per message (likely)"), "{}", found.text);
+    }
+
+    #[test]
     fn less_of_one_for_more_of_the_other_is_nobodys_to_decide() {
         let quick = qualified("quick", [0.010, 0.011, 0.0105], [40.0, 41.0, 40.5]);
         let small = qualified("small", [0.050, 0.052, 0.051], [9.0, 9.1, 9.05]);
         let found = recommended(&[quick, small]);
         assert_eq!((found.candidate, found.grade), (None, Some(Grade::NotShown)));
         assert!(
-            found.text.contains("quick needs the least CPU time (proven)") && found.text.contains("small needs"),
+            found.text.contains("quick needs the least CPU time per message (proven)")
+                && found.text.contains("small needs"),
             "{}",
             found.text
         );
@@ -218,7 +285,7 @@ mod tests {
         assert_eq!((found.candidate, found.grade), (None, Some(Grade::NotShown)));
         assert_eq!(
             found.text,
-            "none over the others: winner needs the least CPU time (proven), but steady needs less memory than it"
+            "none over the others: winner needs the least CPU time per message (proven), but steady needs less memory than it"
         );
         let found = recommended(&all[..2]);
         assert_eq!(found.candidate.as_deref(), Some("winner"), "noise speaks against nobody: {}", found.text);

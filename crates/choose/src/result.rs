@@ -10,7 +10,6 @@ use pubmark_report::numbers;
 use pubmark_runner::command_line;
 
 use crate::candidate::{Runs, first, secret_parameters};
-use crate::cost::Cost;
 use crate::entry::Entry;
 use crate::evidence::recovery_limit;
 use crate::folder::ChoiceFolder;
@@ -36,19 +35,7 @@ pub fn choice(
         .iter()
         .zip(&results)
         .filter(|(_, result)| result.state == State::Qualifies)
-        .map(|(entry, result)| {
-            // Runs that have a figure do not represent those that lack it.
-            let of_each = |values: fn(&Cost) -> &Vec<f64>| {
-                let values = result.cost.as_ref().map(values).filter(|values| values.len() == entry.costs.len());
-                values.cloned().unwrap_or_default()
-            };
-            Qualified {
-                label: result.label.clone(),
-                ranked: entry.is_ranked(),
-                cores: of_each(|cost| &cost.cores_of_runs),
-                memory_bytes: of_each(|cost| &cost.memory_bytes_of_runs),
-            }
-        })
+        .map(|(entry, result)| Qualified::of(&result.label, entry.is_ranked(), &entry.costs))
         .collect();
     let contests = ranking::contests(&qualified);
     let secrets = secret_parameters(race.candidates);

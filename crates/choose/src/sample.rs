@@ -74,8 +74,14 @@ pub fn grown() -> Choice {
 }
 
 /// Cost of a run.
-const COST: RunCost =
-    RunCost { cores: Some(0.0123), memory_bytes: Some(8.9e6), bytes_per_connection: None, connections: 21 };
+const COST: RunCost = RunCost {
+    started_at: String::new(),
+    cores: Some(0.0123),
+    cpu_per_million: Some(711.0),
+    memory_bytes: Some(8.9e6),
+    bytes_per_connection: None,
+    connections: 21,
+};
 
 fn candidate(label: &str, state: State) -> CandidateResult {
     let was_run = !matches!(state, State::Excluded { .. });

@@ -132,8 +132,8 @@ fn latencies_with_noise_and_intervals_are_placed_right() {
 
 #[test]
 fn two_candidates_that_are_equal_are_seldom_ranked() {
-    // Noise of cores and of memory from run to run, and runs of each candidate.
-    for (cores_noise, memory_noise, runs) in [(0.05, 0.01, 3), (0.2, 0.05, 3), (0.05, 0.0, 5), (0.3, 0.1, 12)] {
+    // Noise of the CPU time and of memory from run to run, and runs of each candidate.
+    for (cpu_noise, memory_noise, runs) in [(0.05, 0.01, 3), (0.2, 0.05, 3), (0.05, 0.0, 5), (0.3, 0.1, 12)] {
         let recommended = (0..RACES)
             .filter(|seed| {
                 let candidate = |number: u64| {
@@ -141,14 +141,15 @@ fn two_candidates_that_are_equal_are_seldom_ranked() {
                     let of = |middle: f64, noise: f64, from: u64| {
                         (0..runs).map(|run| middle * (noise * draws.normal(from + run)).exp()).collect()
                     };
-                    let (cores, memory_bytes) = (of(0.05, cores_noise, 0), of(9e6, memory_noise, 50));
-                    Qualified { label: format!("{number}"), ranked: true, cores, memory_bytes }
+                    let (cpu_per_million, memory_bytes) = (of(5.0, cpu_noise, 0), of(9e6, memory_noise, 50));
+                    let (label, started_at) = (format!("{number}"), vec![]);
+                    Qualified { label, ranked: true, started_at, cpu_per_million, memory_bytes }
                 };
                 let both = [candidate(1), candidate(2)];
                 recommend(&both, &contests(&both)).candidate.is_some()
             })
             .count();
         let share = recommended as f64 / RACES as f64;
-        assert!(share <= ERROR + margin(ERROR), "{cores_noise}, {memory_noise}, {runs} runs: {share}");
+        assert!(share <= ERROR + margin(ERROR), "{cpu_noise}, {memory_noise}, {runs} runs: {share}");
     }
 }

@@ -3,7 +3,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::client_program::Misreport;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{self, Cause, Connected, Delivery, Reason, Sink, Token};
+use pubmark_protocol::events::{self, Cause, Connected, Delivery, Reason, Sink, Token, Unread};
 use pubmark_protocol::header::{self, Header};
 use pubmark_protocol::requests::ReplyTo;
 
@@ -31,6 +31,8 @@ pub struct ReceivedMessage {
     pub empty_at_ns: Option<u64>,
     /// The kernel's timestamp, ns.
     pub kernel_ns: Option<u64>,
+    /// Before it arrived, bytes of its connection were not read during this time.
+    pub unread: Unread,
 }
 
 /// A request that arrived.
@@ -283,6 +285,7 @@ impl Recorder {
             at_ns: delivery.at_ns,
             empty_at_ns: delivery.empty_at_ns,
             kernel_ns: delivery.kernel_ns,
+            unread: delivery.unread,
         });
     }
 }

@@ -293,6 +293,70 @@ fn malformed_packets_are_counted_and_do_no_harm() {
     assert_eq!(last.snapshot.strays.malformed, 0);
 }
 
+/// Reports the last byte of each packet that a link loses.
+struct Losses(std::sync::mpsc::Sender<u8>);
+
+impl Observer for Losses {
+    fn passed(&mut self, _passage: Passage<'_>) {}
+
+    fn lost(&mut self, packet: &[u8], _group: usize, _direction: Direction, _at_ns: u64) {
+        let _ = self.0.send(packet.last().copied().unwrap_or_default());
+    }
+}
+
+#[test]
+fn an_observer_sees_what_is_lost_from_the_queue_of_a_link_that_breaks() {
+    if common::skip() {
+        return;
+    }
+    let (reports_to, reports) = std::sync::mpsc::channel();
+    // Half a minute a packet.
+    let slow = Conditions { rate: Some(Rate { bits_per_second: 8, queue_bytes: 1 << 20 }), ..Conditions::default() };
+    let network = Network::start_observed(settings(&[slow]), Losses(reports_to)).unwrap();
+    let (own, peer) = (group_socket(&network, 0, false), core_socket(&network, false));
+    for number in 1..=3u8 {
+        own.send_to(&[number], peer.local_addr().unwrap()).unwrap();
+    }
+    let deadline = Instant::now() + common::PATIENCE;
+    while network.snapshot().links[0].up.waiting.packets < 3 {
+        assert!(Instant::now() < deadline, "{:?}", network.snapshot());
+        std::thread::sleep(MS);
+    }
+    network.cut(0, true).unwrap();
+    let lost = [1, 2, 3].map(|_| reports.recv_timeout(common::PATIENCE).unwrap());
+    assert_eq!(lost, [1, 2, 3]);
+    stop(network);
+}
+
+/// Fails at the first packet, as an emulator would that meets what it should never meet.
+struct Failing;
+
+impl Observer for Failing {
+    fn passed(&mut self, _passage: Passage<'_>) {
+        // Without the hook, which may take long to write a trace.
+        std::panic::resume_unwind(Box::new("the observer of a test fails"));
+    }
+}
+
+#[test]
+fn an_emulator_that_ended_by_itself_shows_its_counters_and_says_why() {
+    if common::skip() {
+        return;
+    }
+    let network = Network::start_observed(settings(&[delayed(MS), delayed(MS)]), Failing).unwrap();
+    assert!(network.is_running());
+    let (own, peer) = (group_socket(&network, 0, false), core_socket(&network, false));
+    own.send_to(b"last", peer.local_addr().unwrap()).unwrap();
+    let deadline = Instant::now() + common::PATIENCE;
+    while network.is_running() {
+        assert!(Instant::now() < deadline, "{:?}", network.snapshot());
+        std::thread::sleep(MS);
+    }
+    assert_eq!(network.snapshot().links.len(), 2);
+    let why = network.stop().unwrap_err().to_string();
+    assert_eq!(why, "the emulator of the links has stopped: its thread panicked");
+}
+
 /// Reports each packet: (last byte, group, direction, in, out).
 struct Reporter(std::sync::mpsc::Sender<(u8, usize, Direction, u64, u64)>);
 

@@ -11,29 +11,39 @@ use std::time::{Duration, Instant};
 use common::{core_socket, group_socket, settings};
 use pubmark_links::network::{BackEnd, Network, Settings};
 use pubmark_links::privilege;
-use pubmark_model::link::{Conditions, Step};
+use pubmark_links::verify::{Property, verify};
+use pubmark_model::link::{Conditions, Rate, Step};
 use pubmark_protocol::clock;
 use pubmark_protocol::run_clock::{Mapping, RunClock};
 
 /// The run's time minus this machine's, ns: one hour, as if the coordinator had started an hour earlier.
-const AHEAD_NS: u64 = 3_600_000_000_000;
+const AHEAD_NS: i64 = 3_600_000_000_000;
 /// When the link goes down, ns since the start of the window.
 const STEP_NS: u64 = 50_000_000;
 /// A time that no test waits for unless the run's clock is set forward.
 const FAR: Duration = Duration::from_secs(600);
 /// Time in which a wait ends after the clock was set forward: [`clock::LONGEST_WAIT`], and what a busy machine needs.
 const SOON: Duration = Duration::from_secs(5);
+/// Time in which a link is verified, also where a measurement is repeated on a busy machine.
+const VERIFIED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Makes this process follow a run's clock that is an hour ahead, and returns it: for one test at a time.
 fn follow() -> MutexGuard<'static, &'static RunClock> {
+    let followed = follow_at(AHEAD_NS);
+    assert!(clock::machine_ahead_ns() < -AHEAD_NS / 2, "{}", clock::machine_ahead_ns());
+    followed
+}
+
+/// The same for a run's clock that is `ahead_ns` ahead of this machine's.
+fn follow_at(ahead_ns: i64) -> MutexGuard<'static, &'static RunClock> {
     static FOLLOWED: LazyLock<Mutex<&'static RunClock>> = LazyLock::new(|| {
         let kept: &'static RunClock = Box::leak(Box::default());
-        kept.set(Mapping { local_ns: clock::raw_ns(), run_ns: clock::machine_ns() + AHEAD_NS, rate_ppb: 0 });
         clock::follow(kept);
         Mutex::new(kept)
     });
     let followed = FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner);
-    assert!(clock::machine_ahead_ns() < -(AHEAD_NS as i64) / 2, "{}", clock::machine_ahead_ns());
+    let run_ns = clock::machine_ns().saturating_add_signed(ahead_ns);
+    followed.set(Mapping { local_ns: clock::raw_ns(), run_ns, rate_ppb: 0 });
     followed
 }
 
@@ -92,6 +102,35 @@ fn the_step_comes_on_time(network: Network) {
     let took_ns = clock::monotonic_ns() - start_ns;
     assert!(took_ns >= STEP_NS, "the step came after {took_ns} ns");
     network.stop().unwrap();
+}
+
+/// Probes of the delay do not wait for each other at a slow link, and none of them waits for another clock.
+fn probes_are_apart() {
+    let rate = Some(Rate { bits_per_second: 100_000, queue_bytes: 64_000 });
+    let Some(network) = common::network(&[Conditions { rate, ..Conditions::default() }]) else { return };
+    let (found_to, found) = std::sync::mpsc::channel();
+    std::thread::spawn(move || found_to.send(verify(&network)));
+    let found = found.recv_timeout(VERIFIED_WITHIN).unwrap().unwrap();
+    assert_eq!(found.len(), 2);
+    for direction in &found {
+        let delay = direction.checks.iter().find(|check| check.property == Property::Delay).unwrap();
+        // All at once, nearly 200 probes would take 100 times as long on average.
+        assert!(delay.measured.unwrap() < 10.0 * delay.asked, "{direction}");
+    }
+}
+
+#[test]
+fn probes_are_apart_where_the_runs_clock_is_ahead_of_the_machines() {
+    let _run_clock = follow();
+    probes_are_apart();
+}
+
+#[test]
+fn probes_are_apart_where_the_runs_clock_is_behind_the_machines() {
+    let behind_ns = (clock::machine_ns() / 2) as i64;
+    let _run_clock = follow_at(-behind_ns);
+    assert!(clock::machine_ahead_ns() > behind_ns / 2, "{}", clock::machine_ahead_ns());
+    probes_are_apart();
 }
 
 #[test]

@@ -77,6 +77,21 @@ fn probes_find_links_as_configured() {
 }
 
 #[test]
+fn a_link_that_would_hold_up_the_run_is_not_verified() {
+    let Some(network) = network(&[Conditions { duplicate: 0.1, ..delayed(6_000 * MS) }]) else { return };
+    let found = verify(&network).unwrap();
+    assert_eq!(found.len(), 2);
+    for direction in &found {
+        for property in [Property::Delay, Property::Loss, Property::Duplicates] {
+            let outcome = outcome(direction, property);
+            assert_eq!(outcome, Some(&Outcome::Unverified("a probe may take 6 s".to_owned())), "{direction}");
+        }
+        let unexpected = Outcome::Unverified("no probe was sent".to_owned());
+        assert_eq!(outcome(direction, Property::Unexpected), Some(&unexpected), "{direction}");
+    }
+}
+
+#[test]
 fn probes_find_links_that_differ_from_their_configuration() {
     let asked = [delayed(5 * MS), Conditions { loss: Loss::Random(0.01), ..delayed(MS) }, rated(100_000, 64_000, MS)];
     let wrong = [delayed(6 * MS), Conditions { loss: Loss::Random(0.05), ..delayed(MS) }, rated(110_000, 64_000, MS)];

@@ -458,7 +458,8 @@ pub struct Duel {
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// The interval of the difference includes "none", or the difference may be too small to matter, or there are too
-    /// few repetitions, or the better latencies are those of fewer messages ([`Duel::survivors`]).
+    /// few repetitions, or the better latencies are those of fewer messages ([`Duel::survivors`]), or the lower rate of a flood may
+    /// have been limited by pubmark or the machine.
     NotShown,
     /// The 95 % interval excludes "none", and the difference matters. For equal systems this happens by chance in one
     /// of twenty figures.

@@ -48,6 +48,10 @@ pub struct LinkFigures {
     /// The trunk between the links of several processes; `null` for clients that meet a broker, or in one process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trunk: Option<TrunkFigures>,
+    /// Why the emulation of the links ended before the run did. The other figures are then those until its end, without what
+    /// interfaces dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<String>,
 }
 
 /// The trunk between the links of several processes, in a run without a broker on several nodes: a packet that has passed its
@@ -196,8 +200,9 @@ pub struct LinkCheck {
 }
 
 /// IP packets, with their headers, in one direction. The kernel's netem does not provide the fields that are `null`:
-/// all its losses are in `lost`. `entered_packets + duplicated = left_packets + lost + lost_down + queue_full + packets
-/// in transit at the end − packets in transit at the start`.
+/// all its losses are in `lost`. `entered_packets + duplicated = left_packets + lost + lost_down + queue_full + those
+/// overflowed + packets in transit at the end − packets in transit at the start`; those of all links that overflowed are in
+/// `overflowed` of the links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkTraffic {
     /// Packets that entered the link.
@@ -215,7 +220,8 @@ pub struct LinkTraffic {
     /// Packets sent ahead, without their delay, as requested.
     #[serde(alias = "sent_ahead")]
     pub reordered: Option<u64>,
-    /// Packets that left after a packet that had entered later.
+    /// Packets that left after a packet that had entered later. A packet and its copy are one packet in this; records of
+    /// earlier versions count one that left after its own copy.
     pub out_of_order: Option<u64>,
     /// Packets that left the link.
     pub left_packets: u64,

@@ -84,7 +84,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether a node, a worker, the relay from the links to the system or an end of the trunk between links was lost.
+    /// Whether a node, a worker, the emulation of the links, the relay from the links to the system or an end of the trunk between
+    /// links was lost.
     pub fn has_lost(&self) -> bool {
         let links = self.conditions.links.as_ref();
         let relay = links.and_then(|links| links.relay.as_ref());
@@ -93,9 +94,10 @@ impl Record {
             || !self.tables.lost_workers.is_empty()
             || relay.is_some_and(|relay| relay.gone.is_some())
             || trunk.is_some_and(|trunk| trunk.gone.is_some())
+            || links.is_some_and(|links| links.gone.is_some())
     }
 
-    /// Whether the run was stopped on request. A run that lost a node, a worker or its relay also ended early, but was not
+    /// Whether the run was stopped on request. A run that lost a node, a worker, its links or its relay also ended early, but was not
     /// stopped; its verdict states that loss.
     pub fn was_stopped(&self) -> bool {
         self.run.status == Status::Interrupted && !self.has_lost()
@@ -128,6 +130,9 @@ mod tests {
         assert!(!record.was_stopped() && record.has_lost());
         let gone = TrunkFigures { gone: Some("`b` did not report it".to_owned()), ..TrunkFigures::default() };
         record.conditions.links = Some(LinkFigures { trunk: Some(gone), ..LinkFigures::default() });
+        assert!(!record.was_stopped() && record.has_lost());
+        let gone = Some("its thread panicked".to_owned());
+        record.conditions.links = Some(LinkFigures { gone, ..LinkFigures::default() });
         assert!(!record.was_stopped() && record.has_lost());
     }
 

@@ -448,6 +448,7 @@ fn contest(record: &ExperimentRecord, group: &BTreeMap<String, String>, name: &s
             lower,
             started_at: vec![],
             delivered: None,
+            may_be_higher: false,
         })
     };
     let entrants: Vec<Entrant> =

@@ -167,7 +167,7 @@ impl Observer for Watch<'_> {
     }
 
     fn has_lost_links(&mut self) -> bool {
-        self.linked.and_then(Linked::relayed).is_some_and(|relayed| relayed.lost().is_some())
+        self.linked.is_some_and(Linked::are_lost)
     }
 
     fn system_is_behind(&mut self) -> bool {

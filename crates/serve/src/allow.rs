@@ -14,6 +14,8 @@ use pubmark_systems::Definition;
 const BUILT_IN: &str = "builtin";
 /// Keys of a workload that name files and variables of the server.
 const OF_SERVER: [&str; 3] = ["file", "password_env", "key_env"];
+/// Section of a workload whose entries are programs.
+const METRICS: &str = "metrics";
 
 /// Kinds of permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,12 +130,25 @@ impl Allow {
         }
     }
 
-    /// Programs of metrics, in the specification or in the text of its workload. A text that cannot be loaded starts no
-    /// program: the validation of the specification refuses it.
+    /// Programs of metrics, in the specification, in the text of its workload or in a setting. A workload that cannot be loaded
+    /// starts no program: the validation of the specification refuses it.
     fn metrics(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
-        let has_text = matches!(spec.workload, WorkloadSource::Inline { .. });
-        let in_text = has_text && spec.load().is_ok_and(|workload| !workload.metrics.is_empty());
-        match in_text || !spec.metrics.is_empty() {
+        if self.0.contains(&Right::Commands) {
+            return Ok(());
+        }
+        self.metrics_in(spec.load.set.iter().map(|(path, _)| path.as_str()))?;
+        let in_workload = || spec.load().is_ok_and(|workload| !workload.metrics.is_empty());
+        self.metric(!spec.metrics.is_empty() || in_workload())
+    }
+
+    /// Programs of metrics in settings with these paths. Several settings together add metrics to a workload that has none, so each of
+    /// them counts.
+    fn metrics_in<'a>(&self, paths: impl IntoIterator<Item = &'a str>) -> Result<(), NotAllowed> {
+        self.metric(paths.into_iter().any(|path| path.split('.').next() == Some(METRICS)))
+    }
+
+    fn metric(&self, is_there: bool) -> Result<(), NotAllowed> {
+        match is_there {
             true => self.need(Right::Commands, || "a metric of your own, which is a program,".to_owned()),
             false => Ok(()),
         }
@@ -183,7 +198,8 @@ impl Allow {
         }
         let varied = axes.set.iter().flat_map(|(path, values)| values.iter().map(move |value| (path, value)));
         let set = experiment.set.iter().map(|(path, value)| (path, value)).chain(varied);
-        self.files_in("", set.map(|(path, value)| (path.as_str(), value.as_str())))?;
+        self.files_in("", set.clone().map(|(path, value)| (path.as_str(), value.as_str())))?;
+        self.metrics_in(set.map(|(path, _)| path.as_str()))?;
         for SystemChoice { system, endpoint, image, back_end, .. } in &axes.system {
             system.as_deref().map_or(Ok(()), |system| self.system(system))?;
             endpoint.as_ref().map_or(Ok(()), |endpoint| self.endpoint(endpoint))?;
@@ -286,7 +302,7 @@ mod tests {
         assert_eq!(nothing.run(&spec(|_| ())), Ok(()));
         assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("builtin".to_owned()))), Ok(()));
         type Change = fn(&mut RunSpec);
-        let wrong: [(Right, Change); 18] = [
+        let wrong: [(Right, Change); 19] = [
             (Right::Systems, |spec| spec.target.system = Some("mosquitto".to_owned())),
             (Right::Systems, |spec| spec.target.back_end = Some(BackEnd::Container)),
             (Right::Endpoints, |spec| spec.target.endpoint = Some("mqtt://example.org".to_owned())),
@@ -324,6 +340,11 @@ mod tests {
             (Right::Commands, |spec| spec.load.set = set("devices.0.credentials", "{user: a, password_env: HOME}")),
             (Right::Commands, |spec| spec.load.set = set("devices.0.credentials.token.key_env", "HOME")),
             (Right::Commands, |spec| spec.load.set = set("devices.0.credentials.token.file", "/etc/shadow")),
+            // The first adds the section, the second its program: to a built-in workload, too.
+            (Right::Commands, |spec| {
+                spec.load.set =
+                    [set("metrics.x", "1"), set("metrics", "[{name: a, command: [touch, /tmp/evil]}]")].concat();
+            }),
         ];
         for (right, change) in wrong {
             let refused = nothing.run(&spec(change)).unwrap_err();
@@ -356,6 +377,10 @@ mod tests {
             ("candidates: [/tmp/mine.yaml]", Right::Commands),
             ("candidates: [builtin]\nconnection: {user: u, password_file: /etc/shadow}", Right::Commands),
             ("candidates: [builtin]\nload: {set: ['devices.0.credentials.file=/etc/shadow']}", Right::Commands),
+            (
+                "candidates: [builtin]\nload: {set: [metrics.x=1, 'metrics=[{name: a, command: [touch, /tmp/evil]}]']}",
+                Right::Commands,
+            ),
         ] {
             assert_eq!(refused(text), Some(right), "{text}");
         }
@@ -387,11 +412,13 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_reads_no_file_by_a_setting() {
+    fn an_experiment_reads_no_file_and_starts_no_program_by_a_setting() {
         for settings in [
             "set: {devices.0.payload.sizes.file: /etc/passwd}, axes: {system: builtin}",
             "axes: {system: builtin, set: {devices.0.payload.sizes.file: [/etc/passwd, /etc/group]}}",
             "axes: {system: builtin, set: {devices.0.payload: [100B, '{sizes: {file: /etc/group}}']}}",
+            "set: {metrics.x: 1, metrics: '[{name: a, command: [touch, /tmp/evil]}]'}, axes: {system: builtin}",
+            "set: {metrics.x: 1}, axes: {system: builtin, set: {metrics: ['[{name: a, command: [touch, /tmp/evil]}]']}}",
         ] {
             let text = format!("{{name: t, workload: hello, {settings}}}");
             let experiment = pubmark_model::experiment::parse("t.yaml", &text, &|_, _| Ok(())).unwrap();

@@ -46,7 +46,7 @@ pub struct RunEntry {
     pub folders: Vec<String>,
     /// Reason of the failure.
     pub error: Option<Failure>,
-    /// Summary of the result in the folder that the request names, or else in its last folder.
+    /// Summary of the result in the folder that the request names, or else in its newest folder with a result.
     pub headline: Option<Headline>,
     /// Messages offered per second by a run; `null` if it is not known.
     pub offered_per_s: Option<f64>,

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 #[cfg(test)]
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use pubmark_record::headline::Kind;
 use pubmark_record::time::UtcTime;
 use pubmark_runner::now;
@@ -55,6 +56,8 @@ pub struct Queue {
     stop: AtomicBool,
     /// Locked while this server uses the machine for a measurement: for a run, or for a plan.
     ours: Mutex<()>,
+    /// This server examines the machine for a request.
+    examines: AtomicBool,
     /// The lock that all servers share.
     machine: Machine,
     /// Whether the next submission waits for the run of another server.
@@ -75,6 +78,26 @@ impl Waiting {
     }
 }
 
+/// Why the machine cannot be examined now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busy {
+    /// This server or another executes a run.
+    Run,
+    /// This server examines it for another request.
+    Examined,
+}
+
+impl Busy {
+    /// The refusal of a request; beside a run with this message and hint.
+    pub fn refusal(self, beside_a_run: &str, hint: &str) -> Problem {
+        let (message, hint) = match self {
+            Busy::Run => (beside_a_run, hint),
+            Busy::Examined => ("this machine is being examined for another request", "try again when that has ended"),
+        };
+        Problem::new(StatusCode::CONFLICT, message).hint(hint)
+    }
+}
+
 impl Queue {
     /// A queue for a store; `program` is the `pubmark` that executes runs on `machine`.
     pub fn new(store: Arc<Store>, program: PathBuf, machine: Machine) -> Queue {
@@ -85,6 +108,7 @@ impl Queue {
             idle: Mutex::new(()),
             stop: AtomicBool::new(false),
             ours: Mutex::new(()),
+            examines: AtomicBool::new(false),
             machine,
             waits_for_others: AtomicBool::new(false),
             #[cfg(test)]
@@ -113,15 +137,14 @@ impl Queue {
     /// # Errors
     /// There is no such submission, or it is over.
     pub fn cancel(&self, id: &str) -> Result<Entry, Problem> {
-        let changed = self.store.change(id, |status| match status.state {
-            State::Queued => {
+        let changed = self.store.change(id, |status| {
+            if status.state == State::Queued {
                 status.state = State::Cancelled;
                 status.ended_at = Some(time());
             }
-            State::Running => status.state = State::Cancelling,
-            _ => {}
         })?;
         let entry = changed.ok_or_else(|| Problem::not_found("submission", id))?;
+        let entry = self.store.mark_cancelling(id).unwrap_or(entry);
         self.wake();
         Ok(entry)
     }
@@ -142,16 +165,27 @@ impl Queue {
         self.waiting().reason(entry)
     }
 
-    /// Does work that must not overlap with a run; the next run waits for its end. `None` while this server or another
-    /// executes a run.
-    pub fn between_runs<Value>(&self, work: impl FnOnce() -> Value) -> Option<Value> {
-        let _held = match self.ours.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(held)) => held.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        let _machine = self.machine.try_take().ok().flatten()?;
-        Some(work())
+    /// Does work that must not overlap with a run; the next run waits for its end.
+    ///
+    /// # Errors
+    /// This server or another uses the machine.
+    pub fn between_runs<Value>(&self, work: impl FnOnce() -> Value) -> Result<Value, Busy> {
+        let of_ours = || if self.examines.load(Ordering::Relaxed) { Busy::Examined } else { Busy::Run };
+        let _held = self.try_ours().ok_or_else(of_ours)?;
+        let _machine = self.machine.try_take().ok().flatten().ok_or(Busy::Run)?;
+        self.examines.store(true, Ordering::Relaxed);
+        let value = work();
+        self.examines.store(false, Ordering::Relaxed);
+        Ok(value)
+    }
+
+    /// The lock of this server; `None` while it uses the machine.
+    fn try_ours(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.ours.try_lock() {
+            Ok(held) => Some(held),
+            Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Executes queued submissions until [`Queue::stop`]. First ends the submissions that a previous server left running.
@@ -170,15 +204,29 @@ impl Queue {
         }
     }
 
-    /// Executes a submission, or waits for another server that measures on this machine. `false` if its start cannot be
-    /// recorded: then the one behind it may begin.
+    /// Executes a submission, or waits for what else uses this machine. `false` if its start cannot be recorded: then the one
+    /// behind it may begin.
     fn carry_out_next(&self, entry: &Entry) -> bool {
+        // While this server examines the machine, it has the lock of all servers, and no other one is waited for.
+        let Some(held) = self.try_ours() else {
+            self.waits_for_others.store(false, Ordering::Relaxed);
+            self.rest();
+            return true;
+        };
+        // Work that panicked has ended, too.
+        self.examines.store(false, Ordering::Relaxed);
         let machine = self.machine.try_take();
         self.waits_for_others.store(matches!(machine, Ok(None)), Ordering::Relaxed);
         match machine {
             Ok(Some(machine)) => return self.carry_out_one(entry, machine),
-            Ok(None) => self.rest(),
-            Err(error) => self.never_began(&entry.submitted.id, &Problem::internal(&error).body.chain),
+            Ok(None) => {
+                drop(held);
+                self.rest();
+            }
+            Err(error) => {
+                drop(held);
+                self.never_began(&entry.submitted.id, &Problem::internal(&error).body.chain);
+            }
         }
         true
     }
@@ -216,9 +264,8 @@ impl Queue {
         });
     }
 
-    /// Whether its start could be recorded.
+    /// Whether its start could be recorded. The caller has the lock of this server.
     fn carry_out_one(&self, entry: &Entry, machine: File) -> bool {
-        let _held = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         let id = &entry.submitted.id;
         let begun = self.store.change(id, |status| {
             if status.state == State::Queued {

@@ -194,6 +194,7 @@ impl Server {
             nodes: Following::default(),
             guard,
             exports: Arc::new(Semaphore::new(1)),
+            plans: Arc::new(Semaphore::new(1)),
             slow: Arc::new(Semaphore::new(SLOW_THREADS)),
             lists: Semaphore::new(1),
         });
@@ -219,8 +220,8 @@ impl Server {
             .map_err(ServeError::Threads)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
-            // One more for an export, which runs beside all others.
-            .max_blocking_threads(SLOW_THREADS + BRIEF_THREADS + 1)
+            // One more for an export and one for a plan, which run beside all others.
+            .max_blocking_threads(SLOW_THREADS + BRIEF_THREADS + 2)
             .thread_name("serve")
             .on_thread_start(be_nice)
             .enable_io()

@@ -37,6 +37,8 @@ pub struct Shared {
     pub guard: Guard,
     /// Limits exports to one at a time.
     pub exports: Arc<Semaphore>,
+    /// Limits plans to one at a time, beside other slow work.
+    pub plans: Arc<Semaphore>,
     /// Limits how many requests do slow work at the same time.
     pub slow: Arc<Semaphore>,
     /// Limits lists to one at a time: the first one may read thousands of records, and other requests must not wait for it.
@@ -63,6 +65,7 @@ impl Shared {
             nodes: Following::default(),
             guard: Guard::new(Of::Server, Token::random().unwrap(), address, &[], false),
             exports: Arc::new(Semaphore::new(1)),
+            plans: Arc::new(Semaphore::new(1)),
             slow: Arc::new(Semaphore::new(1)),
             lists: Semaphore::new(1),
         }

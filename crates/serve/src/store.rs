@@ -305,6 +305,18 @@ impl Store {
         Ok(Some(entry.clone()))
     }
 
+    /// Notes that a running submission was requested to end, and returns its new entry; `None` unless it is running. A run must not keep
+    /// the machine because its disk is full, so this holds at once in memory. The file has it with the next change of the status; a
+    /// server that starts before ends the run in any case.
+    pub fn mark_cancelling(&self, id: &str) -> Option<Entry> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(id).filter(|entry| entry.status.state == State::Running)?;
+        entry.status.state = State::Cancelling;
+        // An error is ignored for the reason above.
+        let _ = write_whole(&self.folder(id).join(STATUS_FILE), &json(&entry.status));
+        Some(entry.clone())
+    }
+
     /// Removes a submission that is over, on the disk first; its results remain. Returns the reason if its files could not be
     /// deleted: then the next start of the server deletes them.
     ///

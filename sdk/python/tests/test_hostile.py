@@ -227,6 +227,30 @@ def test_folders_that_cannot_be_read_are_named() -> None:
     assert warned[0].filename == __file__
 
 
+def test_a_folder_with_a_name_that_no_run_has_hides_no_other_one() -> None:
+    def page(offset: int, *ids: str) -> Script:
+        rows = [{**ENTRY, "id": id, "folders": [id]} for id in ids]
+        return response(json.dumps({"total": 4, "offset": offset, "runs": rows, "unreadable": []}))
+
+    with (
+        lying(page(0, "a1", "my run"), page(2, "é", "a2")) as (client, server),
+        pytest.warns(pubmark.PubmarkWarning, match="2 folders.*: my run, é$") as warned,
+    ):
+        assert [run.id for run in client.runs()] == ["a1", "a2"]
+    assert [one.filename for one in warned] == [__file__]
+    assert [re.findall("offset=([0-9]+)", request) for request in server.requests] == [["0"], ["2"]]
+
+
+def test_names_of_runs_without_end_are_given_up() -> None:
+    rows = [{**ENTRY, "id": "my run", "folders": ["my run"]}] * 50
+    page = response(json.dumps({"total": 10**9, "offset": 0, "runs": rows, "unreadable": []}))
+    with (
+        lying(*[page] * 500) as (client, _),
+        pytest.raises(pubmark.UnexpectedResponse, match="names runs as none can be called"),
+    ):
+        client.runs(limit=50)
+
+
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -417,6 +441,13 @@ def test_a_server_that_answers_others_is_not_waited_for_without_end() -> None:
         with pytest.raises(pubmark.ConnectionFailed, match="while `a1` was waited for"):
             run.wait(timeout_s=60)
         assert time.monotonic() - began < 10
+
+
+def test_a_request_that_fails_after_longer_than_the_patience_is_made_again() -> None:
+    scripts = entry(state="running"), silent, entry()
+    with lying(*scripts, request_timeout_s=3, reconnect_s=0.1) as (client, server):
+        assert client.submit("hello").wait(timeout_s=60).state == "complete"
+        assert len(server.requests) == 3
 
 
 def test_a_wait_ends_by_its_deadline_and_the_run_can_be_waited_for_again() -> None:

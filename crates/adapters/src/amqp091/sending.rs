@@ -239,7 +239,7 @@ impl Amqp091 {
         sink: &mut impl Sink,
     ) {
         *(if channel == CONFIRMED { &mut self.paused.confirmed } else { &mut self.paused.plain }) = !active;
-        link.outbox.append(&mut shared.pool, |out| encode_flow_ok(channel, active, out));
+        link.respond(shared, |out| encode_flow_ok(channel, active, out));
         self.send_held(link, shared, sink);
     }
 }

@@ -242,7 +242,7 @@ impl Amqp10 {
     /// Sends a flow with our state, which opens our window again.
     pub(super) fn send_flow(&mut self, link: &mut Link, shared: &mut Shared, flow: &Flow) {
         self.incoming.window = WINDOW;
-        link.outbox.append(&mut shared.pool, |out| flow.encode(CHANNEL, out));
+        link.respond(shared, |out| flow.encode(CHANNEL, out));
     }
 
     /// Opens our window again.

@@ -1,6 +1,6 @@
 //! A session's socket and its peer's state, and what the sessions of a shard share.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
@@ -115,6 +115,8 @@ pub struct Link {
     pub(super) unread: UnreadTime,
     /// An error waits in the socket behind what can be read.
     pub(super) ended: bool,
+    /// The first error of the socket: nothing is sent any more, and the session ends when what had arrived is handled.
+    pub(super) broken: Option<io::Error>,
     pub(super) received_at_ns: u64,
     /// When the wheel brings this session next, 0 for never; entries for other times are out of date.
     pub(super) check_at_ns: u64,
@@ -146,6 +148,7 @@ impl Link {
             empty_at_ns: 0,
             unread: UnreadTime::default(),
             ended: false,
+            broken: None,
             received_at_ns: 0,
             check_at_ns: 0,
             traffic: Traffic::default(),
@@ -207,6 +210,7 @@ impl Link {
         self.phase = Phase::Closed;
         self.generation = self.generation.wrapping_add(1);
         (self.full, self.ended, self.drained, self.check_at_ns) = (false, false, true, 0);
+        self.broken = None;
         self.recent.clear();
     }
 
@@ -231,9 +235,9 @@ impl Link {
         self.message_ids.take_reused()
     }
 
-    /// Sends a datagram; false if the socket is full, which the reactor ends.
+    /// Sends a datagram; false if the socket is full, which the reactor ends, or has failed before.
     pub(super) fn transmit(&mut self, datagram: &[u8]) -> Result<bool, Cause> {
-        let Some(socket) = &self.socket else { return Ok(false) };
+        let Some(socket) = self.socket.as_ref().filter(|_| self.broken.is_none()) else { return Ok(false) };
         match socket.send(datagram) {
             Ok(()) => {
                 self.traffic.sent.add(traffic::of_datagram(datagram.len(), self.ip_header));
@@ -243,7 +247,11 @@ impl Link {
                 self.full = true;
                 Ok(false)
             }
-            Err(error) => Err(self.cause_of(&error)),
+            Err(error) => {
+                let cause = self.cause_of(&error);
+                self.broken = Some(error);
+                Err(cause)
+            }
         }
     }
 

@@ -74,7 +74,12 @@ impl Session {
         let count = match datagrams.read(socket.as_fd()) {
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
-            Err(error) => return Err(self.link.cause_of(&error)),
+            Err(error) => {
+                // The kernel reports it before the datagrams that had arrived by then: they are read next.
+                self.link.broken.get_or_insert(error);
+                self.link.drained = true;
+                return Ok(ControlFlow::Continue(()));
+            }
         };
         let at_ns = clock::monotonic_ns();
         let mut first_at_ns = at_ns;
@@ -89,7 +94,13 @@ impl Session {
                     serving.on_datagram(&mut self.link, shared, from, times.of(datagram.bytes), sink);
                 }
                 (Some(_), None) => {}
-                (None, _) => self.on_datagram(shared, datagram.bytes, times, sink)?,
+                (None, _) => {
+                    let handled = self.on_datagram(shared, datagram.bytes, times, sink);
+                    // A socket that failed has received the others nevertheless.
+                    if self.link.broken.is_none() {
+                        handled?;
+                    }
+                }
             }
             self.note_if_free(times.empty_at_ns.max(times.kernel_ns.unwrap_or(0)));
         }
@@ -110,7 +121,8 @@ impl Session {
             self.link.empty_at_ns = began_ns;
         }
         // An error that waits behind what was read comes with a read that finds nothing.
-        let done = self.link.drained && (count == 0 || !std::mem::take(&mut self.link.ended));
+        let link = &mut self.link;
+        let done = link.drained && (count == 0 || (link.broken.is_none() && !std::mem::take(&mut link.ended)));
         Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
@@ -184,11 +196,10 @@ impl Session {
             return if confirmable { self.acknowledge(shared, message.message_id) } else { Ok(()) };
         }
         // Acknowledged before it is handled: the time that takes is ours, not the network's.
-        if confirmable && self.knows(message) {
-            self.acknowledge(shared, message.message_id)?;
-        }
+        let acknowledged =
+            if confirmable && self.knows(message) { self.acknowledge(shared, message.message_id) } else { Ok(()) };
         if self.on_response(shared, message, times, sink)? {
-            return Ok(());
+            return acknowledged;
         }
         self.link.send_empty(shared, Kind::Reset, message.message_id)
     }

@@ -162,7 +162,7 @@ impl Session {
     }
 
     fn write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
-        if self.link.phase != Phase::Open || self.link.full {
+        if self.link.phase != Phase::Open || self.link.full || self.link.broken.is_some() {
             return Ok(());
         }
         if let Some(requesting) = &mut self.requesting {
@@ -176,13 +176,33 @@ impl Session {
 
     /// Ends the session if something failed; reports it as writable if an earlier send would have blocked.
     fn settle(&mut self, shared: &mut Shared, result: Result<(), Cause>, sink: &mut impl Sink) {
-        if let Err(cause) = result {
+        if let Err(cause) = self.end_when_read(shared, result, sink) {
             self.end(shared, cause, sink);
         }
         if self.is_free_again() {
             self.link.blocked = None;
             sink.event(self.link.id, Event::Writable);
         }
+    }
+
+    /// If the socket has failed: the cause, once all that had arrived by then is handled.
+    fn end_when_read(
+        &mut self,
+        shared: &mut Shared,
+        mut result: Result<(), Cause>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        if self.link.broken.is_none() {
+            return result;
+        }
+        if result.is_err() || self.link.drained {
+            result = self.receive(shared, sink);
+        }
+        if result.is_ok() && !self.link.drained {
+            // It is among the unread ones, and has its turn again.
+            return Ok(());
+        }
+        self.link.broken.take().map_or(result, |error| Err(self.link.cause_of(&error)))
     }
 
     /// Records how long the system prevented the session from sending, if what arrived, which was not there at `absent_at_ns`, ended

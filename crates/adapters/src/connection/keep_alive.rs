@@ -3,7 +3,7 @@
 use pubmark_protocol::events::{Cause, Sink};
 
 use super::dialect::Dialect;
-use super::link::{Phase, Shared};
+use super::link::{Link, Phase, Shared};
 use super::session::Session;
 
 impl<D: Dialect> Session<D> {
@@ -37,8 +37,9 @@ impl<D: Dialect> Session<D> {
 
     /// A dialect waits for something before it opens the session: its time may be over.
     fn check_wait(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
-        if self.link.waits_until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
-            self.link.waits_until_ns = None;
+        let Link { id, waits_until, .. } = &mut self.link;
+        if waits_until.as_mut().is_some_and(|until| until.has_come(&mut shared.wheel, id.0, now_ns)) {
+            *waits_until = None;
             self.dialect.wait_expired(&mut self.link, shared, sink);
             self.flush(shared, sink);
         }
@@ -46,10 +47,12 @@ impl<D: Dialect> Session<D> {
 
     /// Authenticates again where the time for it has come.
     fn check_renewal(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
-        let link = &mut self.link;
-        if link.phase == Phase::Open && link.renew_at_ns > 0 && now_ns >= link.renew_at_ns {
-            link.renew_at_ns = 0;
-            match self.dialect.renew(link, shared) {
+        let Link { id, phase, renewal, .. } = &mut self.link;
+        if *phase == Phase::Open
+            && renewal.as_mut().is_some_and(|renewal| renewal.has_come(&mut shared.wheel, id.0, now_ns))
+        {
+            *renewal = None;
+            match self.dialect.renew(&mut self.link, shared) {
                 Ok(()) => self.flush(shared, sink),
                 Err(cause) => self.end(shared, cause, sink),
             }

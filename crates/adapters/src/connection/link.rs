@@ -18,12 +18,16 @@ use pubmark_protocol::traffic::Traffic;
 use pubmark_protocol::websocket::{Fault, WebSocket};
 use pubmark_protocol::wheel::Wheel;
 
+use super::deadline::Deadline;
 use super::working::HeldBytes;
 use crate::payload;
 use crate::unread::UnreadTime;
 
 /// Upper half of a listener's key; connections are counted below it.
 pub(super) const LISTENING: u32 = u32::MAX;
+
+/// Most bytes of responses that wait for the socket: several times the acknowledgements of MQTT's largest in-flight window.
+const MOST_RESPONSE_BYTES: usize = 1 << 20;
 
 /// What all sessions of a shard share.
 pub struct Shared {
@@ -112,6 +116,8 @@ pub struct Link {
     pub pings: u32,
     /// Outgoing bytes.
     pub outbox: Outbox,
+    /// How many of them are responses, at most.
+    response_bytes: usize,
     pub(super) stream: Option<Stream>,
     /// Traffic of earlier connections; `None` once that of one was unknown.
     past_traffic: Option<Traffic>,
@@ -150,9 +156,9 @@ pub struct Link {
     pub(super) idle_limit_ns: u64,
     pub(super) pinged_at_ns: Option<u64>,
     /// The dialect waits for the server before it opens the session, until then.
-    pub(super) waits_until_ns: Option<u64>,
-    /// When the session proves anew who it is; 0 for never.
-    pub(super) renew_at_ns: u64,
+    pub(super) waits_until: Option<Deadline>,
+    /// When the session proves anew who it is.
+    pub(super) renewal: Option<Deadline>,
     /// When the wheel brings this session next; entries for other times are out of date.
     pub(super) check_at_ns: u64,
     /// TLS state between its connections.
@@ -171,6 +177,7 @@ impl Link {
             phase: Phase::Closed,
             pings: 0,
             outbox: Outbox::default(),
+            response_bytes: 0,
             stream: None,
             past_traffic: Some(Traffic::default()),
             generation: 0,
@@ -193,8 +200,8 @@ impl Link {
             received_at_ns: 0,
             idle_limit_ns: 0,
             pinged_at_ns: None,
-            waits_until_ns: None,
-            renew_at_ns: 0,
+            waits_until: None,
+            renewal: None,
             check_at_ns: 0,
             tls: DeviceTls::default(),
             own_tls: None,
@@ -295,7 +302,7 @@ impl Link {
     /// The server has accepted the session; silence of this length is ended by a ping, 0 for never.
     pub fn opened(&mut self, shared: &mut Shared, keep_alive_s: u16) {
         self.phase = Phase::Open;
-        self.renew_at_ns = 0;
+        self.renewal = None;
         self.keep_alive_ns = u64::from(keep_alive_s) * 1_000_000_000;
         self.idle_limit_ns = 0;
         self.pinged_at_ns = None;
@@ -344,13 +351,36 @@ impl Link {
     /// Lets the dialect know ([`super::Dialect::wait_expired`]) if the session is not open at this time, or up to 250
     /// ms later.
     pub fn wait(&mut self, shared: &mut Shared, until_ns: u64) {
-        self.waits_until_ns = Some(shared.wheel.set(self.id.0, until_ns));
+        self.waits_until = Some(Deadline::new(&mut shared.wheel, self.id.0, until_ns));
     }
 
     /// Lets the dialect renew what the session has proved who it is with ([`super::Dialect::renew`]), after so long, or up to 250 ms
     /// later; the session is open.
     pub fn renew_after(&mut self, shared: &mut Shared, after: Duration) {
-        self.renew_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + after.as_nanos() as u64);
+        let at_ns = clock::monotonic_ns() + after.as_nanos() as u64;
+        self.renewal = Some(Deadline::new(&mut shared.wheel, self.id.0, at_ns));
+    }
+
+    /// The packet that is being handled has a part of what the server has, and the next part waits for our request.
+    #[cfg(feature = "redis")]
+    pub fn note_part(&mut self) {
+        self.unread.note_part();
+    }
+
+    /// Appends a response to a packet of the server's, which alone decides how many there are: a PONG, an acknowledgement.
+    pub fn respond(&mut self, shared: &mut Shared, encode: impl FnOnce(&mut Vec<u8>)) {
+        let waiting = self.outbox.pending_bytes();
+        self.outbox.append(&mut shared.pool, encode);
+        // Of the earlier ones, no more can be left than what waits.
+        self.response_bytes = self.response_bytes.min(waiting) + self.outbox.pending_bytes() - waiting;
+    }
+
+    /// The end of a connection whose server sends and does not read: the responses to it would fill the memory.
+    pub(super) fn check_responses(&self) -> Result<(), Cause> {
+        if self.response_bytes > MOST_RESPONSE_BYTES {
+            return Err(Cause::Dropped("ended by us: it does not read our answers".to_owned()));
+        }
+        Ok(())
     }
 
     /// Appends an answer: what `front` writes, its payload, and `end`.
@@ -397,9 +427,9 @@ impl Link {
         self.partial = Vec::new();
         (self.at_work, self.held) = (false, HeldBytes::default());
         (self.said_goodbye, self.broken) = (false, None);
-        self.pings = 0;
+        (self.pings, self.response_bytes) = (0, 0);
         (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
-        (self.waits_until_ns, self.tls_began_ns) = (None, None);
+        (self.waits_until, self.tls_began_ns) = (None, None);
         stream
     }
 

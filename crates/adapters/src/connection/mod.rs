@@ -5,6 +5,7 @@
 mod accepting;
 mod breaking;
 mod clients;
+mod deadline;
 mod dialect;
 mod in_flight;
 mod keep_alive;

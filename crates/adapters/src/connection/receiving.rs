@@ -286,6 +286,7 @@ impl<D: Dialect> Session<D> {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         self.dialect.handle(&mut self.link, shared, packet, times, sink)?;
+        self.link.check_responses()?;
         if !self.dialect.is_within_message() {
             self.link.packets = self.link.packets.wrapping_add(1);
         }

@@ -212,7 +212,7 @@ impl Dialect for JetStream {
             }
             Operation::Message(_) => Err(Cause::Protocol("a message before its welcome".to_owned())),
             Operation::Ping => {
-                link.outbox.append(&mut shared.pool, |out| out.extend_from_slice(PONG));
+                link.respond(shared, |out| out.extend_from_slice(PONG));
                 Ok(())
             }
             Operation::Pong if self.opening.is_greeted() => {

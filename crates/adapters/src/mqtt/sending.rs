@@ -111,12 +111,13 @@ fn packet_bytes(
     payload_bytes: usize,
 ) -> (usize, usize) {
     let identifier_bytes = if qos == Qos::BestEffort { 0 } else { 2 };
-    let property_bytes = if version == Version::V5 { 1 + extras.property_bytes() } else { 0 };
+    let properties = extras.property_bytes();
+    let property_bytes = if version == Version::V5 { length_bytes(properties) + properties } else { 0 };
     let remaining = 2 + extras.topic(publication).len() + identifier_bytes + property_bytes + payload_bytes;
     (1 + length_bytes(remaining) + remaining, remaining)
 }
 
-/// Bytes of a remaining length.
+/// Bytes of a length, as a variable byte integer.
 pub(super) fn length_bytes(remaining: usize) -> usize {
     match remaining {
         0..0x80 => 1,
@@ -235,7 +236,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         packet_id: u16,
         reason: u8,
     ) {
-        link.outbox.append(&mut shared.pool, |out| {
+        link.respond(shared, |out| {
             encode_ack(V::VERSION, &Ack::new(kind, packet_id, reason), out).expect("packet identifiers read are not 0");
         });
     }
@@ -354,6 +355,49 @@ mod tests {
         every
     }
 
+    /// With a user property whose value has this length, if it has one.
+    fn publication(qos: Qos, value_bytes: usize) -> Publication {
+        let property = (value_bytes > 0).then(|| ("site".to_owned(), "x".repeat(value_bytes)));
+        Publication {
+            publisher: 1,
+            topic: "a/b".into(),
+            qos,
+            retain: false,
+            body: None,
+            header: HeaderPlace::Payload,
+            properties: property.into_iter().collect(),
+        }
+    }
+
+    fn message(payload_bytes: u32) -> Outgoing {
+        Outgoing {
+            publication: 0,
+            sequence: 1,
+            timing: Timing::on_time(0),
+            root: None,
+            draw: BodyDraw::default(),
+            plain_body_bytes: 0,
+            payload_bytes,
+        }
+    }
+
+    #[test]
+    fn the_length_of_many_properties_takes_several_bytes() {
+        let (config, options) = (ShardConfig::default(), SessionOptions::default());
+        let (message, qos) = (message(16), Qos::BestEffort);
+        // A property has nine bytes besides its value; their length takes a second byte from 128 on, and a third from 16,384.
+        for value_bytes in [118, 119, 16_374, 16_375] {
+            let publication = &publication(qos, value_bytes);
+            let extras = Extras::new(&options, None, publication, &message);
+            for version in [Version::V311, Version::V5] {
+                let packet = Packet { publication, extras, message, qos, packet_id: None, dup: false };
+                let mut out = Vec::new();
+                packet.encode(version, &config, &mut out).unwrap();
+                assert_eq!(packet_bytes(version, publication, extras, qos, 16).0, out.len(), "{value_bytes} B");
+            }
+        }
+    }
+
     #[test]
     fn the_length_of_a_packet_is_known_before_it_is_encoded() {
         let config = ShardConfig { run: 1, body_pool: [7; 100].into(), ..ShardConfig::default() };
@@ -362,33 +406,10 @@ mod tests {
                 [(Qos::BestEffort, None), (Qos::AtLeastOnce, Some(1)), (Qos::ExactlyOnce, Some(65_535))]
             {
                 for payload_bytes in [16, 100, 119, 120, 121, 122, 16_370, 16_380, 16_384, 2_097_152] {
-                    let publication = Publication {
-                        publisher: 1,
-                        topic: "a/b".into(),
-                        qos,
-                        retain: false,
-                        body: None,
-                        header: HeaderPlace::Payload,
-                        properties: [].into(),
-                    };
-                    let publication = &publication;
+                    let publication = &publication(qos, 0);
                     for extras in every_extra() {
-                        let packet = Packet {
-                            publication,
-                            extras,
-                            message: Outgoing {
-                                publication: 0,
-                                sequence: 1,
-                                timing: Timing::on_time(0),
-                                root: None,
-                                draw: BodyDraw::default(),
-                                plain_body_bytes: 0,
-                                payload_bytes,
-                            },
-                            qos,
-                            packet_id,
-                            dup: false,
-                        };
+                        let message = message(payload_bytes);
+                        let packet = Packet { publication, extras, message, qos, packet_id, dup: false };
                         let mut out = Vec::new();
                         packet.encode(version, &config, &mut out).unwrap();
                         assert_eq!(

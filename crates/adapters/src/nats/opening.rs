@@ -16,6 +16,10 @@ pub const LARGEST_PAYLOAD_BYTES: u32 = 64 << 20;
 
 /// Start of a server's error about a subject that may not be subscribed to.
 const FORBIDDEN: &str = "permissions violation for subscription to \"";
+/// Starts of its errors about a message that it does not pass on. It goes on with the connection.
+const REFUSED_MESSAGES: [&str; 2] = ["permissions violation for publish", "invalid publish subject"];
+/// Its error about a subscription beyond the most of a connection. It goes on with the connection.
+pub const TOO_MANY_SUBSCRIPTIONS: &str = "maximum subscriptions exceeded";
 
 /// What is known of the server, and of ourselves.
 #[derive(Debug, Default)]
@@ -146,6 +150,12 @@ pub fn next_packet(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_
 pub fn forbidden_subject(words: &str) -> Option<&str> {
     let (start, rest) = words.split_at_checked(FORBIDDEN.len())?;
     rest.split('"').next().filter(|_| start.eq_ignore_ascii_case(FORBIDDEN))
+}
+
+/// Is an error of the server's about a message that it does not pass on?
+pub fn refuses_message(words: &str) -> bool {
+    let lower = words.to_ascii_lowercase();
+    REFUSED_MESSAGES.iter().any(|start| lower.starts_with(start))
 }
 
 /// What an error of the server's means; as a rule it ends the connection itself.

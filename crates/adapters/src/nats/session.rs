@@ -43,6 +43,8 @@ pub struct Nats {
     subscriptions: Vec<(usize, Box<str>)>,
     /// Subscriptions that the server refused or revoked since the last connect, with its first words about each.
     refused: BTreeMap<usize, Reason>,
+    /// Subjects that the server did not subscribe us to, since that would have been too many.
+    beyond_limit: usize,
     awaited: Awaited,
     /// PONGs of this connection so far.
     pongs: u32,
@@ -103,6 +105,7 @@ impl Dialect for Nats {
             subjects: topics,
             subscriptions,
             refused: BTreeMap::new(),
+            beyond_limit: 0,
             awaited: Awaited::Nothing,
             pongs: 0,
             opening,
@@ -115,7 +118,7 @@ impl Dialect for Nats {
     fn begin(&mut self, _: &mut Link, _: &mut Shared) -> Result<(), Cause> {
         self.awaited = Awaited::LogIn;
         self.refused.clear();
-        self.pongs = 0;
+        (self.beyond_limit, self.pongs) = (0, 0);
         self.opening.begin()
     }
 
@@ -147,7 +150,7 @@ impl Dialect for Nats {
                 Ok(())
             }
             Operation::Ping => {
-                link.outbox.append(&mut shared.pool, |out| out.extend_from_slice(PONG));
+                link.respond(shared, |out| out.extend_from_slice(PONG));
                 Ok(())
             }
             Operation::Pong if self.opening.is_greeted() => {
@@ -241,6 +244,7 @@ impl Nats {
                 }
             }
             Awaited::Subscriptions => {
+                self.refuse_beyond_limit();
                 for index in 0..link.config.subscriptions.len() {
                     let granted = self.refused.get(&index).map_or(Ok(Qos::BestEffort), |reason| Err(reason.clone()));
                     sink.event(link.id, Event::Subscribed { index, granted });
@@ -264,8 +268,19 @@ impl Nats {
         });
     }
 
-    /// A subscription that is refused, or revoked because the server's permissions have changed, leaves the rest as it is;
-    /// anything else ends the connection, as a rule by the server itself. A subscription of two subjects (`a` and `a.>`) needs
+    /// The server does not say which subscriptions were too many. It takes them in their order, so they are the last ones.
+    fn refuse_beyond_limit(&mut self) {
+        let indices = self.subscriptions.iter().rev().map(|(index, _)| *index);
+        let granted = indices.filter(|index| !self.refused.contains_key(index));
+        let beyond: Vec<usize> = granted.take(self.beyond_limit).collect();
+        for index in beyond {
+            self.refused.insert(index, Reason::words(opening::TOO_MANY_SUBSCRIPTIONS));
+        }
+    }
+
+    /// A subscription that is refused, or revoked because the server's permissions have changed, leaves the rest as it is, and so
+    /// does a message that the server does not pass on: it does not say which one of its subject, so only their number is reported.
+    /// Anything else ends the connection, as a rule by the server itself. A subscription of two subjects (`a` and `a.>`) needs
     /// both.
     fn on_error(&mut self, link: &Link, words: &str, sink: &mut impl Sink) -> Result<(), Cause> {
         let subject = opening::forbidden_subject(words);
@@ -281,6 +296,14 @@ impl Nats {
             }
         }
         if !named.is_empty() {
+            return Ok(());
+        }
+        if self.awaited == Awaited::Subscriptions && words.eq_ignore_ascii_case(opening::TOO_MANY_SUBSCRIPTIONS) {
+            self.beyond_limit += 1;
+            return Ok(());
+        }
+        if link.phase == Phase::Open && opening::refuses_message(words) {
+            sink.event(link.id, Event::NotPermitted("publishing to a subject"));
             return Ok(());
         }
         Err(opening::cause(link.phase, words))

@@ -28,7 +28,8 @@ impl RedisStreams {
         if granted.is_empty() {
             return;
         }
-        let entries = entries_of_each(granted.len(), shared.config.connections.maximum_packet_bytes).to_string();
+        let most = entries_of_each(granted.len(), shared.config.connections.maximum_packet_bytes);
+        let entries = most.to_string();
         let block_ms = opening::wait_ms(shared).to_string();
         let mut words: Vec<&[u8]> = vec![b"XREADGROUP", b"GROUP", self.group.as_bytes(), self.group.as_bytes()];
         words.extend([&b"COUNT"[..], entries.as_bytes()]);
@@ -42,14 +43,14 @@ impl RedisStreams {
         words.extend(granted.iter().map(|key| key.as_bytes()));
         words.extend(granted.iter().map(|_| if again { &b"0"[..] } else { b">" }));
         link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
-        self.awaited.push_back(Awaited::Read { again });
+        self.awaited.push_back(Awaited::Read { again, most });
     }
 
     fn acknowledges(&self) -> bool {
         self.listeners.iter().any(|listener| listener.qos > Qos::BestEffort)
     }
 
-    /// Delivers and acknowledges the entries of a response; returns how many there are.
+    /// Delivers and acknowledges the entries of a response; returns how many there are of the stream with the most.
     pub(super) fn on_entries(
         &mut self,
         link: &mut Link,
@@ -62,7 +63,7 @@ impl RedisStreams {
         let mut values = Values::new(values);
         let streams = values.open().filter(|parts| parts % 2 == 0).ok_or_else(broken)? / 2;
         let mut chosen: Vec<&[u8]> = vec![];
-        let mut count = 0;
+        let mut most: usize = 0;
         for _ in 0..streams {
             let key = values.text().ok_or_else(broken)?;
             let stream = self.streams[..self.read].iter().position(|stream| stream.as_bytes() == key);
@@ -75,7 +76,7 @@ impl RedisStreams {
                 let message = entry.message.filter(|(topic, _)| self.chooses(stream, topic));
                 chosen.extend(message.map(|(_, payload)| payload));
             }
-            count += ids.len();
+            most = most.max(ids.len());
             if self.acknowledges() && !ids.is_empty() {
                 let words: Vec<&[u8]> = [&b"XACK"[..], key, self.group.as_bytes()].into_iter().chain(ids).collect();
                 link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
@@ -86,7 +87,7 @@ impl RedisStreams {
         for payload in chosen {
             sink.event(link.id, Event::Delivered(times.delivery(payload, false)));
         }
-        Ok(count)
+        Ok(most)
     }
 
     /// Does a filter of the session choose an entry of a stream?

@@ -43,8 +43,12 @@ impl RedisStreams {
             (Awaited::Added { tag, token }, Reply::Error(words)) if !opening::ends_connection(words) => {
                 self.on_added(link, shared, (tag, token), Err(Reason::words((*words).to_owned())), sink)
             }
-            (Awaited::Read { again }, Reply::Aggregate(values)) => {
+            (Awaited::Read { again, most }, Reply::Aggregate(values)) => {
                 let entries = self.on_entries(link, shared, values, times, sink)?;
+                if again || entries >= most {
+                    // The server may have more, which waits for the next read.
+                    link.note_part();
+                }
                 self.read(link, shared, again && entries > 0);
                 Ok(())
             }

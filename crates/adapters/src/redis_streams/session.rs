@@ -49,8 +49,8 @@ pub(super) enum Awaited {
     Group(usize),
     /// XADD of a message; its tag is 0 at QoS 0.
     Added { tag: u16, token: Token },
-    /// XREADGROUP, of what was read before and not acknowledged, or of what is new.
-    Read { again: bool },
+    /// XREADGROUP, of what was read before and not acknowledged, or of what is new; the most entries of each stream (`COUNT`).
+    Read { again: bool, most: usize },
     /// XACK.
     Acknowledged,
 }

@@ -26,16 +26,12 @@ const LARGEST_PAYLOAD_BYTES: u32 = 1 << 30;
 const SUBSCRIPTION_WAIT_NS: u64 = 100_000_000;
 /// Context of the PING after subscriptions, to distinguish its PONG from those of keep-alives.
 const BEHIND_SUBSCRIPTIONS: &[u8] = b"subscribed";
-/// Most PONGs that wait for a socket: a peer that sends more PINGs does not read.
-const MOST_PONGS: u16 = 1_000;
 
 /// A session's memory.
 pub struct ZeroMq {
     stage: Stage,
     /// Minor version of the peer.
     minor: u8,
-    /// PONGs appended since the outbox was last seen empty.
-    pongs: u16,
     side: Side,
     /// Its connections are accepted, not made.
     accepts: bool,
@@ -89,11 +85,11 @@ impl Dialect for ZeroMq {
         } else {
             Side::Subscriber { chosen: Chosen::new(&config.subscriptions), awaited: false }
         };
-        ZeroMq { stage: Stage::Greeting, minor: 0, pongs: 0, side, accepts: false }
+        ZeroMq { stage: Stage::Greeting, minor: 0, side, accepts: false }
     }
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
-        (self.stage, self.minor, self.pongs) = (Stage::Greeting, 0, 0);
+        (self.stage, self.minor) = (Stage::Greeting, 0);
         match &mut self.side {
             Side::Publisher(peer_subscriptions) => peer_subscriptions.forget(),
             Side::Subscriber { chosen, awaited } => {
@@ -257,7 +253,10 @@ impl ZeroMq {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         match (command, &mut self.side) {
-            (Command::Ping { context }, _) => self.on_ping(link, shared, context),
+            (Command::Ping { context }, _) => {
+                link.respond(shared, |out| encode_pong(context, out));
+                Ok(())
+            }
             (Command::Pong { context }, _) => {
                 if *context == BEHIND_SUBSCRIPTIONS {
                     self.on_subscribed(link, sink);
@@ -281,18 +280,6 @@ impl ZeroMq {
             (Command::Other(_), _) => Ok(()),
             (command, _) => Err(Cause::Protocol(format!("{} out of its turn", opening::name(command)))),
         }
-    }
-
-    fn on_ping(&mut self, link: &mut Link, shared: &mut Shared, context: &[u8]) -> Result<(), Cause> {
-        if link.outbox.is_empty() {
-            self.pongs = 0;
-        }
-        self.pongs += 1;
-        if self.pongs > MOST_PONGS {
-            return Err(Cause::Protocol(format!("more than {MOST_PONGS} PINGs before our answers could leave")));
-        }
-        link.outbox.append(&mut shared.pool, |out| encode_pong(context, out));
-        Ok(())
     }
 
     /// The peer subscribed to something. All that is in the socket after it is read before a message is tried.

@@ -141,6 +141,10 @@ fn contradictions_are_refused_with_their_place() {
 fn by_default_nothing_foreign_is_started() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
+    let text = "name: w\ndevices: [{name: a, every: 1s, payload: 50B, topic: t}]\nsubscribers: [{name: s, filters: [t]}]\n\
+                metrics: [{name: a, command: [touch, /tmp/evil]}]\n";
+    let own = serde_json::json!({"file_name": "w.yaml", "text": text});
+    let [run, search] = ["workload", "capacity"].map(|key| serde_json::json!({key: own}).to_string());
     for (body, right) in [
         (r#"{"workload": "hello", "system": "mosquitto"}"#, "systems"),
         (r#"{"workload": "hello", "endpoint": "mqtt://127.0.0.1:1883"}"#, "endpoints"),
@@ -151,6 +155,31 @@ fn by_default_nothing_foreign_is_started() {
             r#"{"name": "t", "workload": "hello", "set": {"devices.0.payload.sizes.file": "/etc/passwd"}, "axes": {"system": "builtin"}}"#,
             "commands",
         ),
+        (r#"{"workload": "hello", "protocols": {"client": "touch /tmp/evil"}}"#, "commands"),
+        (r#"{"workload": "hello", "metrics": [{"name": "a", "command": ["touch", "/tmp/evil"]}]}"#, "commands"),
+        // A program by settings: the first adds the section, the second replaces it.
+        (
+            r#"{"workload": "hello", "load": {"set": ["metrics.x=1", "metrics=[{name: a, command: [touch, /tmp/evil]}]"]}}"#,
+            "commands",
+        ),
+        (
+            r#"{"choose": {"workload": "hello", "objectives": "loss=0", "candidates": ["builtin"], "load": {"set": ["metrics.x=1", "metrics=[{name: a, command: [touch, /tmp/evil]}]"]}}}"#,
+            "commands",
+        ),
+        (
+            r#"{"name": "t", "workload": "hello", "set": {"metrics.x": "1", "metrics": "[{name: a, command: [touch, /tmp/evil]}]"}, "axes": {"system": "builtin"}}"#,
+            "commands",
+        ),
+        (
+            r#"{"name": "t", "workload": "hello", "set": {"metrics.x": "1"}, "axes": {"system": "builtin", "set": {"metrics": "[{name: a, command: [touch, /tmp/evil]}]"}}}"#,
+            "commands",
+        ),
+        (
+            r#"{"name": "t", "workload": "hello", "axes": {"system": "builtin", "client": "evil=touch /tmp/evil"}}"#,
+            "commands",
+        ),
+        (run.as_str(), "commands"),
+        (search.as_str(), "commands"),
         (r#"{"capacity": "hello", "system": "mosquitto"}"#, "systems"),
         (r#"{"experiment": "brokers"}"#, "systems"),
         (

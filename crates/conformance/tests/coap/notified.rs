@@ -1,9 +1,9 @@
 //! Subscriptions against a server with arbitrary notifications.
 
-use pubmark_conformance::peer::{RUN, subscriber};
+use pubmark_conformance::peer::{RUN, publisher, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, SessionId};
+use pubmark_protocol::clients::{Goodbye, SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Reason};
 use pubmark_protocol::header;
 use pubmark_testing::{assert_count, assert_count_eq};
@@ -83,6 +83,31 @@ fn older_notifications_and_copies_are_not_delivered() {
     assert!(
         harness.peer.record.arrived.iter().all(|one| one.kernel_ns.is_none_or(|stamp| stamp <= one.at_ns + 50_000))
     );
+}
+
+/// The error is found by reading after the first acknowledgement, by sending the second one, or by sending a message.
+#[test]
+fn notifications_that_arrived_before_the_servers_socket_was_closed_are_delivered() {
+    for messages in 0..3 {
+        let mut harness = Harness::new();
+        let publications = publisher("hears", "b", Qos::BestEffort).publications;
+        let id = harness.open(SessionConfig { publications, ..subscriber("hears", "a/+", Qos::AtLeastOnce) });
+        let request = harness.grant();
+        harness.peer.wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+        for number in 2..5_u8 {
+            let payload = payload(number.into(), 24);
+            harness.send_bytes(&notification(&request, Kind::Confirmable, number.into(), number, &payload));
+        }
+        harness.vanish();
+        for _ in 0..messages {
+            assert_eq!(harness.peer.offer(id, 24), SendOutcome::Accepted);
+            harness.peer.flush(id);
+        }
+        harness.peer.wait("told", |record| record.causes(id).len() == 1);
+        assert_count_eq!(harness.peer.record.sequences(id), [2, 3, 4], "after {messages} messages");
+        let cause = &harness.peer.record.causes(id)[0];
+        assert!(matches!(cause, Cause::Dropped(words) if words.contains("refused")), "{cause:?}");
+    }
 }
 
 #[test]

@@ -130,6 +130,39 @@ fn a_refused_subscription_leaves_the_rest() {
 }
 
 #[test]
+fn subscriptions_beyond_the_servers_limit_are_the_last_ones() {
+    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+    let subscriptions = vec![filter("open"), filter("two/#"), filter("secret"), filter("last")];
+    let (mut harness, id, mut script) = opened(SessionConfig { subscriptions, ..session("many") });
+    script.expect(&mut harness.peer, b"PING\r\n");
+    // It takes two of the five subjects. The next is `two.>`, and `last` stands behind one that is forbidden anyway.
+    script.send_bytes(b"-ERR 'maximum subscriptions exceeded'\r\n");
+    script.send_bytes(b"-ERR 'Permissions Violation for Subscription to \"secret\"'\r\n");
+    script.send_bytes(b"-ERR 'maximum subscriptions exceeded'\r\nPONG\r\n");
+    harness.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 4);
+    let replies = harness.peer.record.all(|event| match event {
+        Event::Subscribed(of, index, granted) if *of == id => Some((*index, granted.is_ok())),
+        _ => None,
+    });
+    assert_eq!(replies, [(0, true), (1, false), (2, false), (3, false)]);
+    assert_eq!(harness.peer.record.causes(id), []);
+}
+
+#[test]
+fn a_message_that_the_server_does_not_pass_on_leaves_the_connection() {
+    let (mut harness, id, mut script) = opened(publisher("forbidden", "a/b", Qos::BestEffort));
+    for _ in 0..2 {
+        harness.peer.send(id, 24);
+        script.expect(&mut harness.peer, b"\r\n");
+        script.send_bytes(b"-ERR 'Permissions Violation for Publish to \"a.b\"'\r\n");
+    }
+    script.send_bytes(b"PING\r\n");
+    script.expect(&mut harness.peer, b"PONG\r\n");
+    assert_count_eq!(harness.peer.record.not_permitted, ["publishing to a subject"; 2]);
+    assert_eq!(harness.peer.record.causes(id), []);
+}
+
+#[test]
 fn a_subscription_that_is_revoked_in_the_run_is_reported_once_and_the_connection_stays() {
     let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
     let subscriptions = vec![filter("open/#"), filter("secret"), filter("3")];
@@ -177,6 +210,25 @@ fn pings_are_answered_and_errors_end_the_connection_with_their_words() {
     harness.peer.wait("closed", |record| !record.causes(id).is_empty());
     let reason = Reason::words("Maximum Payload Violation");
     assert_eq!(harness.peer.record.causes(id), [Cause::Server { reason, too_large: true }]);
+}
+
+#[test]
+fn a_server_that_pings_without_end_and_reads_no_pong_is_left() {
+    let (mut harness, id, mut script) = opened(session("pinged"));
+    let cause = script.repeat_unread(&mut harness.peer, id, b"PING\r\n");
+    assert_eq!(cause, Cause::Dropped("ended by us: it does not read our answers".to_owned()));
+}
+
+/// Each PONG is read before the next PING: they are as many as would be too many at once.
+#[test]
+fn pongs_that_were_written_do_not_count() {
+    let (mut harness, id, mut script) = opened(session("reads"));
+    for _ in 0..20 {
+        script.send_bytes(&b"PING\r\n".repeat(10_000));
+        let ponged = b"PONG\r\n".repeat(10_000);
+        script.expect(&mut harness.peer, &ponged);
+    }
+    assert_eq!(harness.peer.record.causes(id), []);
 }
 
 #[test]

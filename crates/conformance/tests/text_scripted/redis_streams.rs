@@ -1,5 +1,7 @@
 //! Redis Streams.
 
+use std::time::Duration;
+
 use pubmark_adapters::redis_streams::RedisStreamsClients;
 use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
@@ -82,6 +84,28 @@ fn at_best_effort_nothing_is_acknowledged() {
     harness.peer.wait("it", |record| record.sequences(id).len() == 1);
     let reason = script.expect(&mut harness.peer, b">\r\n");
     assert!(reason.contains("NOACK") && !reason.contains("XACK"), "{reason}");
+}
+
+/// What does not fit a response waits at the server until that is read and the next one requested.
+#[test]
+fn a_late_read_of_a_full_response_counts_for_what_comes_in_the_responses_after_it() {
+    const LATE: Duration = Duration::from_millis(40);
+    let (mut harness, id, mut script) = reading(Qos::BestEffort);
+    script.send_bytes(&entries(&[entry("1-0", "level/a")]));
+    let request = script.expect(&mut harness.peer, b">\r\n");
+    let most: usize = request.split("\r\n").skip_while(|word| *word != "COUNT").nth(2).unwrap().parse().unwrap();
+    let full: Vec<Vec<u8>> = (0..most).map(|number| entry(&format!("2-{number}"), "level/a")).collect();
+    script.send_bytes(&entries(&full));
+    std::thread::sleep(LATE);
+    script.expect(&mut harness.peer, b">\r\n");
+    for one in ["3-0", "4-0"] {
+        script.send_bytes(&entries(&[entry(one, "level/a")]));
+        script.expect(&mut harness.peer, b">\r\n");
+    }
+    assert_count_eq!(harness.peer.record.sequences(id).len(), 1 + most + 2);
+    let unread = harness.peer.record.arrived.last().unwrap().unread;
+    // The kernel's stamp is of another clock, which is converted.
+    assert!(unread.to_ns - unread.from_ns > LATE.as_nanos() as u64 / 2, "{unread:?}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::Cause;
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// More than the sockets' buffers and all that a client may have for a server that does not read.
+const MOST_UNREAD_BYTES: usize = 64 << 20;
 
 /// The server's side of one connection.
 pub struct Script {
@@ -97,6 +99,21 @@ impl Script {
             self.send_bytes(&bytes[cut..]);
             peer.wait("all", |record| record.sequences(at).len() == before + messages);
         }
+    }
+
+    /// Repeats these bytes and reads nothing until the client ends the connection; returns the cause.
+    pub fn repeat_unread<C: Clients>(&mut self, peer: &mut Peer<C>, at: SessionId, bytes: &[u8]) -> Cause {
+        let block = bytes.repeat(10_000);
+        let (mut sent, deadline) = (0, Instant::now() + PATIENCE);
+        while peer.record.causes(at).is_empty() {
+            assert!(sent < MOST_UNREAD_BYTES && Instant::now() < deadline, "the client goes on after {sent} B");
+            match self.stream.write(&block[sent % bytes.len()..]) {
+                Ok(count) => sent += count,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            }
+            peer.linger(1);
+        }
+        peer.record.causes(at).remove(0)
     }
 
     /// Waits until the client has sent bytes that end with `ending`, and returns them.

@@ -243,7 +243,7 @@ fn a_flood_of_pings_that_does_not_read_its_answers_is_ended() {
     let reason = script.send_repeatedly(&mut harness.peer, &pings, 100_000);
     assert!(reason < 100_000);
     let cause = harness.cause(id);
-    assert!(matches!(&cause, Cause::Protocol(what) if what.contains("PINGs before our answers")), "{cause:?}");
+    assert!(matches!(&cause, Cause::Dropped(what) if what.contains("does not read our answers")), "{cause:?}");
 }
 
 #[test]

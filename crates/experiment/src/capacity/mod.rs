@@ -1,6 +1,7 @@
 //! The highest load that a system carries within objectives: [`search`] chooses the loads to try, [`trial`] runs the
 //! trials, and this module combines both into a record.
 
+mod growth;
 pub mod planning;
 pub mod search;
 pub mod trial;

@@ -8,11 +8,11 @@ use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome};
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::figures::{Unit, delivered_share};
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::tables::{SeriesRow, wide_bins};
 use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
 use pubmark_record::verdict::rules::{Blame, blame};
 use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
 
+use super::growth::{falls_behind, growth};
 use super::search::Verdict;
 use crate::end::{self, End};
 use crate::machines::NodeEvents;
@@ -24,8 +24,9 @@ pub const WARMUP: Duration = Duration::from_secs(1);
 const WANTED_MESSAGES: f64 = 2_000.0;
 /// Length of the window if the load is high enough, and the longest window for a low load.
 const WINDOW: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(30));
-/// If a smaller share of the expected deliveries arrives within the window, a queue grows: no second try is needed.
-const CLEAR_SHARE: f64 = 0.95;
+/// Share of what was due that must have been sent within the window: what is missing must be less than the default precision of a search (3 %),
+/// or another load was tried.
+const OFFERED_SHARE: f64 = 0.97;
 
 /// What all trials of a search have in common.
 pub struct Trials<'a> {
@@ -150,9 +151,9 @@ impl Trials<'_> {
         Ok(Some(TrialResult { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
     }
 
-    /// Objectives are met if their upper bounds meet them, however late the generator or the machine was. Objectives that even the
-    /// lower bound breaks are missed by the system, if the load was the scheduled one. In between, the generator is the
-    /// limit. Objectives that were not measured are neither met nor missed.
+    /// Objectives are met if their upper bounds meet them, however late the generator or the machine was, if the load was sent.
+    /// Objectives that even the lower bound breaks are missed by the system, if the load was the scheduled one. In between, the
+    /// generator is the limit. Objectives that were not measured are neither met nor missed.
     fn judge(&self, record: &Record, end: &End) -> Judgement {
         let judged = self.objectives.judge(record);
         let worst = judged.iter().max_by_key(|judged| severity(judged, record));
@@ -161,7 +162,9 @@ impl Trials<'_> {
         match (end, worst) {
             // The messages of a lost worker or node are missing from the load.
             (End::Fails { text, .. }, _) if record.has_lost() => because(TrialOutcome::GeneratorLimited, text),
-            (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None) if is_lateness_alone(record) => {
+            (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None)
+                if is_lateness_alone(record) && was_offered(record) =>
+            {
                 Judgement::of(TrialOutcome::Held, None)
             }
             (End::Fails { kind, text, .. }, _) if kind.is_systems() => because(TrialOutcome::Failed, text),
@@ -213,8 +216,9 @@ impl Judgement {
     }
 }
 
-/// Whether delays by pubmark or by the machine are all that made a run invalid. They can only worsen what the system shows. A run that
-/// is invalid for another reason as well, such as accounting that does not close, shows nothing.
+/// Whether delays by pubmark or by the machine are all that made a run invalid. They can only worsen what the system shows under the
+/// load that was sent ([`was_offered`]). A run that is invalid for another reason as well, such as accounting that does not close,
+/// shows nothing.
 fn is_lateness_alone(record: &Record) -> bool {
     let mut invalid = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
     // Where something is missing, it may be what was dropped on the way, which was no load of the system.
@@ -223,6 +227,14 @@ fn is_lateness_alone(record: &Record) -> bool {
         "V02" | "V18" | "V28" if lacks => false,
         code => matches!(blame(code), Blame::Generator | Blame::Machine),
     })
+}
+
+/// Whether the load was sent within the window. Where the generator could not, a system uses less CPU time and loses less than under the
+/// load that was due, and a window may be too short for latencies to show the delay.
+fn was_offered(record: &Record) -> bool {
+    let messages = &record.delivery.messages;
+    let due = messages.offered.saturating_sub(messages.skipped_planned) as f64;
+    record.throughput.sent_per_s * record.window_s() >= OFFERED_SHARE * due
 }
 
 /// Ranks outcomes: the highest one decides.
@@ -240,14 +252,6 @@ fn severity(judged: &Judged<'_>, record: &Record) -> u8 {
 fn window(offered_per_s: f64) -> Duration {
     let needed = Duration::try_from_secs_f64(WANTED_MESSAGES / offered_per_s).unwrap_or(WINDOW.1);
     needed.clamp(WINDOW.0, WINDOW.1)
-}
-
-/// Whether so much less arrived within the window than was sent that a queue must have grown.
-fn falls_behind(record: &Record) -> bool {
-    let expected_per_s = record.delivery.messages.expected as f64 / record.settings.duration_s;
-    let waits_to_be_sent =
-        record.delivery.messages.unsent as f64 > (1.0 - CLEAR_SHARE) * record.delivery.messages.offered as f64;
-    waits_to_be_sent || record.throughput.delivered_per_s < CLEAR_SHARE * expected_per_s
 }
 
 /// A trial of which nothing is known yet.
@@ -294,28 +298,6 @@ fn fill(trial: &mut Trial, record: &Record) {
     trial.generator_cores = record.cost.generator.map(|usage| usage.cores);
     trial.system_rss_bytes = record.cost.system.map(|usage| usage.peak_rss_bytes);
     trial.verdict = Some(record.verdict.status);
-}
-
-/// Growth of the latency over the window, µs per second: the median of the slopes between all pairs of bins (Theil 1950, Sen
-/// 1968), which a single stall does not change. It is that of the medians; if a bin has messages and too few of them for a median,
-/// that of the largest latencies in all bins: between one and the other there is no slope. `None` for fewer than three bins.
-fn growth(record: &Record) -> Option<f64> {
-    let in_window = |row: &&SeriesRow| row.t_s >= 0.0 && row.t_s + row.width_s <= record.settings.duration_s + 1e-9;
-    let rows = wide_bins(&record.tables.series, record.settings.duration_s).filter(in_window);
-    let largest: Vec<(&SeriesRow, f64)> = rows.filter_map(|row| Some((row, row.latency.upper.max_us?))).collect();
-    let medians: Option<Vec<f64>> = largest.iter().map(|(row, _)| row.latency.upper.p50_us).collect();
-    let values = medians.unwrap_or_else(|| largest.iter().map(|(_, max_us)| *max_us).collect());
-    let bins: Vec<(f64, f64)> = largest.iter().map(|(row, _)| row.t_s).zip(values).collect();
-    if bins.len() < 3 {
-        return None;
-    }
-    let mut slopes = Vec::with_capacity(bins.len() * (bins.len() - 1) / 2);
-    for (index, first) in bins.iter().enumerate() {
-        slopes.extend(bins[index + 1..].iter().map(|second| (second.1 - first.1) / (second.0 - first.0)));
-    }
-    slopes.sort_by(f64::total_cmp);
-    let middle = slopes.len() / 2;
-    Some(if slopes.len() % 2 == 1 { slopes[middle] } else { (slopes[middle - 1] + slopes[middle]) / 2.0 })
 }
 
 /// Whether a verdict below valid needs a note.
@@ -403,6 +385,23 @@ mod tests {
         assert!(growth(&record).is_some());
         record.tables.series[2].width_s = 0.001;
         assert_eq!(growth(&record), None, "a bin of 1 ms is none");
+    }
+
+    #[test]
+    fn a_load_that_was_not_offered_is_not_held() {
+        let objectives = Objectives::parse("cpu<1,loss=0").unwrap();
+        let (host, spec) = (Host::this(), RunSpec::new("hello"));
+        let trials = Trials { spec, knob: Knob::Rate, objectives: &objectives, duration: None, host: &host };
+        let (kind, text) = (FailureKind::GeneratorLimited, "V01: slow".to_owned());
+        let late = End::Fails { kind, code: Some("V01".to_owned()), text };
+        let judged = |share: f64, skipped_planned: u64| {
+            let mut record = sample::record();
+            record.throughput.sent_per_s *= share;
+            record.delivery.messages.skipped_planned = skipped_planned;
+            trials.judge(&record, &late).outcome
+        };
+        assert_eq!((judged(0.98, 0), judged(0.5, 0)), (TrialOutcome::Held, TrialOutcome::GeneratorLimited));
+        assert_eq!(judged(0.5, 5_000), TrialOutcome::Held, "half of the devices were offline");
     }
 
     #[test]

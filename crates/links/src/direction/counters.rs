@@ -54,7 +54,7 @@ pub struct Counters {
     pub waiting: Tally,
     /// Packets sent ahead, without their delay.
     pub sent_ahead: u64,
-    /// Packets delivered after one that came later (RFC 4737 §3 counts these).
+    /// Packets delivered after one that came later (RFC 4737 §3 counts these). A copy is its original in this, whichever is first.
     pub out_of_order: u64,
     /// Most bytes that waited for the rate at once, since the origin of the steps once that is known.
     pub queue_high_water_bytes: u64,

@@ -113,6 +113,8 @@ pub struct OneWayLink<P> {
     /// Copies below this have left.
     newest_copy: u64,
     held_bytes: u64,
+    /// Lost with the link from its queue, for [`take_broken`](Self::take_broken).
+    broken: Vec<Queued<P>>,
 }
 
 impl<P: Clone> OneWayLink<P> {
@@ -135,6 +137,7 @@ impl<P: Clone> OneWayLink<P> {
             counters: Counters::default(),
             newest_copy: 0,
             held_bytes: 0,
+            broken: Vec::new(),
         }
     }
 
@@ -208,17 +211,24 @@ impl<P: Clone> OneWayLink<P> {
         let Reverse(UnderWay { due_ns, held }) = self.under_way.pop()?;
         self.release(held.bytes);
         self.counters.delivered.add(held.bytes);
-        if held.copy < self.newest_copy {
+        // A packet and its copy are one packet: neither of them overtakes the other.
+        if held.copy / 2 < self.newest_copy / 2 {
             self.counters.out_of_order += 1;
         }
         self.newest_copy = self.newest_copy.max(held.copy);
         Some(Departure { packet: held.packet, bytes: held.bytes, in_ns: held.in_ns, due_ns })
     }
 
-    /// When there is something to do next, ns: a packet is due, a service ends, the conditions change.
+    /// Packets that were lost from the queue when the link broke, each with when it came, ns; those since the last call.
+    pub fn take_broken(&mut self) -> Vec<(P, u64)> {
+        std::mem::take(&mut self.broken).into_iter().map(|held| (held.packet, held.in_ns)).collect()
+    }
+
+    /// When there is something to do next, ns: a packet is due, a service ends, the conditions change, the high water begins to count
+    /// anew.
     pub fn next_ns(&self) -> Option<u64> {
         let due = self.under_way.peek().map(|entry| entry.0.due_ns);
-        [due, self.bottleneck.end_ns(), self.step_ns()].into_iter().flatten().min()
+        [due, self.bottleneck.end_ns(), self.step_ns(), self.high_water_from_ns].into_iter().flatten().min()
     }
 
     /// Conditions now.
@@ -282,6 +292,7 @@ impl<P: Clone> OneWayLink<P> {
             for held in self.bottleneck.empty() {
                 self.counters.lost_down.add(held.bytes);
                 self.release(held.bytes);
+                self.broken.push(held);
             }
         }
         for held in self.bottleneck.change(now_ns, conditions.rate) {

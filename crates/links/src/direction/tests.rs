@@ -263,6 +263,16 @@ fn jitter_keeps_the_order_unless_it_may_reorder() {
 }
 
 #[test]
+fn a_copy_and_its_original_do_not_overtake_each_other() {
+    let jitter = delayed(5 * MS, 4 * MS, Distribution::Uniform, true);
+    let mut link = link(Conditions { duplicate: 1.0, ..jitter });
+    // Each packet leaves before the next one comes, and half of the copies before their original.
+    feed(&mut link, 500, 50, 100 * MS);
+    assert_eq!(drain(&mut link).len(), 1_000);
+    assert_eq!(link.counters().out_of_order, 0);
+}
+
+#[test]
 fn some_packets_are_sent_ahead() {
     let mut link = link(Conditions { reorder: 0.05, ..delayed(5 * MS, 0, Distribution::Uniform, false) });
     feed(&mut link, 20_000, 50, MS);
@@ -291,6 +301,19 @@ fn a_link_that_is_down_loses_arriving_and_queued_packets_but_not_those_in_flight
     assert_eq!(link.counters().lost_down, Tally { packets: 3, bytes: 2_010 });
     assert_eq!(link.input(4 * SECOND, 1_000, UNLIMITED, || 4), InputResult::Queued);
     assert_eq!(drain(&mut link), [(0, 3 * SECOND), (4, 7 * SECOND)]);
+}
+
+#[test]
+fn packets_in_the_queue_of_a_link_that_breaks_are_shown_with_when_they_came() {
+    // A second a packet.
+    let mut link = link(rated(8_000, 10_000));
+    feed(&mut link, 4, 1_000, 10 * MS);
+    assert!(link.take_broken().is_empty());
+    assert!(link.pop(SECOND).is_some());
+    link.cut(SECOND, true);
+    assert_eq!(link.take_broken(), [10, 20, 30].map(|ms| (ms * MS, ms * MS)));
+    assert!(link.take_broken().is_empty());
+    assert_eq!(link.held_bytes(), 0);
 }
 
 #[test]
@@ -339,6 +362,17 @@ fn the_high_water_is_that_since_the_origin_of_the_steps() {
     assert_eq!(high_water(&link), 1_000);
     drain(&mut link);
     assert_eq!(high_water(&link), 1_000);
+}
+
+#[test]
+fn the_high_water_of_a_window_in_which_nothing_comes_is_not_that_of_the_warm_up() {
+    let steps = vec![Step { at_ns: 0, conditions: rated(8_000, 10_000) }];
+    let mut link = OneWayLink::new(steps, 1, "test", Direction::Up);
+    link.start(10 * SECOND);
+    assert_eq!(feed(&mut link, 3, 500, 0), 3);
+    assert_eq!(link.counters().queue_high_water_bytes, 1_000);
+    drain(&mut link);
+    assert_eq!(link.counters().queue_high_water_bytes, 0);
 }
 
 #[test]

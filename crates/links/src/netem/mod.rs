@@ -104,6 +104,11 @@ pub fn differences(conditions: &Conditions, is_cut: bool) -> Vec<&'static str> {
             !conditions.down && loses && conditions.duplicate > 0.0,
             "a packet that is drawn both lost and duplicated arrives once",
         ),
+        // `get_loss_clg` sets the state with each request that has a loss model.
+        (
+            !conditions.down && matches!(conditions.loss, Loss::GilbertElliott { .. }),
+            "the states of bursty losses begin with the good one, and again after each change of the link",
+        ),
         (conditions.down || is_cut, "what waits when a link goes down still arrives"),
     ]
     .into_iter()

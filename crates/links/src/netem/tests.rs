@@ -173,6 +173,13 @@ fn differences_of_the_kernels_emulation_are_named() {
     );
     assert_eq!(differences(&twice, false), ["a packet that is drawn both lost and duplicated arrives once"]);
     assert_eq!(differences(&Conditions { down: true, ..twice }, false).len(), 1);
+    let bursts = Loss::GilbertElliott { to_bad: 0.01, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
+    let bursts = Conditions { loss: bursts, ..delayed(0) };
+    assert_eq!(
+        differences(&bursts, false),
+        ["the states of bursty losses begin with the good one, and again after each change of the link"]
+    );
+    assert_eq!(differences(&Conditions { down: true, ..bursts }, false).len(), 1);
 }
 
 const SLOW: Rate = Rate { bits_per_second: 1_000, queue_bytes: 1_500 };

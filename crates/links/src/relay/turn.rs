@@ -61,15 +61,15 @@ impl Turn {
     }
 
     /// A turn begins. `polled_ns` is before its poll, and `waited` is whether nothing was ready then; `has_more`
-    /// whether the turn before left bytes, which have waited since its own.
+    /// whether the turn before may have left bytes, which have waited since its own. A poll that finds nothing shows that it left none.
     pub fn begin(&mut self, polled_ns: u64, waited: bool, has_more: bool) {
         let before_ns = std::mem::replace(&mut self.found_ns, polled_ns);
-        self.since_ns = match (has_more, waited) {
-            (true, _) => self.since_ns,
-            (false, true) => polled_ns,
+        self.since_ns = match (waited, has_more) {
+            (true, _) => polled_ns,
+            (false, true) => self.since_ns,
             (false, false) => before_ns,
         };
-        self.woke_ns = (waited && !has_more).then(clock::monotonic_ns);
+        self.woke_ns = waited.then(clock::monotonic_ns);
         (self.earliest_ns, self.wrote) = (None, false);
     }
 
@@ -123,5 +123,27 @@ mod tests {
         turn.carried(&mut system, None);
         turn.end();
         assert!(turn.take_longest_ns() > 0);
+    }
+
+    #[test]
+    fn time_without_anything_to_carry_is_no_hold_although_the_turn_before_may_have_left_something() {
+        let mut system = RelayCounters::new(true);
+        let mut turn = Turn::new();
+        // The turn before finds what may have come since the machine started, and reads as much as one read does.
+        turn.begin(0, false, false);
+        turn.begin(0, false, false);
+        turn.end();
+        let polled_ns = clock::monotonic_ns();
+        turn.begin(polled_ns, true, true);
+        turn.carried(&mut system, None);
+        turn.end();
+        let held_ns = turn.take_longest_ns();
+        let passed_ns = clock::monotonic_ns() - polled_ns;
+        assert!(held_ns <= passed_ns, "{held_ns} ns in {passed_ns} ns");
+        // What it left has waited since its own poll if the next one finds something at once.
+        turn.begin(clock::monotonic_ns(), false, true);
+        turn.carried(&mut system, None);
+        turn.end();
+        assert!(turn.take_longest_ns() >= passed_ns);
     }
 }

@@ -47,7 +47,8 @@ pub trait Observer: Send + 'static {
     /// A packet passed a direction.
     fn passed(&mut self, passage: Passage<'_>);
 
-    /// A packet came to a direction of a group's link and was lost or dropped there.
+    /// A packet that came to a direction of a group's link at `at_ns` was lost or dropped there: at once, or from the queue of a
+    /// link that broke.
     fn lost(&mut self, packet: &[u8], group: usize, direction: Direction, at_ns: u64) {
         let _ = (packet, group, direction, at_ns);
     }
@@ -257,7 +258,7 @@ impl<O: Observer> Emulator<O> {
                 Err(error) => return Err(error),
             }
         }
-        self.read_wait.left(port, since_ns);
+        self.read_wait.left(port, since_ns, clock::machine_ns());
         Ok(())
     }
 
@@ -423,14 +424,19 @@ impl<O: Observer> Emulator<O> {
         }
     }
 
-    /// Calls a direction, and updates the sums and the agenda.
+    /// Calls a direction, updates the sums and the agenda, and shows the observer what broke with the link.
     fn with<T>(&mut self, index: usize, call: impl FnOnce(&mut OneWayLink<Flight>) -> T) -> T {
         let direction = &mut self.directions[index];
         let before = direction.held_bytes();
         let result = call(direction);
         self.held_bytes = self.held_bytes + direction.held_bytes() - before;
+        let broken = direction.take_broken();
         self.changed[index] = true;
         self.agenda.plan(index, direction.next_ns());
+        if O::WATCHES {
+            let (group, direction) = place(index);
+            broken.iter().for_each(|(lost, in_ns)| self.observer.lost(&lost.bytes, group, direction, *in_ns));
+        }
         result
     }
 }

@@ -18,8 +18,9 @@ pub struct ReadWait {
 struct Queue {
     /// What is in it came later than this, ns.
     empty_ns: u64,
-    /// The last reads left packets, so that polls have named it since.
-    has_more: bool,
+    /// When the last reads ended and may have left packets, ns; `None` if they found it empty. If they left some, the next poll that
+    /// is not full names the queue.
+    left_ns: Option<u64>,
 }
 
 impl ReadWait {
@@ -39,18 +40,20 @@ impl ReadWait {
 
     /// From when the wait of what is found now in the queue of this port counts, ns.
     pub fn since_ns(&self, port: usize) -> u64 {
-        let Queue { empty_ns, has_more } = self.queues[port];
+        let Queue { empty_ns, left_ns } = self.queues[port];
+        // A poll since then did not name it, otherwise it would have been read: the reads had left nothing.
+        let has_more = left_ns.is_some_and(|left_ns| left_ns >= self.since_ns);
         if has_more { empty_ns } else { empty_ns.max(self.since_ns) }
     }
 
     /// A read of the port at `now_ns` found nothing.
     pub fn emptied(&mut self, port: usize, now_ns: u64) {
-        self.queues[port] = Queue { empty_ns: now_ns, has_more: false };
+        self.queues[port] = Queue { empty_ns: now_ns, left_ns: None };
     }
 
-    /// The reads of the port end before its queue is empty: what is in it may have come as early as `since_ns`.
-    pub fn left(&mut self, port: usize, since_ns: u64) {
-        self.queues[port] = Queue { empty_ns: since_ns, has_more: true };
+    /// The reads of the port end at `now_ns` before one found nothing: what they left may have come as early as `since_ns`.
+    pub fn left(&mut self, port: usize, since_ns: u64, now_ns: u64) {
+        self.queues[port] = Queue { empty_ns: since_ns, left_ns: Some(now_ns) };
     }
 }
 
@@ -98,12 +101,33 @@ mod tests {
         for polled_ns in [3_000, 4_000] {
             wait.polled(polled_ns, None, false);
             assert_eq!(wait.since_ns(0), 2_500);
-            wait.left(0, 2_500);
+            wait.left(0, 2_500, polled_ns + 100);
         }
         wait.polled(5_000, None, false);
         assert_eq!(wait.since_ns(0), 2_500);
         wait.emptied(0, 5_600);
         wait.polled(6_000, None, false);
         assert_eq!(wait.since_ns(0), 5_600);
+    }
+
+    #[test]
+    fn reads_that_end_with_the_last_packet_have_left_none() {
+        let mut wait = ReadWait::new(2, 500);
+        wait.polled(1_000, Some(2_000), false);
+        wait.left(0, 2_000, 2_600);
+        // The poll found nothing, and the thread slept.
+        wait.polled(3_000, Some(90_000), false);
+        assert_eq!(wait.since_ns(0), 90_000);
+        wait.left(0, 90_000, 90_600);
+        // The poll named the other port only.
+        wait.polled(91_000, None, false);
+        wait.emptied(1, 91_100);
+        wait.polled(92_000, None, false);
+        assert_eq!(wait.since_ns(0), 91_000);
+        wait.left(0, 91_000, 92_600);
+        // A full poll need not name it, although it has packets.
+        wait.polled(93_000, None, true);
+        wait.polled(94_000, None, false);
+        assert_eq!(wait.since_ns(0), 91_000);
     }
 }

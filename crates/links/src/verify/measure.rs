@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pubmark_model::link::{Conditions, Loss, Rate};
+use pubmark_model::link::{Conditions, Distribution, Loss, Rate};
 
 use super::check::{Check, Property};
 use super::probe::{Arrival, Path, Plan, Round, SMALLEST};
@@ -35,6 +35,10 @@ const RATE_PROBES: u64 = 2_500;
 const LARGEST_RATE_PROBE: u64 = 1_400;
 /// A rate that cannot send four probes in this time is too slow to be measured.
 const SLOWEST_NS: u64 = 1_500 * MS;
+/// Longest wait for the last probe of a property.
+const LONGEST_WAIT_NS: u64 = 5 * SECOND;
+/// How much later than that a probe may be received.
+const SLACK_NS: u64 = 500 * MS;
 /// Above this, one sender cannot saturate a link.
 const FASTEST_BITS: u64 = 400_000_000;
 
@@ -43,11 +47,18 @@ fn service_ns(conditions: &Conditions, bytes: u64) -> u64 {
     conditions.rate.map_or(0, |rate| (bytes * 8 * SECOND).div_ceil(rate.bits_per_second.max(1)))
 }
 
+/// Why probes that may be under way for this long are not sent: the run would wait for them. `None` if they are sent.
+fn too_slow(wait_ns: u64) -> Option<String> {
+    let way_ns = wait_ns.saturating_sub(SLACK_NS);
+    (way_ns > LONGEST_WAIT_NS).then(|| format!("a probe may take {} s", way_ns / SECOND))
+}
+
 /// When a probe has come that comes at all, ns: its way, and a queue of `queued` packets of `bytes` before it.
 fn patience_ns(conditions: &Conditions, bytes: u64, queued: u64) -> u64 {
-    let delay = conditions.delay.mean_ns.saturating_add(conditions.delay.jitter_ns.saturating_mul(6));
+    let widths = if conditions.delay.distribution == Distribution::Uniform { 1 } else { 6 };
+    let delay = conditions.delay.mean_ns.saturating_add(conditions.delay.jitter_ns.saturating_mul(widths));
     let queue = service_ns(conditions, bytes).saturating_mul(queued + 1);
-    delay.saturating_add(queue).saturating_add(500 * MS)
+    delay.saturating_add(queue).saturating_add(SLACK_NS)
 }
 
 /// Nothing must come through a link that is down.
@@ -79,6 +90,9 @@ pub fn delay(path: &mut Path<'_>, conditions: &Conditions) -> Result<Check, Link
         return Ok(Check::unverified(Property::Delay, asked, why));
     }
     let wait_ns = patience_ns(conditions, SMALLEST as u64, 1);
+    if let Some(why) = too_slow(wait_ns) {
+        return Ok(Check::unverified(Property::Delay, asked, why));
+    }
     let plan = Plan { count, bytes: SMALLEST, spacing_ns, catches_up: false, send_for_ns: SLOWEST_NS, wait_ns };
     let round = path.probe(plan)?;
     let samples = delay_samples(&round.arrivals, conditions);
@@ -138,12 +152,16 @@ pub fn unmeasured(conditions: &Conditions) -> Vec<Check> {
 pub fn copies_for_losses(conditions: &Conditions, back_end: BackEnd) -> Option<Vec<Check>> {
     let both = conditions.loss != Loss::None && conditions.duplicate > 0.0;
     let why = "a packet that is drawn both lost and duplicated arrives once";
-    (both && back_end == BackEnd::KernelNetem).then(|| {
-        vec![
-            Check::unverified(Property::Loss, loss_share(conditions.loss), why),
-            Check::unverified(Property::Duplicates, conditions.duplicate, why),
-        ]
-    })
+    (both && back_end == BackEnd::KernelNetem).then(|| unverified_shares(conditions, why))
+}
+
+/// Shares of packets that are lost and that come twice, without a measurement.
+fn unverified_shares(conditions: &Conditions, why: &str) -> Vec<Check> {
+    let mut checks = vec![Check::unverified(Property::Loss, loss_share(conditions.loss), why)];
+    if conditions.duplicate > 0.0 {
+        checks.push(Check::unverified(Property::Duplicates, conditions.duplicate, why));
+    }
+    checks
 }
 
 /// Shares of packets that are lost and that come twice.
@@ -152,6 +170,9 @@ pub fn loss(path: &mut Path<'_>, conditions: &Conditions, probes: u64) -> Result
     let send_for_ns = SEND_FOR_NS * probes.div_ceil(LOSS_PROBES);
     let count = (send_for_ns / spacing_ns).clamp(1, probes);
     let wait_ns = patience_ns(conditions, SMALLEST as u64, 1);
+    if let Some(why) = too_slow(wait_ns) {
+        return Ok(unverified_shares(conditions, &why));
+    }
     let plan = Plan { count, bytes: SMALLEST, spacing_ns, catches_up: false, send_for_ns, wait_ns };
     let round = path.probe(plan)?;
     let mut numbers: Vec<u64> = round.arrivals.iter().map(|arrival| arrival.number).collect();
@@ -210,6 +231,9 @@ pub fn rate(path: &mut Path<'_>, conditions: &Conditions, rate: Rate) -> Result<
     // What fits into the queue is sent at once; beyond, a fifth faster than the link.
     let spacing_ns = if count * bytes <= rate.queue_bytes { 0 } else { service * 5 / 6 };
     let wait_ns = patience_ns(conditions, bytes, count);
+    if let Some(why) = too_slow(wait_ns) {
+        return unverified(why);
+    }
     let plan = Plan { count, bytes: bytes as usize, spacing_ns, catches_up: true, send_for_ns: SLOWEST_NS, wait_ns };
     let round = path.probe(plan)?;
     let (busy, packets) = busy_time(&round.arrivals, conditions, service);
@@ -340,6 +364,24 @@ mod tests {
             arrival(4, 7 * MS, 10 * MS),
         ];
         assert_eq!(busy_time(&arrivals, &Conditions::default(), MS), (3.0 * MS as f64, 3));
+    }
+
+    #[test]
+    fn probes_that_would_take_too_long_are_not_sent() {
+        let mut conditions = Conditions::default();
+        conditions.delay.mean_ns = 2 * SECOND;
+        assert_eq!(too_slow(patience_ns(&conditions, 48, 1)), None);
+        conditions.delay.jitter_ns = SECOND;
+        assert_eq!(too_slow(patience_ns(&conditions, 48, 1)), None, "3 s at most");
+        conditions.delay.distribution = Distribution::Normal;
+        assert_eq!(too_slow(patience_ns(&conditions, 48, 1)).as_deref(), Some("a probe may take 8 s"));
+        // A packet takes 384 s.
+        let rate = Some(Rate { bits_per_second: 1, queue_bytes: 1_000 });
+        let conditions = Conditions { rate, ..Conditions::default() };
+        assert_eq!(too_slow(patience_ns(&conditions, 48, 1)).as_deref(), Some("a probe may take 768 s"));
+        let why = unverified_shares(&Conditions { duplicate: 0.1, ..conditions }, "a reason");
+        assert_eq!(why.iter().map(|check| check.property).collect::<Vec<_>>(), [Property::Loss, Property::Duplicates]);
+        assert_eq!(unverified_shares(&conditions, "a reason").len(), 1);
     }
 
     #[test]

@@ -145,6 +145,7 @@ impl<'a> Path<'a> {
     }
 
     fn send(&self, plan: Plan) -> io::Result<u64> {
+        clock::make_sleeps_exact();
         let mut packet = vec![0; plan.bytes.saturating_sub(HEADERS).max(CONTENT)];
         packet[..4].copy_from_slice(&MARK.to_le_bytes());
         packet[4..8].copy_from_slice(&self.round.to_le_bytes());
@@ -153,7 +154,8 @@ impl<'a> Path<'a> {
         for number in 0..plan.count {
             sleep_until(due);
             let now = clock::monotonic_ns();
-            if now - start > plan.send_for_ns {
+            // A better estimate of the run's clock may set it back.
+            if now.saturating_sub(start) > plan.send_for_ns {
                 return Ok(number);
             }
             packet[8..12].copy_from_slice(&(number as u32).to_le_bytes());
@@ -185,7 +187,7 @@ impl<'a> Path<'a> {
                 return Ok(arrivals);
             }
             if sender_is_done() && self.network.waiting(self.group, self.direction) == 0 {
-                if now - *empty_since.get_or_insert(now) > GRACE_NS {
+                if now.saturating_sub(*empty_since.get_or_insert(now)) > GRACE_NS {
                     return Ok(arrivals);
                 }
             } else {
@@ -208,11 +210,13 @@ fn refused(error: io::Error) -> LinkError {
     LinkError::refused("send probes over a link", error)
 }
 
+/// Sleeps until a time of [`clock::monotonic_ns`]. On a node that is the run's time, by which the kernel cannot wait.
 fn sleep_until(due_ns: u64) {
-    let time = libc::timespec {
-        tv_sec: (due_ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (due_ns % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: a live time. Woken by a signal, the probe is a little early, and its send time shows that.
-    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
+    loop {
+        let left = clock::wait_until(due_ns);
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left);
+    }
 }

@@ -114,7 +114,8 @@ impl Observer for Watcher {
                 direction: key.1,
                 port: key.2,
                 bytes,
-                in_ns: lost_ns.unwrap_or(passage.in_ns),
+                // A packet of the queue that a break lost is shown after a later copy of it.
+                in_ns: lost_ns.map_or(passage.in_ns, |lost_ns: u64| lost_ns.min(passage.in_ns)),
                 out_ns: passage.out_ns,
             };
             match (&mut flow, segment.tcp) {
@@ -139,7 +140,8 @@ impl Observer for Watcher {
         let key = key(group, direction, &segment);
         for (_, header) in Headers::of(segment.data, spec.run, at_ns) {
             if is_followed(spec, &header, start_ns) && self.lost.len() < MOST_LOST {
-                self.lost.entry((header.publisher, header.sequence, key)).or_insert(at_ns);
+                let first_ns = self.lost.entry((header.publisher, header.sequence, key)).or_insert(at_ns);
+                *first_ns = at_ns.min(*first_ns);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::contests::are_apart_in_time;
-use super::{CellInput, RunInput, usable_runs, why_left_out};
+use super::{CellInput, RunInput, may_be_higher, usable_runs, why_left_out};
 use crate::by_reason::{by_reason, named};
 use crate::experiment::{Contest, Duel, FailureKind};
 use crate::figures::{self, FIGURES};
@@ -37,6 +37,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(busy_machine(cells));
     found.extend(not_interleaved(cells, contests));
     found.extend(fewer_messages(cells, contests));
+    found.extend(limited_rates(cells, contests));
     found.extend(without_lower_bound(cells, contests));
     found.extend(not_measured(cells, contests));
     found.extend(cells.iter().filter_map(other_version));
@@ -222,6 +223,29 @@ fn fewer_messages(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
         }
     }
     by_reason(found).into_iter().map(|(sentence, figures)| format!("{sentence} {}", figures.join(", "))).collect()
+}
+
+/// Cells whose rate in a flood looks lower than that of the best one, and may be pubmark's limit or the machine's: one sentence for each.
+fn limited_rates(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
+    let is_limited = |contest: &Contest, duel: &Duel| {
+        let nothing = if duel.is_ratio { 1.0 } else { 0.0 };
+        // What is within the noise anyway needs no further reason.
+        let is_apart = duel.interval.is_some_and(|(low, high)| low > nothing || high < nothing);
+        let worse = cells.iter().find(|cell| cell.id == duel.worse);
+        is_apart
+            && figures::figure(&contest.figure).zip(worse).is_some_and(|(figure, worse)| may_be_higher(figure, worse))
+    };
+    let duels = contests.iter().flat_map(|contest| contest.duels.iter().map(move |duel| (contest, duel)));
+    let limited = duels.filter(|(contest, duel)| is_limited(contest, duel));
+    let sentence = |(contest, duel): (&Contest, &Duel)| {
+        let (figure, worse) = (&contest.figure, label(cells, &duel.worse));
+        format!(
+            "the {figure} of {worse} may be higher than what was measured: pubmark or the machine may have been its limit (the verdicts \
+             of its runs say which), so {} does not win against it",
+            label(cells, &duel.better)
+        )
+    };
+    limited.map(sentence).collect()
 }
 
 /// Cells whose whole latency may be pubmark's delay, as with a client library that does not tell when it received a message.

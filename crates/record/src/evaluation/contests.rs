@@ -16,8 +16,10 @@
 //! not win, and nothing is shown: the lost ones may be those that would have been late ([`Duel::survivors`]). One that lost less wins
 //! all the same, because each lost message can only make the other worse.
 //!
-//! For latencies, of which both bounds are known, all of this is required for the smallest difference that the bounds
-//! permit ([`Pair`]).
+//! Nor is anything shown against the rate of a flood that pubmark or the machine may have limited ([`Entrant::may_be_higher`]).
+//!
+//! For latencies, and for the share delivered, of which both bounds are known, all of this is required for the smallest difference that
+//! the bounds permit ([`Pair`]).
 //!
 //! How often this is wrong, and how large a difference it finds, was simulated: `docs/explanation/comparing.md`.
 
@@ -35,7 +37,7 @@ use crate::statistics::{FEWEST_REPETITIONS, Scale, holm};
 pub struct Entrant {
     /// Id of the cell.
     pub cell: String,
-    /// One value per run; upper bounds of a latency; values not measured are left out.
+    /// One value per run; upper bounds of a latency and of the share delivered; values not measured are left out.
     pub values: Vec<f64>,
     /// Lower bounds in the same order; equal to the values where there are no bounds.
     pub lower: Vec<f64>,
@@ -44,12 +46,15 @@ pub struct Entrant {
     /// Share of the wanted messages that were delivered, mean of its runs; `None` if it is not known, or if the figure is one of other
     /// messages, too.
     pub delivered: Option<f64>,
+    /// Its values are rates that would be higher if pubmark or the machine had not limited them.
+    pub may_be_higher: bool,
 }
 
 impl Entrant {
     /// An entrant whose values have no bounds.
     pub fn exact(cell: &str, values: Vec<f64>) -> Entrant {
-        Entrant { cell: cell.to_owned(), lower: values.clone(), values, started_at: vec![], delivered: None }
+        let (cell, lower) = (cell.to_owned(), values.clone());
+        Entrant { cell, values, lower, started_at: vec![], delivered: None, may_be_higher: false }
     }
 
     fn sample(&self) -> Sample<'_> {
@@ -117,8 +122,12 @@ struct Judged {
 fn ranking(one: &Match) -> Vec<usize> {
     let values = one.entrants.iter().flat_map(|entrant| entrant.values.iter().chain(&entrant.lower));
     let scale = one.figure.scale.for_values(values);
-    let means: Vec<f64> =
-        one.entrants.iter().map(|entrant| mean_on(scale, &entrant.values).unwrap_or(f64::NAN)).collect();
+    // By the bound that is not favourable.
+    let worst = |entrant: &Entrant| match one.figure.better {
+        Better::Higher => mean_on(scale, &entrant.lower),
+        Better::Lower | Better::Neither => mean_on(scale, &entrant.values),
+    };
+    let means: Vec<f64> = one.entrants.iter().map(|entrant| worst(entrant).unwrap_or(f64::NAN)).collect();
     let mut order: Vec<usize> = (0..means.len()).collect();
     match one.figure.better {
         Better::Higher => order.sort_by(|a, b| means[*b].total_cmp(&means[*a])),
@@ -146,6 +155,16 @@ fn survivors(better: &Entrant, worse: &Entrant) -> Option<[f64; 2]> {
     is_fewer(shares[0], shares[1]).then_some(shares)
 }
 
+/// Whether the first of a pair, which has the better mean on the scale of the match, has the worse one on that of the pair: the values of
+/// a third one, of which some have no logarithm, decide the scale of the match.
+fn is_reversed(figure: &Figure, pair: &Pair) -> bool {
+    let nothing = if pair.scale == Scale::Logarithm { 1.0 } else { 0.0 };
+    match figure.better {
+        Better::Higher => pair.difference > nothing,
+        Better::Lower | Better::Neither => pair.difference < nothing,
+    }
+}
+
 fn contest(one: &Match, pairs: &[Judged]) -> Contest {
     let id = |entrant: usize| one.entrants[entrant].cell.clone();
     let ranking = ranking(one);
@@ -159,10 +178,11 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
             let shown = judged.pair.grade(judged.p_adjusted);
             // What is not shown anyway needs no further reason.
             let survivors = survivors(better, worse).filter(|_| shown > Grade::NotShown);
-            let most = match (survivors, is_interleaved) {
-                (Some(_), _) => Grade::NotShown,
-                (None, true) => Grade::Proven,
-                (None, false) => Grade::Likely,
+            let is_open = survivors.is_some() || worse.may_be_higher || is_reversed(one.figure, &judged.pair);
+            let most = match (is_open, is_interleaved) {
+                (true, _) => Grade::NotShown,
+                (false, true) => Grade::Proven,
+                (false, false) => Grade::Likely,
             };
             Duel {
                 better: better.cell.clone(),
@@ -291,6 +311,23 @@ mod tests {
         assert_eq!(found(0.9, 0.9), proven, "both lost as many");
         assert_eq!(found(0.99999, 1.0), proven, "a stray message");
         assert_eq!(found_at(100.5, 0.9, 1.0), (None, Grade::NotShown, None), "within the noise, whatever was lost");
+    }
+
+    #[test]
+    fn means_in_another_order_on_the_scale_of_the_pair_show_nothing() {
+        let wild: Vec<f64> = (0..15).map(|run| if run == 0 { 300.0 } else { 1.0 }).collect();
+        let pair = || vec![Entrant::exact("steady", vec![10.0; 15]), Entrant::exact("wild", wild.clone())];
+        let of = |entrants: Vec<Entrant>| {
+            let figure = figure("latency p99").unwrap();
+            decide(&[Match { axis: "system".into(), among: BTreeMap::new(), figure, entrants }]).remove(0)
+        };
+        let alone = of(pair());
+        assert_eq!((alone.winner.as_deref(), alone.duels[0].grade()), (Some("wild"), Grade::Proven));
+        let unbounded = Entrant { lower: vec![0.0; 15], ..Entrant::exact("unbounded", vec![1_000.0; 15]) };
+        let contest = of([pair(), vec![unbounded]].concat());
+        assert_eq!(contest.ranking, ["steady", "wild", "unbounded"], "by arithmetic means");
+        let duel = &contest.duels[0];
+        assert_eq!((duel.worse.as_str(), duel.grade(), duel.is_significant), ("wild", Grade::NotShown, false));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::custom;
 use crate::experiment::{
     Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, LimitedValue, LowerBounds, system_failures,
 };
-use crate::figures::{FIGURES, Figure, Judged, custom_figures, delivered_share};
+use crate::figures::{FIGURES, Figure, Judged, Unit, custom_figures, delivered_share};
 use crate::latency::{lower, upper};
 use crate::record::{Curve, LatencyBounds, Record, Summary, VerdictStatus};
 use crate::statistics::Scale;
@@ -354,8 +354,8 @@ fn match_of(
         .filter_map(|cell| {
             let (lower, values) = bounds_of_all(figure, cell)?.into_iter().map(|[lower, upper]| (lower, upper)).unzip();
             let started_at = usable_runs(figure, cell).map(|run| run.record.run.started_at.clone()).collect();
-            let delivered = delivered_in_mean(figure, cell);
-            Some(Entrant { cell: cell.id.clone(), values, lower, started_at, delivered })
+            let (delivered, may_be_higher) = (delivered_in_mean(figure, cell), may_be_higher(figure, cell));
+            Some(Entrant { cell: cell.id.clone(), values, lower, started_at, delivered, may_be_higher })
         })
         .collect();
     (entrants.len() >= 2).then(|| Match { axis: axis.to_owned(), among: among.clone(), figure, entrants })
@@ -375,10 +375,25 @@ fn delivered_in_mean(figure: &Figure, cell: &CellInput) -> Option<f64> {
     mean_on(Scale::Plain, &shares?)
 }
 
+/// Whether a rate of a flood may be higher than what was measured in a usable run, because its verdict says that pubmark or the machine
+/// may have been the limit.
+fn may_be_higher(figure: &Figure, cell: &CellInput) -> bool {
+    let limited = Limited::of_figure(figure, "").filter(|_| figure.unit == Unit::PerSecond);
+    limited.is_some_and(|limited| {
+        usable_runs(figure, cell).any(|run| limited.measured(&run.record).is_some_and(|measured| measured.held_up))
+    })
+}
+
 /// Both bounds of a figure in each usable run of a cell; `None` if there is none, or if one lacks the figure: those that
-/// have it do not represent it. A run that loses messages may have too few samples for a percentile.
+/// have it do not represent it. A run that loses messages may have too few samples for a percentile. What is missing of a share may
+/// be what pubmark dropped on arrival, so its bounds are those that limits are compared with.
 fn bounds_of_all(figure: &Figure, cell: &CellInput) -> Option<Vec<[f64; 2]>> {
-    let bounds: Option<Vec<[f64; 2]>> = usable_runs(figure, cell).map(|run| figure.bounds(&run.record)).collect();
+    let limited = Limited::of_figure(figure, "").filter(|_| figure.unit == Unit::Share);
+    let of_run = |run: &RunInput| match &limited {
+        Some(limited) => Some(limited.measured(&run.record)?.interval),
+        None => figure.bounds(&run.record),
+    };
+    let bounds: Option<Vec<[f64; 2]>> = usable_runs(figure, cell).map(of_run).collect();
     bounds.filter(|bounds| !bounds.is_empty())
 }
 

@@ -3,7 +3,7 @@
 use pubmark_metrics::distribution::{Distribution, Precision};
 
 use super::*;
-use crate::experiment::FailureKind;
+use crate::experiment::{FailureKind, Grade};
 use crate::nodes::{NodeMachine, NodeRow};
 use crate::record::{Reason, Status, VerdictStatus};
 use crate::sample;
@@ -111,7 +111,7 @@ fn a_cell_has_both_bounds_of_a_latency_and_a_duel_the_interval_of_both() {
     let (least, most) = duel.measured.unwrap();
     assert!((least - 0.9 * duel.difference).abs() < 1e-9 && (most - duel.difference / 0.9).abs() < 1e-9, "{duel:?}");
     let (low, high) = duel.interval.unwrap();
-    assert!(low < least && most < high && duel.grade() == crate::experiment::Grade::Proven, "{duel:?}");
+    assert!(low < least && most < high && duel.grade() == Grade::Proven, "{duel:?}");
 }
 
 #[test]
@@ -298,6 +298,42 @@ fn a_flood_has_no_contest_of_latencies() {
 }
 
 #[test]
+fn a_rate_that_may_be_pubmarks_limit_is_not_shown_to_be_lower() {
+    let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[300.0; 3])];
+    for (cell, rate) in cells.iter_mut().zip([2_000.0, 1_000.0]) {
+        for run in &mut cell.runs {
+            (run.record.settings.flood, run.record.throughput.delivered_per_s) = (true, rate);
+        }
+    }
+    let (code, status) = ("V04".to_owned(), VerdictStatus::Suspect);
+    let limited = vec![Reason { code, status, text: String::new(), hint: String::new() }];
+    cells[0].runs[0].record.verdict.reasons = limited.clone();
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert_eq!(contest(&found, "delivered rate").winner.as_deref(), Some("fast"), "it may be better still");
+    assert_eq!(found.cautions, Vec::<String>::new());
+    cells[1].runs[0].record.verdict.reasons = limited;
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    let rate = contest(&found, "delivered rate");
+    assert_eq!((&rate.winner, rate.duels[0].grade()), (&None, Grade::NotShown));
+    let [told] = &found.cautions[..] else { panic!("one caution: {:?}", found.cautions) };
+    assert!(told.starts_with("the delivered rate of slow may be higher than what was measured: "), "{told}");
+}
+
+#[test]
+fn messages_that_a_client_library_may_have_dropped_prove_no_loss() {
+    let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[100.0; 3])];
+    let winner = |library_datagrams: u64| {
+        for run in &mut cells[1].runs {
+            let delivery = &mut run.record.delivery;
+            (delivery.messages.delivered, delivery.messages.lost) = (9_000, 1_000);
+            delivery.own_drops.library_datagrams = Some(library_datagrams);
+        }
+        contest(&evaluate(&systems(), 1, &cells).unwrap(), "delivered").winner.clone()
+    };
+    assert_eq!([0, 10, 1_000].map(winner), [Some("fast".to_owned()), Some("fast".to_owned()), None]);
+}
+
+#[test]
 fn cautions_are_shown() {
     let mut cells = [cell("fast", &[], &[100.0; 2]), cell("slow", &[], &[300.0; 2])];
     cells[0].runs[0].run.verdict = VerdictStatus::Suspect;
@@ -445,7 +481,7 @@ fn a_system_that_was_run_after_the_others_is_not_proven_to_differ() {
     }
     let found = evaluate(&systems(), 1, &cells).unwrap();
     let contest = contest(&found, "latency p50");
-    assert_eq!((contest.winner.as_deref(), contest.duels[0].grade()), (None, crate::experiment::Grade::Likely));
+    assert_eq!((contest.winner.as_deref(), contest.duels[0].grade()), (None, Grade::Likely));
     let [told] = &found.cautions[..] else { panic!("one caution: {:?}", found.cautions) };
     assert!(told.starts_with("fast ran before slow: their runs were not interleaved"), "{told}");
 }

@@ -56,6 +56,11 @@ pub(super) fn as_requested(input: &VerdictInput) -> Option<Finding> {
 /// Rule V18.
 pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
+    if let Some(why) = &links.gone {
+        let finding = format!("the links were lost: {why}");
+        let hint = "run again; if it happens again, report it with this text";
+        return Some(Finding::new(VerdictStatus::Invalid, finding, hint));
+    }
     if let Some(why) = links.relay.as_ref().and_then(|relay| relay.gone.as_ref()) {
         let finding = format!("the relay from the links to the system was lost: {why}");
         return Some(Finding::new(
@@ -298,6 +303,9 @@ mod tests {
         assert_eq!(status("V18", |_| {}).0, VerdictStatus::Valid);
         assert_eq!(status("V18", |links| links.queue_drops = 1).0, VerdictStatus::Invalid);
         assert_eq!(status("V18", |links| links.overflowed = Some(1)).0, VerdictStatus::Invalid);
+        let (found, words) = status("V18", |links| links.gone = Some("the emulator has stopped".to_owned()));
+        assert_eq!(found, VerdictStatus::Invalid);
+        assert_eq!(words, "the links were lost: the emulator has stopped");
         let relay = |change: &dyn Fn(&mut RelayFigures)| {
             let mut relay = RelayFigures::default();
             change(&mut relay);

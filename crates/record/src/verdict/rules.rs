@@ -249,10 +249,11 @@ pub const RULES: &[Rule] = &[
         name: "emulator kept up",
         meaning: "A packet that the kernel dropped on its way to the emulator, that found a full queue of the emulator, or that \
                   the relay to a system dropped or the trunk between nodes lost, is a loss that the link does not have: one makes \
-                  the run invalid, and so does a connection for which the relay had no descriptor or port. A relay that ends, \
-                  or does not respond for 3 s, ends the run, which is invalid; what was measured until then remains. A process that \
-                  does not report its end of the trunk makes the run invalid, too. The trunk numbers its packets, and only a later \
-                  one shows that one is missing: what was lost on a way that broke is the difference of the packets that were sent \
+                  the run invalid, and so does a connection for which the relay had no descriptor or port. An \
+                  emulator that ends by itself (on a node: found at the end), or a relay that ends or does not respond for 3 s, \
+                  ends the run, which is invalid; what was measured until then remains. A process that does not report its end \
+                  of the trunk makes the run invalid, too. The trunk numbers its packets, and only a later one shows that \
+                  one is missing: what was lost on a way that broke is the difference of the packets that were sent \
                   and received in the window. More than 1 % makes the run invalid, if it is also more than 1,000 packets or half of \
                   those sent: fewer may be under way at the edges of the window. A packet \
                   that the emulator forwarded too late adds to the latency, as the generator's own lag does. The p99 of this delay \

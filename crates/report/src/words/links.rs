@@ -114,6 +114,9 @@ pub fn trunk(trunk: &TrunkFigures) -> String {
 
 /// The emulator of the links, in one line.
 pub fn emulator(links: &LinkFigures) -> String {
+    if let Some(why) = &links.gone {
+        return format!("emulated by {}: lost ({why})", links.back_end);
+    }
     let unexpected = counted(links.unexpected_drops(), "packet", "packets");
     let differs: String = links.differences.iter().map(|how| format!("; {how}")).collect();
     let tcp = &links.congestion_control;
@@ -135,6 +138,13 @@ pub fn emulator(links: &LinkFigures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_an_emulator_that_ended_only_the_reason_is_printed() {
+        let gone = Some("its thread panicked".to_owned());
+        let found = emulator(&LinkFigures { back_end: "netem".to_owned(), gone, ..LinkFigures::default() });
+        assert_eq!(found, "emulated by netem: lost (its thread panicked)");
+    }
 
     #[test]
     fn what_the_trunk_lost_and_refused_is_printed() {

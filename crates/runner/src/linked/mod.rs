@@ -75,6 +75,43 @@ pub struct Linked {
     relayed: Option<Relayed>,
 }
 
+/// What is known of links that have ended.
+struct Ended {
+    last: Snapshot,
+    /// [`LinkReport::queue_drops`].
+    queue_drops: u64,
+    /// [`LinkReport::gone`].
+    gone: Option<String>,
+}
+
+impl Ended {
+    /// Ends the links.
+    fn of(network: Network) -> Result<Ended, RunError> {
+        let (last, was_running) = (network.snapshot(), network.is_running());
+        match network.stop() {
+            Ok(end) => {
+                let queue_drops = end.unexpected_drops() - overflowed(&end.snapshot);
+                Ok(Ended { last: end.snapshot, queue_drops, gone: None })
+            }
+            Err(error) => {
+                let has_ended = !was_running || matches!(error, LinkError::Stopped { .. });
+                let error = RunError::from_error(ErrorKind::Internal, &error);
+                if !has_ended {
+                    return Err(error);
+                }
+                // The emulator's interfaces are gone with it, and the kernel's are not read.
+                let queue_drops = last.strays.undeliverable;
+                Ok(Ended { last, queue_drops, gone: Some(error.chain.join(": ")) })
+            }
+        }
+    }
+}
+
+/// Packets that the emulator dropped because its buffer was full.
+fn overflowed(last: &Snapshot) -> u64 {
+    last.links.iter().flat_map(|link| [&link.up, &link.down]).map(|counters| counters.overflowed.packets).sum()
+}
+
 pub(crate) fn failed(error: &LinkError) -> RunError {
     RunError::from_error(ErrorKind::Input, error)
         .during("failed to make the workload's links")
@@ -232,6 +269,11 @@ impl Linked {
         self.relayed.as_ref()
     }
 
+    /// Whether the emulation of the links has ended by itself, or the relay behind them is lost: the run cannot go on.
+    pub fn are_lost(&self) -> bool {
+        !self.network.is_running() || self.relayed.as_ref().is_some_and(|relayed| relayed.lost().is_some())
+    }
+
     /// Whether messages can be found in packets on the links. They cannot if the kernel carries the packets.
     pub fn shows_packets(&self) -> bool {
         self.network.back_end() == BackEnd::UserSpace
@@ -245,7 +287,7 @@ impl Linked {
     /// Steps of series are counted from this time, the start of the measured window: ns of [`clock::monotonic_ns`], which
     /// is the run's time in a process that follows the run's clock. The links read the same clock.
     pub fn begin(&self, start_ns: u64) {
-        // If the emulator has ended, no traffic passes: the run shows that, and `finish` returns the reason.
+        // If the emulator has ended, no traffic passes: the run ends, and the report has the reason.
         let _ = self.network.begin(start_ns);
         self.watch.begin(start_ns);
     }
@@ -279,7 +321,7 @@ impl Linked {
     /// back end does not show packets. Ends the links.
     ///
     /// # Errors
-    /// The emulator had ended before.
+    /// The kernel does not tell what the interfaces dropped.
     pub fn finish(self, carried: Carried, held_ns: u64) -> Result<(LinkReport, Option<WatchResult>), RunError> {
         let links = self.network.links().to_vec();
         // Clients without a link have none in the record.
@@ -294,10 +336,10 @@ impl Linked {
             (Some(before), Some(after)) => self.packets([&self.probed, before, after]),
             _ => vec![],
         };
-        let end = self.network.stop().map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
+        let Ended { last, queue_drops, gone } = Ended::of(self.network)?;
         // A run that was stopped before its window has measured nothing.
-        let before = before.as_ref().unwrap_or(&end.snapshot);
-        let after = after.as_ref().unwrap_or(&end.snapshot);
+        let before = before.as_ref().unwrap_or(&last);
+        let after = after.as_ref().unwrap_or(&last);
         let group = |number: usize| LinkGroup {
             group: names[number].clone(),
             link: links[number].name.clone(),
@@ -305,12 +347,10 @@ impl Linked {
             up: report::direction(&links[number], number, Direction::Up, &self.found, [before, after], emulated),
             down: report::direction(&links[number], number, Direction::Down, &self.found, [before, after], emulated),
         };
-        let all = end.snapshot.links.iter().flat_map(|link| [&link.up, &link.down]);
-        let overflowed: u64 = all.map(|counters| counters.overflowed.packets).sum();
-        let strays = &end.snapshot.strays;
+        let strays = &last.strays;
         let report = LinkReport {
             back_end: if emulated { LinkBackEnd::UserSpace } else { LinkBackEnd::KernelNetem },
-            realtime: end.snapshot.realtime,
+            realtime: last.realtime,
             congestion_control: self.congestion_control.clone(),
             groups: (0..reported).map(group).collect(),
             differences: if emulated { vec![] } else { report::differences(&links, self.is_cut) },
@@ -320,11 +360,13 @@ impl Linked {
             link_bytes,
             lateness: after.lateness.since(&before.lateness).buckets().collect(),
             read_wait: after.read_wait.since(&before.read_wait).buckets().collect(),
-            cpu_ns: emulated.then(|| after.cpu_ns - before.cpu_ns),
-            queue_drops: end.unexpected_drops() - overflowed,
-            overflowed: emulated.then_some(overflowed),
+            // A thread that panicked does not leave its CPU time.
+            cpu_ns: emulated.then(|| after.cpu_ns.saturating_sub(before.cpu_ns)),
+            queue_drops,
+            overflowed: emulated.then(|| overflowed(&last)),
             unroutable_packets: emulated.then_some(strays.unroutable + strays.malformed),
-            trunk: report::trunk([before, after, &end.snapshot]).map(Ok),
+            trunk: report::trunk([before, after, &last]).map(Ok),
+            gone,
             packets,
         };
         Ok((report, emulated.then(|| self.watch.take())))

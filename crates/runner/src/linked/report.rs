@@ -58,6 +58,9 @@ pub struct LinkReport {
     /// [`LinkFigures::trunk`]; `Err` has the reason why its figures are unknown.
     #[serde(default)]
     pub trunk: Option<Result<TrunkReport, String>>,
+    /// [`LinkFigures::gone`].
+    #[serde(default)]
+    pub gone: Option<String>,
     /// For each group: packets in the measured window, and packets before it; empty if the process did not reach the
     /// end of the window.
     pub packets: Vec<(String, PacketCounts, PacketCounts)>,
@@ -126,6 +129,7 @@ pub fn figures(reports: &[LinkReport]) -> LinkFigures {
         overflowed: sum(|report| report.overflowed),
         unroutable_packets: sum(|report| report.unroutable_packets),
         trunk: trunk_figures(reports),
+        gone: reports.iter().find_map(|report| report.gone.clone()),
     }
 }
 
@@ -323,6 +327,13 @@ mod tests {
         let found = figures(&[end(0, 1), lost]);
         assert_eq!(found.trunk.and_then(|trunk| trunk.gone).as_deref(), Some("`b` did not report it"));
         assert_eq!(found.relay, None);
+    }
+
+    #[test]
+    fn links_that_one_process_lost_are_lost() {
+        assert_eq!(figures(&[LinkReport::default()]).gone, None);
+        let lost = LinkReport { gone: Some("its thread panicked".to_owned()), ..LinkReport::default() };
+        assert_eq!(figures(&[LinkReport::default(), lost]).gone.as_deref(), Some("its thread panicked"));
     }
 
     #[test]

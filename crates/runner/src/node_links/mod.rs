@@ -129,6 +129,7 @@ impl Reported {
             }
             if names.len() > 1 {
                 report.links.groups.iter_mut().for_each(|group| group.group = format!("{} at {name}", group.group));
+                report.links.gone.iter_mut().for_each(|why| *why = format!("`{name}`: {why}"));
             }
             links.push((location, report.links));
             report.done.resize(faults, FaultTimes::default());

@@ -37,7 +37,7 @@ pub struct ListQuery {
     pub state: Option<RunState>,
     /// Only entries of this kind.
     pub kind: Option<Kind>,
-    /// Only entries that began at this time or later: `2h` ago, `2026-03-01`.
+    /// Only entries that began at this time or later: `2h` ago, `2026-03-01`. One that has not begun counts from its submission.
     pub since: Option<String>,
     /// Order of the entries.
     #[serde(default)]
@@ -103,8 +103,7 @@ impl Criteria {
         let words = || query.filter.iter().flat_map(|words| words.split_whitespace());
         let tags: Vec<String> = words().filter_map(|word| word.strip_prefix(TAG)).map(str::to_lowercase).collect();
         let others: Vec<String> = words().filter(|word| !word.starts_with(TAG)).map(str::to_owned).collect();
-        let mut filter = Filter::read(&others).map_err(|error| unusable(error.to_string()).hint(error.hint()))?;
-        filter.since = query.since.as_deref().map(moment::read).transpose().map_err(unusable)?;
+        let filter = Filter::read(&others).map_err(|error| unusable(error.to_string()).hint(error.hint()))?;
         Ok(Criteria { filter, tags })
     }
 
@@ -141,11 +140,13 @@ pub fn limit(given: Option<usize>) -> Result<usize, Problem> {
 /// The query cannot be used, or the results folder cannot be read.
 pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
     let criteria = Criteria::of(query)?;
+    // No part of the criteria, which only results match: a submission without a result has a time, too.
+    let since = query.since.as_deref().map(moment::read).transpose().map_err(unusable)?;
     let limit = limit(query.limit)?;
     let mut found = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
     found.unreadable.extend(shared.store.unreadable().map_err(|error| Problem::internal(&error))?);
-    let matching: Vec<&Arc<Listed>> = found.results.iter().filter(|one| criteria.matches(one)).collect();
-    let mut entries = entries(shared, &matching, criteria.is_empty());
+    let mut entries = entries(shared, &found.results, &criteria);
+    entries.retain(|entry| since.as_deref().is_none_or(|since| entry.at() >= since));
     entries.retain(|entry| query.state.is_none_or(|state| entry.state == state));
     entries.retain(|entry| query.kind.is_none_or(|kind| entry.kind == kind));
     sort(&mut entries, query.sort, query.reverse);
@@ -155,9 +156,9 @@ pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
 }
 
 /// Submissions with their results, and folders that no submission created. Submissions without a result match no filter.
-fn entries(shared: &Shared, matching: &[&Arc<Listed>], all: bool) -> Vec<RunEntry> {
+fn entries(shared: &Shared, results: &[Arc<Listed>], criteria: &Criteria) -> Vec<RunEntry> {
     let by_folder: HashMap<&str, &Arc<Listed>> =
-        matching.iter().map(|one| (one.headline.folder.as_str(), *one)).collect();
+        results.iter().map(|one| (one.headline.folder.as_str(), one)).collect();
     let waiting = shared.queue.waiting();
     let mut made = BTreeSet::new();
     let mut entries = Vec::new();
@@ -166,14 +167,15 @@ fn entries(shared: &Shared, matching: &[&Arc<Listed>], all: bool) -> Vec<RunEntr
         made.extend(entry.status.folders.iter().cloned());
         let position = (entry.status.state == RunState::Queued).then_some(before);
         before += usize::from(!entry.status.state.is_over());
-        let result = entry.status.folders.last().and_then(|last| by_folder.get(last.as_str()));
-        if result.is_some() || all {
+        // The newest folder may belong to the repetition in progress.
+        let result = entry.status.folders.iter().rev().find_map(|name| by_folder.get(name.as_str()));
+        if criteria.is_empty() || result.is_some_and(|one| criteria.matches(one)) {
             let waits_for = waiting.reason(&entry);
             let described = RunEntry::of_submission(entry, position, result.map(|one| one.as_ref()));
             entries.push(RunEntry { waits_for, ..described });
         }
     }
-    let without = matching.iter().filter(|one| !made.contains(&one.headline.folder));
+    let without = results.iter().filter(|one| !made.contains(&one.headline.folder) && criteria.matches(one));
     entries.extend(without.map(|one| RunEntry::of_folder(one)));
     entries
 }
@@ -270,6 +272,35 @@ mod tests {
             let other: Vec<&str> = straight.iter().rev().copied().collect();
             assert_eq!(order(by, true), other, "{by:?} turned");
         }
+    }
+
+    #[test]
+    fn a_finished_repetition_stays_listed_while_the_next_one_runs() {
+        let place = tempfile::tempdir().unwrap();
+        let (shared, id) = Shared::of_two_repetitions(place.path(), RunState::Running);
+        std::fs::create_dir(shared.store.runs().join("two")).unwrap();
+        shared.store.change(&id, |status| status.folders.push("two".to_owned())).unwrap();
+        for filter in [None, Some("smart-home".to_owned())] {
+            let found = page(&shared, &ListQuery { filter, ..ListQuery::default() }).unwrap();
+            let [entry] = &found.runs[..] else { panic!("{:?}", found.runs) };
+            assert_eq!(entry.id, id);
+            assert_eq!(entry.headline.as_ref().map(|headline| headline.folder.as_str()), Some("one"));
+        }
+    }
+
+    #[test]
+    fn a_submission_without_a_result_is_listed_since_its_submission() {
+        let place = tempfile::tempdir().unwrap();
+        let (shared, id) = Shared::of_two_repetitions(place.path(), RunState::Failed);
+        let entry = shared.store.change(&id, |status| status.folders.clear()).unwrap().unwrap();
+        let listed = |since: &str| -> bool {
+            let query = ListQuery { since: Some(since.to_owned()), ..ListQuery::default() };
+            page(&shared, &query).unwrap().runs.iter().any(|entry| entry.id == id)
+        };
+        assert!(listed(&entry.submitted.submitted_at));
+        assert!(!listed("9999-01-01"));
+        let wrong = ListQuery { since: Some("yesterday".to_owned()), ..ListQuery::default() };
+        assert_eq!(page(&shared, &wrong).unwrap_err().status, StatusCode::BAD_REQUEST);
     }
 
     #[test]

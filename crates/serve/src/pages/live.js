@@ -35,10 +35,25 @@
     });
   }
 
+  // Drawing replaces every element: the focus goes to the same link, by which whoever uses a keyboard goes on.
+  function draw(html) {
+    var focused = document.activeElement, href = view.contains(focused) ? focused.getAttribute('href') : null;
+    view.innerHTML = html;
+    var same = [].slice.call(view.querySelectorAll('a[href]')).filter(function (link) { return link.getAttribute('href') === href; })[0];
+    if (same) same.focus({ preventScroll: true });
+  }
+
+  // Somebody selects a text, to copy it.
+  function isSelecting() {
+    var selection = getSelection();
+    return selection.type === 'Range' && selection.containsNode(view, true);
+  }
+
   function show(message) {
     at('title').textContent = message.title;
     document.title = message.title + ' – pubmark';
-    view.innerHTML = message.html;
+    // Nothing is drawn after the end.
+    if (message.ended || !isSelecting()) draw(message.html);
     at('actions').hidden = !message.can_stop;
     announce(message.announce);
     failure = message.failure || '';

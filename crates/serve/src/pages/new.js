@@ -1,7 +1,7 @@
 // The form of a new run, experiment, search or choice: judged by the server while it is filled in, started, or taken elsewhere.
 (function () {
   'use strict';
-  var at = pubmark.at, timer = 0, turn = 0;
+  var at = pubmark.at, timer = 0, turn = 0, asked = new AbortController();
 
   function form() { return at('new'); }
 
@@ -91,8 +91,16 @@
 
   function number(field) { return field.value === '' ? 'nothing' : Number(field.value); }
 
-  function post(path, body) {
-    return pubmark.request(path, { method: 'POST', body: body }).then(function (response) { return response.json(); });
+  function post(path, body, signal) {
+    return pubmark.request(path, { method: 'POST', body: body, signal: signal }).then(function (response) { return response.json(); });
+  }
+
+  // The response to an earlier request is about another text: it does not count, and a dry run of it ends.
+  function next() {
+    asked.abort();
+    asked = new AbortController();
+    turn += 1;
+    return turn;
   }
 
   function changed() {
@@ -100,19 +108,18 @@
     form().elements.system.disabled = form().elements.endpoint.value.trim() !== '';
     at('run').disabled = true;
     at('measure').disabled = true;
-    // The response to an earlier request is about another text.
-    turn += 1;
+    next();
     clearTimeout(timer);
     timer = setTimeout(judge, 300);
   }
 
   // A response counts only while there is no newer request or change.
   function judge() {
-    var mine = ++turn, body = submission();
-    post('/validate', body).then(function (found) {
+    var mine = next(), signal = asked.signal, body = submission();
+    post('/validate', body, signal).then(function (found) {
       if (mine !== turn) return;
       good(found);
-      post('/dry-run', body).then(function (plan) {
+      post('/dry-run', body, signal).then(function (plan) {
         if (mine === turn) at('plan').textContent = plan.text;
       }).catch(function (error) { if (mine === turn) noPlan(error); });
     }).catch(function (error) {
@@ -189,10 +196,10 @@
   }
 
   function measure() {
-    var mine = ++turn;
+    var mine = next();
     at('measure').disabled = true;
     at('plan').textContent = 'Measuring this machine for two seconds…';
-    post('/dry-run?machine=true', submission()).then(function (plan) {
+    post('/dry-run?machine=true', submission(), asked.signal).then(function (plan) {
       if (mine === turn) at('plan').textContent = plan.text;
     }).catch(function (error) {
       if (mine === turn) noPlan(error);

@@ -34,7 +34,7 @@ fn a_run_of_another_server_is_waited_for_and_named() {
     let other = machine(place.path()).try_take().unwrap().unwrap();
     queue.carry_out_next(&store.get(&id).unwrap());
     assert!(queue.waits_for(&store.get(&id).unwrap()).is_some());
-    assert!(queue.between_runs(|| ()).is_none(), "nor is the machine measured beside it");
+    assert_eq!(queue.between_runs(|| ()), Err(Busy::Run), "nor is the machine measured beside it");
     drop(other);
     // A process that another test forks at this moment shares the lock until it executes its program.
     let until = Instant::now() + Duration::from_secs(10);
@@ -42,7 +42,23 @@ fn a_run_of_another_server_is_waited_for_and_named() {
         queue.carry_out_next(&store.get(&id).unwrap());
     }
     assert!(state().is_over() && !queue.waits_for_others.load(Ordering::Relaxed));
-    assert!(queue.between_runs(|| ()).is_some());
+    assert_eq!(queue.between_runs(|| ()), Ok(()));
+}
+
+#[test]
+fn while_this_server_examines_the_machine_no_other_one_is_waited_for() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
+    let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+    let entry = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap();
+    let queue = queue(place.path(), &store, program(place.path(), "exit 0"));
+    let another = queue.between_runs(|| {
+        assert!(queue.carry_out_next(&entry));
+        assert_eq!(queue.waits_for(&entry), None);
+        queue.between_runs(|| ())
+    });
+    assert_eq!(another, Ok(Err(Busy::Examined)));
+    assert_eq!(store.get(&entry.submitted.id).unwrap().status.state, State::Queued, "it waits all the same");
 }
 
 #[test]
@@ -174,6 +190,40 @@ fn ends_cancelled(events: &str, then: &str) -> State {
         queue.cancel(&id).unwrap();
     });
     store.get(&id).unwrap().status.state
+}
+
+#[test]
+fn a_run_on_a_full_disk_is_cancelled() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
+    let begins = r#"{"event":"begins","t_s":0.0,"stream_version":1,"folder":"one","name":"hello","repetition":1,"repetitions":1,"warmup_s":0.0,"duration_s":1.0}"#;
+    let text = format!("trap 'exit 130' INT\nprintf '%s\\n' '{begins}'\nwhile :; do sleep 0.02; done");
+    let program = program(place.path(), &text);
+    std::fs::create_dir_all(store.runs().join("one")).unwrap();
+    let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+    let entry = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap();
+    let id = &entry.submitted.id;
+    let queue = queue(place.path(), &store, program);
+    let cancelled = std::thread::scope(|scope| {
+        let carried = scope.spawn(|| queue.carry_out_next(&entry));
+        while store.get(id).unwrap().status.folders.is_empty() {
+            assert!(!carried.is_finished(), "it ended before it was cancelled");
+            std::thread::sleep(LOOK);
+        }
+        // Nobody can replace a folder with a file, root neither.
+        let status = store.folder(id).join("status.json");
+        std::fs::remove_file(&status).unwrap();
+        std::fs::create_dir_all(status.join("x")).unwrap();
+        let cancelled = queue.cancel(id).map(|entry| entry.status.state);
+        // There is space again. A run that was not cancelled ends with the server.
+        std::fs::remove_dir_all(&status).unwrap();
+        if cancelled.is_err() {
+            queue.stop();
+        }
+        cancelled
+    });
+    assert_eq!(cancelled.unwrap(), State::Cancelling);
+    assert_eq!(store.get(id).unwrap().status.state, State::Cancelled);
 }
 
 /// Writes a program that is named like `pubmark`.

@@ -7,6 +7,7 @@ use pubmark_record::headline::Kind;
 use pubmark_runner::{ErrorKind, RunError};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use crate::library::{Listed, holds_results};
 use crate::problem::Problem;
@@ -115,8 +116,26 @@ pub async fn slowly<Value: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
+    permitted(&shared.slow, work).await
+}
+
+/// Plans a submission; only one at a time, beside other slow work: the combinations of an experiment may take minutes.
+///
+/// # Errors
+/// As [`slowly`].
+pub async fn planning<Value: Send + 'static>(
+    shared: &Arc<Shared>,
+    work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
+) -> Result<Value, Problem> {
+    permitted(&shared.plans, work).await
+}
+
+async fn permitted<Value: Send + 'static>(
+    permits: &Arc<Semaphore>,
+    work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
+) -> Result<Value, Problem> {
     let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server is shutting down"));
-    let permit = Arc::clone(&shared.slow).acquire_owned().await.map_err(ends)?;
+    let permit = Arc::clone(permits).acquire_owned().await.map_err(ends)?;
     // The work holds the permit, because it continues if the client disconnects.
     briefly(move || {
         let _permit = permit;
@@ -125,7 +144,7 @@ pub async fn slowly<Value: Send + 'static>(
     .await
 }
 
-/// Runs short file access, separately from slow work: a client that follows a run does not wait for slow work.
+/// Runs short file access, separately from slow work: a client that follows or cancels a run does not wait for slow work.
 ///
 /// # Errors
 /// The error of the work, or the work was cancelled.

@@ -126,7 +126,7 @@ pub async fn dry_run(
     // Set when the client has disconnected: the cells of an experiment may take minutes.
     let stop = StopWhenDropped(Arc::default());
     let host = Host { stop: Arc::clone(&stop.0), ..used.host.clone() };
-    lookup::slowly(&shared, move || {
+    lookup::planning(&shared, move || {
         let text = match Submission::plan(&body.text, &used.allow, &host)? {
             Planned::Run(run) => worked_out(&used, query.machine, |here| dry_run::run::text(&run, here))?,
             Planned::Search(rows, first) => {
@@ -166,9 +166,11 @@ fn worked_out(
     if !on_machine {
         return Ok(text(false)?);
     }
-    let measured = shared.queue.between_runs(|| text(true)).ok_or_else(|| {
-        Problem::new(StatusCode::CONFLICT, "a run is under way: measuring the machine would disturb it")
-            .hint("wait for its end, or leave `machine` out")
+    let measured = shared.queue.between_runs(|| text(true)).map_err(|busy| {
+        busy.refusal(
+            "a run is under way: measuring the machine would disturb it",
+            "wait for its end, or leave `machine` out",
+        )
     })?;
     Ok(measured?)
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use pubmark_model::link::presets;
 use pubmark_model::{experiment, listing};
 use pubmark_preflight::doctor::{self, Finding};
@@ -197,9 +196,11 @@ pub async fn doctor(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<Doctor
     let look = move || doctor::CHECKS.iter().map(row).collect();
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
-        used.queue.between_runs(look).map(Json).ok_or_else(|| {
-            Problem::new(StatusCode::CONFLICT, "a run is under way: looking at the machine would disturb it")
-                .hint("wait for its end: `GET /runs?state=running`")
+        used.queue.between_runs(look).map(Json).map_err(|busy| {
+            busy.refusal(
+                "a run is under way: looking at the machine would disturb it",
+                "wait for its end: `GET /runs?state=running`",
+            )
         })
     })
     .await

@@ -52,6 +52,9 @@ fn only(found: &[Found], is_it: impl Fn(&Found) -> bool) -> Option<(u64, u64)> {
     those.next().is_none().then_some(one.place)
 }
 
+/// Maximum length of the path of a value that is listed, bytes.
+const LONGEST_PATH: usize = 256;
+
 /// A value with its place.
 struct Found {
     /// Keys that lead to it, with dots between them; empty for an entry of a list.
@@ -83,6 +86,10 @@ impl Node {
         match self {
             Node::Scalar(_) => {}
             Node::Map(entries) => entries.iter().for_each(|(key, node)| {
+                // No message names a longer path. A long key over many others would take their number times its length.
+                if path.len() + key.len() > LONGEST_PATH {
+                    return;
+                }
                 let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 add(inner.clone(), node, &inner);
             }),
@@ -174,6 +181,18 @@ mod tests {
         assert_eq!((of(twice, "`seed` is 1"), of(twice, "no `b`")), (None, None));
         assert_eq!(of("slo: p98<1s", "there is no figure `p98`"), Some((1, 6)));
         assert_eq!(of("a: [", "`a`"), None);
+    }
+
+    #[test]
+    fn a_long_key_over_many_others_takes_no_more_memory_than_the_text() {
+        let (long, many) = ("k".repeat(1_000), 1_000);
+        let below: String = (0..many).map(|number| format!("  a{number}: 1\n")).collect();
+        let text = format!("{long}:\n{below}qos: 7\n");
+        let mut found = vec![];
+        document::<Node>(&text).expect("a document").list("", &mut found);
+        let bytes: usize = found.iter().map(|one| one.path.len()).sum();
+        assert!(bytes <= text.len(), "{bytes} B for a text of {} B", text.len());
+        assert_eq!(of(&text, "`qos` is 7"), Some((many + 2, 6)), "others are found");
     }
 
     #[test]

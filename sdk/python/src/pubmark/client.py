@@ -11,7 +11,7 @@ from pubmark import address, checked, frames, reading, submission
 from pubmark.checked import Checked
 from pubmark.connection import Connection
 from pubmark.deadline import Deadline
-from pubmark.errors import PubmarkWarning, UsageError
+from pubmark.errors import PubmarkWarning, UnexpectedResponse, UsageError
 from pubmark.rows import Entry, Experiment, Finding, Link, Nodes, Protocol, State, System, Validated, Workload
 from pubmark.runs import WAIT_S, Run, cancel_quietly, entry_of
 from pubmark.submission import CapacityFields, ChoiceFields, ExperimentFields, RunFields, Source
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Entries that are requested at once; the server gives no more.
 _PAGE = 500
+# A server that gives more than these in one answer after the other does not end.
+_MOST_UNUSABLE = 20 * _PAGE
 
 
 class Client:
@@ -147,23 +149,35 @@ class Client:
 
         `filter` has words and `key=value` as `pubmark runs` takes them: `mosquitto verdict=valid`. `since` is a time ago (`2h`) or a
         date, `sort` is an order of `GET /runs`: `newest`, `oldest`, `name`, `system`, `state`, `verdict`, `load`, `delivered`, `p50` or
-        `p99`. A folder whose record cannot be read is left out with a `PubmarkWarning`.
+        `p99`. A folder whose record cannot be read, or whose name no run can have, is left out with a `PubmarkWarning`.
         """
         if limit is not None and limit < 1:
             raise UsageError("`limit` is at least 1", "`limit=None` lists all")
         given = {"filter": filter, "state": state, "kind": kind, "since": since, "sort": sort}
         query = {name: value for name, value in given.items() if value is not None}
         found: list[Run] = []
+        unusable: list[str] = []
+        read = 0
         while limit is None or len(found) < limit:
             size = _PAGE if limit is None else min(_PAGE, limit - len(found))
-            page = self.connection.json("GET", "/runs", query={**query, "offset": str(len(found)), "limit": str(size)})
+            page = self.connection.json("GET", "/runs", query={**query, "offset": str(read), "limit": str(size)})
             page = reading.mapping(page, "the response to /runs")
             rows = reading.rows(page.get("runs"), "`runs` of the response to /runs")[:size]
-            if not found:
-                _warn_of(reading.rows(page.get("unreadable"), "`unreadable` of the response to /runs"))
-            found.extend(Run(self, entry_of(row, "/runs")) for row in rows)
-            if not rows or len(found) >= reading.count(page.get("total"), "`total` of the response to /runs"):
+            if read == 0:
+                unreadable = reading.rows(page.get("unreadable"), "`unreadable` of the response to /runs")
+                _warn_of("the records of {} folders cannot be read", [str(row.get("folder")) for row in unreadable])
+            read += len(rows)
+            for row in rows:
+                # Any name is one of a folder, and a server refuses requests for this one.
+                if isinstance(row.get("id"), str) and not reading.is_name(row["id"]):
+                    unusable.append(row["id"])
+                    if len(unusable) > _MOST_UNUSABLE:
+                        raise UnexpectedResponse("the response to /runs names runs as none can be called")
+                else:
+                    found.append(Run(self, entry_of(row, "/runs")))
+            if not rows or read >= reading.count(page.get("total"), "`total` of the response to /runs"):
                 break
+        _warn_of("{} folders have names that no run can have", unusable)
         return found
 
     def frame(self, runs: list[Run] | None = None) -> pandas.DataFrame:
@@ -257,9 +271,9 @@ def _id_of(run: Run | str) -> str:
     return run.id if isinstance(run, Run) else run
 
 
-def _warn_of(unreadable: list[dict[str, Any]]) -> None:
-    if unreadable:
-        named = ", ".join(reading.plain(str(row.get("folder"))) for row in unreadable[:5])
-        more = "" if len(unreadable) <= 5 else ", …"
-        words = f"the records of {len(unreadable)} folders cannot be read and are left out: {named}{more}"
+def _warn_of(reason: str, folders: list[str]) -> None:
+    if folders:
+        named = ", ".join(reading.plain(folder) for folder in folders[:5])
+        more = "" if len(folders) <= 5 else ", …"
+        words = f"{reason.format(len(folders))} and are left out: {named}{more}"
         warnings.warn(words, PubmarkWarning, stacklevel=3)

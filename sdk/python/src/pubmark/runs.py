@@ -94,17 +94,20 @@ class Run(Figures):
         Raises `DeadlineExceeded` after `timeout_s` seconds, `ConnectionFailed` if the server stays away.
         """
         deadline = Deadline(timeout_s)
-        patience = Deadline(self._client.reconnect_s)
+        # Not before a failure: a request may take longer than that until it fails.
+        patience: Deadline | None = None
         pause_s = _FIRST_LOOK_S
         while True:
             try:
                 found = self._client.connection.json("GET", self._path(), deadline=deadline)
                 self._entry = entry_of(found, self._path())
-                patience = Deadline(self._client.reconnect_s)
+                patience = None
                 if self.is_over:
                     return self
             except ConnectionFailed as error:
-                if patience.is_over() and not deadline.is_over():
+                if patience is None:
+                    patience = Deadline(self._client.reconnect_s)
+                elif patience.is_over() and not deadline.is_over():
                     raise ConnectionFailed(
                         f"{error.message} (for {patience.timeout_s:g} s, while `{self.id}` was waited for)",
                         "its queue survives a restart: start the server again in the same folder, then wait again",

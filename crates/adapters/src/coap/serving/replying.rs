@@ -96,7 +96,10 @@ impl Serving {
     fn hold(&mut self, link: &Link, held: SentReply, sink: &mut impl Sink) {
         let key = (held.reply.to, held.reply.correlation.tag);
         // A requester that uses the same tag for another request does not need the earlier reply.
-        self.release(key, link, sink);
+        if self.held.contains_key(&key) {
+            self.release(key, link, sink);
+            self.held_order.retain(|held| *held != key);
+        }
         while self.held.len() >= MOST_HELD
             && let Some(oldest) = self.held_order.pop_front()
         {
@@ -196,5 +199,73 @@ impl Serving {
                 self.cache.change(key, token, RequestState::Waits { acknowledged: true });
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_model::qos::Qos;
+    use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions};
+    use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
+    use pubmark_protocol::timing::Timing;
+
+    use super::*;
+
+    /// How many replies were abandoned.
+    struct Abandoned(usize);
+
+    impl Sink for Abandoned {
+        fn event(&mut self, _: SessionId, event: Event<'_>) {
+            self.0 += usize::from(matches!(event, Event::Abandoned(_)));
+        }
+    }
+
+    fn responder() -> SessionConfig {
+        SessionConfig {
+            endpoint: 0,
+            network: None,
+            client_id: "replies".into(),
+            credentials: None,
+            token: None,
+            nkey: None,
+            certificate: None,
+            persistent: false,
+            in_flight_window: 20,
+            publications: vec![],
+            subscriptions: vec![],
+            options: SessionOptions { replies_at: Some(Qos::AtLeastOnce), ..SessionOptions::default() },
+        }
+    }
+
+    /// A reply in blocks to a request with this tag, of which the first block is written.
+    fn begun(tag: &[u8], number: u32) -> SentReply {
+        let (token, tag) = (ShortBytes::of(b"token"), ShortBytes::of(tag));
+        let correlation = Correlation { confirmable: true, exponent: 6, message_id: 1, block: None, token, tag };
+        let (bytes, length) = correlation.to_bytes();
+        let answer = OutgoingReply {
+            to: ReplyTo { address: "127.0.0.1:5683", correlation: &bytes[..length] },
+            qos: Qos::AtLeastOnce,
+            number,
+            publisher: 1,
+            sequence: number,
+            due_ns: 0,
+            timing: Timing::on_time(0),
+            payload_bytes: 5_000,
+        };
+        SentReply { reply: Reply::read(&answer).unwrap(), separate: None, written: false, until_ns: u64::MAX }
+    }
+
+    #[test]
+    fn a_tag_that_is_used_again_has_one_place_among_the_stored_replies() {
+        let config = responder();
+        let mut serving = Serving::new(&config).unwrap();
+        let (link, mut abandoned) = (Link::new(SessionId(0), config), Abandoned(0));
+        for (number, tag) in (1..).zip([b"a", b"b", b"a", b"a", b"c", b"a"]) {
+            serving.hold(&link, begun(tag, number), &mut abandoned);
+        }
+        let order: Vec<ShortBytes> = serving.held_order.iter().map(|(_, tag)| *tag).collect();
+        assert_eq!(order, [&b"b"[..], b"c", b"a"].map(ShortBytes::of), "the one that was used last is the newest");
+        assert_eq!((serving.held.len(), abandoned.0), (3, 3));
     }
 }
