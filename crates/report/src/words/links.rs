@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn of_an_emulator_that_ended_only_the_reason_is_printed() {
         let gone = Some("its thread panicked".to_owned());
-        let found = emulator(&LinkFigures { back_end: "netem".to_owned(), gone, ..LinkFigures::default() });
-        assert_eq!(found, "emulated by netem: lost (its thread panicked)");
+        let links = LinkFigures { gone, ..LinkFigures::default() };
+        assert_eq!(emulator(&links), format!("emulated by {}: lost (its thread panicked)", links.back_end));
     }
 
     #[test]
