@@ -295,7 +295,8 @@ fn connections_at_once(sessions_at_once: Option<u64>, plan: &RunPlan, second: Se
     connections_of(sessions_at_once?, planned(SecondConnection::Never), planned(second))
 }
 
-/// Connections of sessions that were connected at once, of a fleet with so many sessions and connections.
+/// Number of open connections while `sessions_at_once` sessions were connected. All `sessions` of the fleet together have `connections`
+/// connections. `None` if some sessions have two, and not all were connected.
 fn connections_of(sessions_at_once: u64, sessions: u64, connections: u64) -> Option<u64> {
     match connections == sessions {
         true => Some(sessions_at_once),

@@ -39,9 +39,12 @@ fn broken_by(workload: &str, system: &[&str], faults: &[&str]) -> Value {
     schema::assert_agrees(&record);
     assert_closed(&record);
     assert_adds_up(&record);
-    // A system without processors ends a fault late.
-    let is_in_time = check(&record, "V20") == "valid" || check(&record, "V28") == "invalid";
-    assert!(is_in_time, "{}", record["verdict"]);
+    // Of a system without processors, faults may be late. None may fail or be left out.
+    let checks = record["verdict"]["checks"].as_array().unwrap();
+    let faults = checks.iter().find(|check| check["code"] == "V20").unwrap();
+    let is_late_only = || faults["text"].as_str().unwrap().split("; ").all(|fault| fault.ends_with(" s late"));
+    let is_as_configured = faults["status"] == "valid" || (is_late_only() && check(&record, "V28") == "invalid");
+    assert!(is_as_configured, "{}", record["verdict"]);
     assert_eq!(with_files_in(&place.temporary()), [] as [u32; 0], "a system was left");
     record
 }

@@ -89,10 +89,7 @@ impl Clients for InMemory {
     }
 
     fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
-        let now_ns = clock::monotonic_ns();
-        let wait_ns = until_ns.map_or(200_000, |until_ns| until_ns.saturating_sub(now_ns).min(200_000));
-        std::thread::sleep(Duration::from_nanos(wait_ns));
-        Ok(clock::monotonic_ns())
+        Ok(crate::sleep_until(until_ns))
     }
 
     fn has_unread(&self) -> bool {

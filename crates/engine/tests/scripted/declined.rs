@@ -1,7 +1,6 @@
 //! Messages that a client library refuses while its connection is open are refused, and not skipped because of the connection.
 
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use pubmark_engine::run::{Sides, run};
 use pubmark_model::load::{self, LoadOptions};
@@ -66,10 +65,7 @@ impl Clients for Choosy {
     }
 
     fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
-        let now_ns = clock::monotonic_ns();
-        let wait_ns = until_ns.map_or(200_000, |until_ns| until_ns.saturating_sub(now_ns).min(200_000));
-        std::thread::sleep(Duration::from_nanos(wait_ns));
-        Ok(clock::monotonic_ns())
+        Ok(crate::sleep_until(until_ns))
     }
 
     fn has_unread(&self) -> bool {

@@ -11,7 +11,6 @@ use pubmark_model::load::{self, LoadOptions};
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
-use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Event, Sink};
 
 use crate::late_begin::plan_of;
@@ -59,10 +58,7 @@ impl Clients for Stuck {
     fn flush(&mut self, _: SessionId, _: &mut impl Sink) {}
 
     fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
-        let now_ns = clock::monotonic_ns();
-        let wait_ns = until_ns.map_or(200_000, |until_ns| until_ns.saturating_sub(now_ns).min(200_000));
-        std::thread::sleep(Duration::from_nanos(wait_ns));
-        Ok(clock::monotonic_ns())
+        Ok(crate::sleep_until(until_ns))
     }
 
     fn has_unread(&self) -> bool {
