@@ -10,7 +10,7 @@ IMAGE_FEATURES := cluster,serve,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
 TEST_PACKAGES := binutils chromium chromium-driver iproute2 mosquitto mosquitto-clients openssl redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv libfastrtps-dev nodejs npm podman runc netavark openssh-client openssh-server prometheus prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.
-SLOW_PACKAGES := musl-tools catatonit rabbitmq-server maven default-jdk-headless
+SLOW_PACKAGES := musl-tools iptables aardvark-dns catatonit rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
 TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
@@ -31,8 +31,9 @@ install: ## build the command with every protocol and put it where cargo puts pr
 	$(CARGO) install --locked --path crates/cli
 	@PREFIX="$(PREFIX)" .ci/install-pages "$${CARGO_INSTALL_ROOT:-$${CARGO_HOME:-$$HOME/.cargo}}/bin/pubmark"
 
-# Without the libraries that are loaded at run time or are not static. Needs `musl-tools`, and podman or docker as ENGINE.
+# Without the libraries that are loaded at run time or are not static. Needs `musl-gcc`, and podman or docker as ENGINE.
 image: ## build a static program and an image of it, pubmark:VERSION
+	@command -v musl-gcc >/dev/null 2>&1 || sh .ci/install-packages musl-tools
 	rustup target add x86_64-unknown-linux-musl
 	CC_x86_64_unknown_linux_musl=musl-gcc $(CARGO) build --release --target x86_64-unknown-linux-musl -p pubmark-cli \
 	  --no-default-features --features $(IMAGE_FEATURES)

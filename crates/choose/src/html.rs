@@ -49,7 +49,7 @@ fn recommendation(choice: &Choice) -> Markup {
     };
     html! {
         section #verdict.(status) {
-            h2 { "Recommended: " (choice.recommendation.text) }
+            h2 { "Recommended: " (with_code(&choice.recommendation.text)) }
             p { "Of the candidates, " (words::counts(choice)) "." }
             @if choice.status == Status::Interrupted { p { "It was interrupted: this is what was known then." } }
         }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pubmark_record::evaluation::contests::{self, Entrant, Match, Pair};
-use pubmark_record::experiment::{Contest, Grade};
+use pubmark_record::evaluation::contests::{self, CHANCE_OF_ERROR, Entrant, Match, Pair, are_apart_in_time};
+use pubmark_record::experiment::{Contest, Duel, Grade};
 use pubmark_record::figures::{Figure, figure};
 use pubmark_record::statistics::Scale;
 
@@ -159,17 +159,36 @@ fn not_shown(ranked: &[&Qualified], contests: &[Contest]) -> String {
             (grade != Grade::NotShown).then(|| (best, format!("{best} needs the least {words} ({})", grade.words())))
         })
         .collect();
-    match known.as_slice() {
-        [] => "none over the others: that one of them costs less is not shown".to_owned(),
+    let what = match known.as_slice() {
+        [] => "that one of them costs less is not shown".to_owned(),
         [(best, text)] => {
             let but = cheaper(ranked, best).map(|(other, word)| format!(", but {other} needs less {word} than it"));
-            format!("none over the others: {text}{}", but.unwrap_or_default())
+            format!("{text}{}", but.unwrap_or_default())
         }
         several => {
             let texts: Vec<&str> = several.iter().map(|(_, text)| text.as_str()).collect();
-            format!("none over the others: {}", texts.join(", "))
+            texts.join(", ")
         }
-    }
+    };
+    format!("none over the others: {what}{}", not_interleaved(ranked, contests).unwrap_or_default())
+}
+
+/// The candidates whose difference, which may decide, would be proven had their runs been interleaved, and what to do; `None` if there are
+/// none. A run of the race that does not count is replaced by a later one.
+fn not_interleaved(ranked: &[&Qualified], contests: &[Contest]) -> Option<String> {
+    let started_at = |label: &str| ranked.iter().find(|one| one.label == label).map(|one| one.started_at.as_slice());
+    let is_apart = |duel: &&Duel| {
+        let times = started_at(&duel.better).zip(started_at(&duel.worse));
+        let is_apart = times.is_some_and(|(better, worse)| are_apart_in_time(better, worse));
+        is_apart && duel.grade() == Grade::Likely && duel.p_adjusted.is_some_and(|p| p < CHANCE_OF_ERROR)
+    };
+    let is_open = |contest: &&Contest| contest.duels.iter().all(|duel| duel.grade() > Grade::NotShown);
+    let apart: Vec<&Duel> =
+        contests.iter().filter(is_open).flat_map(|contest| &contest.duels).filter(is_apart).collect();
+    let is_one = |label: &str| apart.iter().any(|duel| duel.better == label || duel.worse == label);
+    let labels: Vec<&str> = ranked.iter().map(|one| one.label.as_str()).filter(|label| is_one(label)).collect();
+    let [before @ .., last] = labels.as_slice() else { return None };
+    Some(format!("; the runs of {} and {last} were not interleaved: `--fresh` begins anew", before.join(", ")))
 }
 
 #[cfg(test)]
@@ -257,6 +276,19 @@ mod tests {
         let found = recommended(&[at(&small, [1, 2, 3]), at(&large, [4, 5, 6])]);
         assert_eq!((found.candidate, found.grade), (None, Some(Grade::NotShown)));
         assert!(found.text.contains("small needs the least CPU time per message (likely)"), "{}", found.text);
+        let expected = "; the runs of small and large were not interleaved: `--fresh` begins anew";
+        assert!(found.text.ends_with(expected), "{}", found.text);
+        // Another order would prove nothing of what is within the noise.
+        let noisy = Qualified { label: "noisy".to_owned(), ..small.clone() };
+        for found in [
+            recommended(&[at(&small, [1, 2, 3]), at(&noisy, [4, 5, 6])]),
+            recommended(&[at(&small, [1, 3, 5]), at(&noisy, [2, 4, 6]), at(&large, [7, 8, 9])]),
+        ] {
+            assert_eq!(found.text, "none over the others: that one of them costs less is not shown");
+        }
+        let middle = qualified("middle", [0.030, 0.031, 0.0305], [20.0, 20.1, 20.05]);
+        let found = recommended(&[at(&middle, [2, 4, 6]), at(&large, [7, 8, 9]), at(&small, [1, 3, 5])]);
+        assert!(found.text.contains("; the runs of large and small were not interleaved"), "{}", found.text);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn summary(choice: &Choice, options: &TerminalOptions<'_>) -> String {
     candidates(&mut page, choice);
     page.blank();
     let tone = if choice.recommendation.candidate.is_some() { Tone::Good } else { Tone::Caution };
-    page.toned_field("recommend", &choice.recommendation.text, 2, tone);
+    page.toned_field("recommend", &choice.recommendation.text, 3, tone);
     let tone = if choice.status == Status::Interrupted { Tone::Caution } else { Tone::Plain };
     page.toned_field("race", &format!("{}; {}", words::took(choice), words::counts(choice)), 1, tone);
     if let Some(folder) = options.folder {

@@ -1,9 +1,10 @@
 //! Runs an experiment for the command line, and shows its results.
 
 use std::path::{Path, PathBuf};
+use std::slice;
 
-use pubmark_experiment::experiment::PreparedExperiment;
 use pubmark_experiment::experiment::planning::{Plan, absolute, warmed_up};
+use pubmark_experiment::experiment::{PreparedExperiment, definition, links};
 use pubmark_experiment::{Event, Machines, Observer};
 use pubmark_model::experiment::Experiment;
 use pubmark_preflight::dry_run;
@@ -38,22 +39,34 @@ pub struct Options {
 }
 
 /// This machine, with the files that runs write to disk in addition to their results.
-fn host_beside(results: &Path, events: &Events) -> Result<Host, Failure> {
-    Ok(Host { stop: signals::watch()?, scratch: results.to_owned(), ..events.host() })
+fn host_beside(host: Host, results: &Path) -> Result<Host, Failure> {
+    Ok(Host { stop: signals::watch()?, scratch: results.to_owned(), ..host })
+}
+
+/// The same for an experiment whose runs follow, with their links; its paths are relative to `folder`.
+fn host_of(experiment: &Experiment, folder: Option<&Path>, results: &Path, options: &Options) -> Result<Host, Failure> {
+    // Before any thread is started: only a process with a single thread can create a user namespace (unshare(2)).
+    let host = links::claim(slice::from_ref(experiment), folder, options.events.host(), &options.machines)?;
+    host_beside(host, results)
 }
 
 /// Runs an experiment. Its paths are relative to `folder`.
 pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, printer: &Printer) -> Outcome {
-    let host = host_beside(&options.out, &options.events)?;
     let machines = &options.machines;
-    let (experiment, note) = warmed_up(experiment, &absolute(folder)?, &host, machines)?;
-    note.iter().for_each(|note| printer.note(note));
+    let warm = |experiment: Experiment, host: &Host| -> Result<Experiment, Failure> {
+        let (experiment, note) = warmed_up(experiment, &absolute(folder)?, host, machines)?;
+        note.iter().for_each(|note| printer.note(note));
+        Ok(experiment)
+    };
     if options.dry_run {
-        let plan = Plan::new(experiment, &absolute(folder)?, &host, machines)?;
+        let host = host_beside(options.events.host(), &options.out)?;
+        let plan = Plan::new(warm(experiment, &host)?, &absolute(folder)?, &host, machines)?;
         printer.result(&dry_run::experiment::on_this_machine(&plan, machines, &host.stop)?)?;
         return Ok(ExitCode::Ok);
     }
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {
+        let host = host_of(&experiment, folder, &options.out, options)?;
+        let experiment = warm(experiment, &host)?;
         watchers.start(&host.stop, printer)?;
         let mut watcher = Watcher { printer, stream };
         let prepared = PreparedExperiment::begin(experiment, folder, &options.out, &host, machines, &mut watcher)?;
@@ -63,8 +76,8 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
 
 /// Resumes the experiment in a folder.
 pub fn resume(folder: &Path, options: &Options, printer: &Printer) -> Outcome {
-    let host = host_beside(folder, &options.events)?;
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {
+        let host = host_of(&definition::in_experiment(folder)?, Some(folder), folder, options)?;
         watchers.start(&host.stop, printer)?;
         let mut watcher = Watcher { printer, stream };
         let prepared = PreparedExperiment::resume(folder, &host, &options.machines, &mut watcher)?;
@@ -90,7 +103,11 @@ fn perform(prepared: PreparedExperiment, options: &Options, watcher: &mut Watche
         );
     }
     if !finished.complete {
-        printer.note(&format!("stopped before its end; to go on: {resume}"));
+        let why = match finished.refused.as_slice() {
+            [] => "stopped before its end".to_owned(),
+            refused => format!("runs are missing that cannot be made here: {}", refused.join("; ")),
+        };
+        printer.note(&format!("{why}; to go on: {resume}"));
         return Ok(ExitCode::Interrupted);
     }
     Ok(Conclusion::of_experiment(record).into())

@@ -1,7 +1,8 @@
 //! The test suite that every adapter must pass, run against real servers.
 //!
 //! The table of cases is [`cases::all`]; a test gives [`cases::run_all`] an adapter and a [`server::Server`]. A case that
-//! cannot run is skipped with its reason. An adapter is driven through [`peer::Peer`], which records every event.
+//! cannot run is skipped with its reason, and one that does not end is named ([`deadline`]). An adapter is driven through
+//! [`peer::Peer`], which records every event.
 
 // A failed expectation has to panic, and no crate of the program depends on this one.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
@@ -10,6 +11,7 @@ pub mod artemis;
 pub mod cases;
 pub mod certificates;
 pub mod dds;
+pub mod deadline;
 pub mod liar;
 pub mod mosquitto;
 pub mod nats;

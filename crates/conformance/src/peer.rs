@@ -16,6 +16,7 @@ use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::timing::Timing;
 use pubmark_testing::{assert_count, assert_count_eq};
 
+use crate::deadline::step;
 use crate::recorder::{Event, POOL_BYTES, Recorder};
 
 /// Timeout of an expectation, ns.
@@ -27,11 +28,22 @@ pub const RUN: u32 = 0x00c0_ffee;
 /// Clients of an adapter, and the events that they reported. The type of the adapter is known only where a test uses a function of that
 /// adapter.
 pub struct Peer<C: ?Sized = dyn AnyClients> {
+    /// Dropped before the adapter.
+    _ending: Ending,
     /// The adapter.
     pub clients: Box<C>,
     /// Its events.
     pub record: Recorder,
     sequences: u32,
+}
+
+/// Notes that the adapter is dropped next: a library may not return from that.
+struct Ending;
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        step("end the clients");
+    }
 }
 
 /// Index of the endpoint of sessions that subscribe; those that publish have 0.
@@ -142,7 +154,7 @@ fn config_of_two(endpoints: [Endpoint; 2], keep_alive_s: u16) -> ShardConfig {
 
 impl<C: AnyClients + ?Sized> Peer<C> {
     fn new(clients: Box<C>) -> Peer<C> {
-        Peer { clients, record: Recorder::default(), sequences: 0 }
+        Peer { _ending: Ending, clients, record: Recorder::default(), sequences: 0 }
     }
 
     /// Adds a session and connects it; waits until it is connected and every subscription is acknowledged.
@@ -163,7 +175,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         while self.record.connects(session).is_empty() {
             let failed = self.record.causes(session).len();
             assert!(failed < attempts, "{:?}", self.record.causes(session));
-            self.clients.connect(session, &mut self.record);
+            self.begin_connect(session);
             self.wait("accepted or not", |record| {
                 !record.connects(session).is_empty() || record.causes(session).len() > failed
             });
@@ -188,17 +200,23 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         self.sequences = 0;
     }
 
+    /// Starts to connect.
+    pub fn begin_connect(&mut self, session: SessionId) {
+        step("connect");
+        self.clients.connect(session, &mut self.record);
+    }
+
     /// Starts to connect and waits until the session is connected once more.
     pub fn connect(&mut self, session: SessionId) {
         let before = self.record.connects(session).len();
-        self.clients.connect(session, &mut self.record);
+        self.begin_connect(session);
         self.wait("connected", |record| record.connects(session).len() > before);
     }
 
     /// Starts to connect and waits until the attempt fails.
     pub fn fail_to_connect(&mut self, config: SessionConfig) -> pubmark_protocol::events::Cause {
         let session = self.clients.add_session(config);
-        self.clients.connect(session, &mut self.record);
+        self.begin_connect(session);
         self.wait("closed", |record| !record.causes(session).is_empty());
         assert_eq!(self.record.connects(session), []);
         self.record.causes(session).remove(0)
@@ -206,6 +224,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
 
     /// Ends a connection.
     pub fn leave(&mut self, session: SessionId, goodbye: Goodbye) {
+        step("disconnect");
         self.clients.disconnect(session, goodbye, &mut self.record);
     }
 
@@ -216,6 +235,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
 
     /// Offers a message of one of the session's publications.
     pub fn offer_to(&mut self, session: SessionId, publication: u16, payload_bytes: u32) -> SendOutcome {
+        step("send");
         let sequence = self.sequences + 1;
         let due_ns = clock::monotonic_ns();
         let taken = self.clients.send(
@@ -238,6 +258,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
 
     /// Writes what was offered.
     pub fn flush(&mut self, session: SessionId) {
+        step("flush");
         self.clients.flush(session, &mut self.record);
     }
 
@@ -282,6 +303,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
     /// Polls until `met`, or panics with `what` when nothing has arrived for the whole timeout. The timeout is long because the
     /// machine may be busy.
     pub fn wait(&mut self, what: &str, met: impl Fn(&Recorder) -> bool) {
+        step(&format!("wait for: {what}"));
         let (mut arrived, mut deadline) = (0, 0);
         while !met(&self.record) {
             let now = clock::monotonic_ns();
@@ -302,6 +324,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
 
     /// Polls until the kernel has no unsent data: the peer's acknowledgements take a moment.
     pub fn wait_sent(&mut self) {
+        step("wait until everything is sent");
         let deadline = clock::monotonic_ns() + PATIENCE_NS;
         while self.clients.unsent_bytes() > 0 {
             let now = clock::monotonic_ns();
@@ -324,6 +347,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
 
     /// Polls for a time, so that an event that must not happen can show up.
     pub fn linger(&mut self, time_ms: u64) {
+        step("poll");
         let until = clock::monotonic_ns() + time_ms * 1_000_000;
         while clock::monotonic_ns() < until {
             self.clients.poll(Some(until), &mut self.record).unwrap();

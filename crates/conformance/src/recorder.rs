@@ -31,8 +31,8 @@ pub struct ReceivedMessage {
     pub empty_at_ns: Option<u64>,
     /// The kernel's timestamp, ns.
     pub kernel_ns: Option<u64>,
-    /// Before it arrived, bytes of its connection were not read during this time.
-    pub unread: Unread,
+    /// Before it arrived, bytes of its connection were not read during these times.
+    pub unread: Vec<Unread>,
 }
 
 /// A request that arrived.
@@ -285,7 +285,7 @@ impl Recorder {
             at_ns: delivery.at_ns,
             empty_at_ns: delivery.empty_at_ns,
             kernel_ns: delivery.kernel_ns,
-            unread: delivery.unread,
+            unread: delivery.unread.to_vec(),
         });
     }
 }

@@ -5,6 +5,7 @@
 use pubmark_adapters::dds::{CycloneClients, RustClients};
 use pubmark_conformance::cases::run_all_but;
 use pubmark_conformance::dds::Domain;
+use pubmark_conformance::deadline::Deadline;
 use pubmark_conformance::peer::{Peer, publisher, subscriber};
 use pubmark_conformance::server::Listener;
 use pubmark_model::qos::Qos;
@@ -56,6 +57,7 @@ fn cyclone_and_rust_understand_each_other() {
     if !has_cyclone() {
         return;
     }
+    let _deadline = Deadline::start("Cyclone DDS and RustDDS");
     for settings in ["?topic=per-topic", "?topic=single"] {
         for qos in [Qos::BestEffort, Qos::AtLeastOnce] {
             let endpoint = Domain::free().with(settings).at();
@@ -69,6 +71,7 @@ fn cyclone_and_rust_understand_each_other() {
 #[test]
 fn rust_reports_samples_that_a_reader_of_one_has_no_room_for() {
     const SENT: u64 = 10;
+    let _deadline = Deadline::start("RustDDS");
     let domain = Domain::free();
     let mut writer = Peer::<RustClients>::open(domain.at());
     let mut reader = Peer::<RustClients>::open(domain.with("?history=1").at());

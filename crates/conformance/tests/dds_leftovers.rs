@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_adapters::dds::RustClients;
 use pubmark_conformance::dds::Domain;
+use pubmark_conformance::deadline::Deadline;
 use pubmark_conformance::peer::{Peer, publisher, subscriber};
 use pubmark_model::qos::Qos;
 
@@ -42,6 +43,7 @@ fn connect_and_disconnect() -> Duration {
 
 #[test]
 fn threads_and_sockets_end_with_the_clients() {
+    let _deadline = Deadline::start("RustDDS");
     connect_and_disconnect();
     let before = held();
     let longest = (0..ROUNDS).map(|_| connect_and_disconnect()).max().unwrap();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+use std::any::type_name;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use pubmark_adapters::dds::{CycloneClients, RustClients};
 use pubmark_conformance::dds::Domain;
+use pubmark_conformance::deadline::Deadline;
 use pubmark_conformance::peer::{Peer, publisher, subscriber};
 use pubmark_conformance::processes::find;
 use pubmark_model::qos::Qos;
@@ -103,6 +105,7 @@ fn there_and_back<C: Clients + 'static>(program: &Path, kinds: &[(&str, &str)], 
     let separate = ["pubmark_topic/echo/there", "pubmark_topic/echo/back"];
     for (kind, settings) in kinds {
         for (qos, level) in [(Qos::AtLeastOnce, "reliable"), (Qos::BestEffort, "best-effort")] {
+            let _deadline = Deadline::start(&format!("{kind} {level} samples over {}", type_name::<C>()));
             let domain = Domain::free().with(settings);
             let topics = if *kind == "plain" { separate } else { ["pubmark_keyed"; 2] };
             let echo = Echo::start(program, &domain, kind, topics, level);

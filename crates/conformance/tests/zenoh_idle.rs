@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pubmark_adapters::zenoh::{Routed, ZenohClients};
+use pubmark_conformance::deadline::Deadline;
 use pubmark_conformance::peer::{Peer, session, subscriber};
 use pubmark_conformance::ports;
 use pubmark_conformance::recorder::Event;
@@ -63,6 +64,7 @@ fn threads() -> Vec<String> {
 
 #[test]
 fn idle_sessions_are_affordable_and_leave_nothing_of_ours() {
+    let _deadline = Deadline::start("Zenoh");
     let (_router, endpoint, _folder) = router();
     // The library creates its own threads and descriptors with the first session of a process, and retains them.
     let mut peer = Peer::<Clients>::open(endpoint.clone());
@@ -79,7 +81,7 @@ fn idle_sessions_are_affordable_and_leave_nothing_of_ours() {
         for index in first..sessions {
             let config = subscriber(&format!("idle{index}"), &format!("idle/{index}"), Qos::BestEffort);
             let session = peer.clients.add_session(config);
-            peer.clients.connect(session, &mut peer.record);
+            peer.begin_connect(session);
         }
         peer.wait("all subscribed", |record| {
             record.count(|event| matches!(event, Event::Subscribed(_, _, Ok(_)))) == sessions

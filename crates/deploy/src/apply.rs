@@ -15,8 +15,9 @@ use serde_json::json;
 
 use crate::archive::{self, Unpacked};
 use crate::kubectl::{Bounds, Cluster};
+use crate::pod::UNCOLLECTED;
 use crate::pods::{self, Pod};
-use crate::{Deployment, RESULTS};
+use crate::{COLLECT_LIMIT, Deployment, RESULTS};
 
 /// Interval at which the state of the pods is read.
 const LOOK: Duration = Duration::from_secs(2);
@@ -131,19 +132,19 @@ impl Applied<'_> {
         let mut troubles = Troubles::default();
         // Consecutive failures: requests for failed pods, and calls that fetch the results.
         let (mut looks, mut fetches) = (0, 0);
-        // Results that arrived in part.
-        let mut parts = 0;
+        // Transfers of the results that were cut off.
+        let mut parts: u32 = 0;
         let mut calls: Option<Fetching> = None;
         loop {
             if let Some(fetching) = &mut calls
                 && let Some(status) = fetching.sending.ended()?
             {
-                if status.success() {
-                    match self.unpack()? {
-                        Some(unpacked) => return self.collect(unpacked, &job, stop),
-                        None => parts += 1,
-                    }
+                if status.success()
+                    && let Some(unpacked) = self.unpack()?
+                {
+                    return self.collect(unpacked, &job, stop);
                 }
+                parts += u32::from(self.has_part());
                 // The pod has its results until it is released, and can send them again. A long call that is cut off is no
                 // failure: a proxy limits how long a connection may be idle.
                 fetches = if fetching.began.elapsed() > LASTING { 0 } else { fetches + 1 };
@@ -155,15 +156,8 @@ impl Applied<'_> {
                     troubles.report(&found, note);
                     let coordinator = found.iter().find(|pod| pod.part == "coordinator");
                     if let Some(pod) = coordinator.filter(|pod| pod.exit_code.is_some()) {
-                        return Err(match parts {
-                            0 => self.without_results(&job, pod, stop),
-                            _ => RunError::new(
-                                ErrorKind::System,
-                                format!(
-                                    "the results of {job} arrived in part only, {parts} times, until its pod ended"
-                                ),
-                            ),
-                        });
+                        parts += u32::from(calls.is_some() && self.has_part());
+                        return Err(self.without_results(&job, pod, parts, stop));
                     }
                     if let Some(pod) = coordinator.filter(|pod| pod.runs && calls.is_none()) {
                         calls = Some(self.fetch(pod)?);
@@ -241,11 +235,18 @@ impl Applied<'_> {
         self.cluster.start(&words, file, Stdio::null()).map(Call)
     }
 
+    /// Whether a call that has ended, or is under way, brought some of the results.
+    fn has_part(&self) -> bool {
+        fs::metadata(self.out.join(ARCHIVE)).is_ok_and(|file| file.len() > 0)
+    }
+
     /// Unpacks the results; `None` if they have not arrived whole. `kubectl exec` also succeeds when its stream was cut off.
     fn unpack(&self) -> Result<Option<Unpacked>, RunError> {
         let path = self.out.join(ARCHIVE);
         let unusable = |error: io::Error| {
-            RunError::from_error(ErrorKind::NotWritten, &error).during("failed to unpack the results of the run")
+            RunError::from_error(ErrorKind::NotWritten, &error)
+                .during(format!("failed to unpack `{}`, which has the results of the run", path.display()))
+                .hint(format!("`tar -xf {}` unpacks it into another folder", path.display()))
         };
         let unpacked = match archive::unpack(&path, self.out) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -271,15 +272,36 @@ impl Applied<'_> {
         Ok(Collected { records, exit_code: unpacked.exit_code, left: None })
     }
 
-    fn without_results(&self, job: &str, pod: &Pod, stop: &AtomicBool) -> RunError {
+    /// Why the results are not here although the coordinator's pod has ended. `parts` is the number of transfers that were cut
+    /// off.
+    fn without_results(&self, job: &str, pod: &Pod, parts: u32, stop: &AtomicBool) -> RunError {
         let code = pod.exit_code.unwrap_or_default();
         let tail = self.cluster.call(&["logs", TAIL, job], Bounds { stop: Some(stop), deadline: None });
         let tail = tail.unwrap_or_else(|error| error.to_string());
-        RunError::new(ErrorKind::System, format!("{job} ended with {code} and has no results; its last words:\n{tail}"))
-            .hint(format!(
-                "a workload or an option may be wrong, or the system did not start: `{} get events` shows what happened to its pods",
-                self.cluster.kubectl()
-            ))
+        let (minutes, kubectl) = (COLLECT_LIMIT.as_secs() / 60, self.cluster.kubectl());
+        let (what, hint) = match parts {
+            0 if tail.contains(UNCOLLECTED) => (
+                format!("{job} ended with {code} before its results were fetched"),
+                format!(
+                    "the pod waits {minutes} minutes for `kubectl exec`: `{kubectl} get events` shows what happened to it"
+                ),
+            ),
+            0 => (
+                format!("{job} ended with {code} and has no results"),
+                format!(
+                    "a workload or an option may be wrong, or the system did not start: `{kubectl} get events` shows what happened \
+                     to its pods"
+                ),
+            ),
+            _ => (
+                format!("the results of {job} arrived in part only, {parts} times, until its pod ended with {code}"),
+                format!(
+                    "the pod waits {minutes} minutes for a transfer that stands still, and ends at the deadline of its Job: without \
+                     `--message-log` there is less to transfer"
+                ),
+            ),
+        };
+        RunError::new(ErrorKind::System, format!("{what}; its last words:\n{tail}")).hint(hint)
     }
 
     /// Waits until the next request is scheduled, or until a call ends.
@@ -369,7 +391,7 @@ mod tests {
             runs: false,
             exit_code: Some(2),
         };
-        let failed = applied.without_results("job/a", &pod, &AtomicBool::new(true));
+        let failed = applied.without_results("job/a", &pod, 0, &AtomicBool::new(true));
         for (error, command) in [(late, "describe pods"), (failed, "get events")] {
             let command = format!("`kubectl --context lab --namespace bench {command}`");
             let hint = error.hint.unwrap();

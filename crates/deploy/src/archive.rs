@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
+use pubmark_record::store::RECORD_FILE;
 use tar::{Archive, Builder};
 
 /// Folder of the runs; each run has a subfolder.
@@ -56,6 +57,16 @@ fn add(archive: &mut Builder<impl Write>, folder: &Path, name: &Path) -> io::Res
     Ok(())
 }
 
+/// Results of an earlier run in a folder, which [`unpack`] would not replace.
+pub fn earlier_results(out: &Path) -> Option<PathBuf> {
+    [out.join(RECORD_FILE), numbered(out, 1)].into_iter().find(|path| path.exists())
+}
+
+/// Folder of one of several runs; the first one has the number 1.
+fn numbered(out: &Path, number: usize) -> PathBuf {
+    out.join(format!("run-{number}"))
+}
+
 /// Extracts an archive: the files of one run into `out`, those of several runs into `out/run-1`, `out/run-2` and so on.
 /// Existing files are not overwritten.
 ///
@@ -65,7 +76,7 @@ fn add(archive: &mut Builder<impl Write>, folder: &Path, name: &Path) -> io::Res
 pub fn unpack(archive: &Path, out: &Path) -> io::Result<Unpacked> {
     let (names, exit_code) = check(archive)?;
     let folder_of = |name: &str| match names.iter().position(|known| known == name) {
-        Some(number) if names.len() > 1 => out.join(format!("run-{}", number + 1)),
+        Some(number) if names.len() > 1 => numbered(out, number + 1),
         _ => out.to_owned(),
     };
     for entry in Archive::new(File::open(archive)?).entries()? {
@@ -73,12 +84,18 @@ pub fn unpack(archive: &Path, out: &Path) -> io::Result<Unpacked> {
         let path = entry.path()?.into_owned();
         let Some((name, rest)) = of_run(&path) else { continue };
         let target = folder_of(name).join(rest);
-        if let Some(folder) = target.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        io::copy(&mut entry, &mut OpenOptions::new().write(true).create_new(true).open(&target)?)?;
+        write(&mut entry, &target)
+            .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", target.display())))?;
     }
     Ok(Unpacked { runs: names.iter().map(|name| folder_of(name)).collect(), exit_code })
+}
+
+/// Writes a file that is not there yet.
+fn write(content: &mut impl Read, path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    io::copy(content, &mut OpenOptions::new().write(true).create_new(true).open(path)?).map(drop)
 }
 
 /// Checks an archive. Returns the names of the runs and the exit code.
@@ -134,16 +151,16 @@ fn unusable(path: &Path) -> io::Error {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A folder that is removed when the test ends.
-    struct Folder(PathBuf);
+    pub(crate) struct Folder(pub(crate) PathBuf);
 
     impl Folder {
-        fn new() -> Folder {
+        pub(crate) fn new() -> Folder {
             static COUNT: AtomicU32 = AtomicU32::new(0);
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = std::env::temp_dir().join(format!("pubmark-archive-{}-{number}", std::process::id()));
@@ -151,7 +168,7 @@ mod tests {
             Folder(path)
         }
 
-        fn write(&self, name: &str, text: &str) {
+        pub(crate) fn write(&self, name: &str, text: &str) {
             fs::create_dir_all(self.0.join(name).parent().unwrap()).unwrap();
             fs::write(self.0.join(name), text).unwrap();
         }
@@ -229,7 +246,9 @@ mod tests {
         pod.write("runs/1-a/pubmark.yaml", "from the pod");
         pod.write(EXIT_CODE, "0");
         here.write("pubmark.yaml", "keys");
-        assert!(unpack(&packed(&pod), &here.0).is_err());
-        assert_eq!(fs::read_to_string(here.0.join("pubmark.yaml")).unwrap(), "keys");
+        let error = unpack(&packed(&pod), &here.0).unwrap_err();
+        let path = here.0.join("pubmark.yaml");
+        assert!(error.to_string().starts_with(&format!("`{}`: File exists", path.display())), "{error}");
+        assert_eq!(fs::read_to_string(path).unwrap(), "keys");
     }
 }

@@ -124,7 +124,8 @@ fn nodes(deployment: &Deployment) -> Vec<(String, Value)> {
             "tmpfs": ["/tmp"],
             "volumes": [format!("./node:{CREDENTIALS}:ro")],
             "depends_on": ["coordinator"],
-            "deploy": {"replicas": count},
+            // The default of the specification; podman-compose starts one container without it.
+            "deploy": {"mode": "replicated", "replicas": count},
         });
         if let Some(netem) = deployment.links {
             service["user"] = json!(format!("0:{USER}"));

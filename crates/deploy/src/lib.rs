@@ -13,6 +13,7 @@ pub mod pod;
 mod pods;
 pub mod scheduling;
 pub mod ssh;
+mod transfer;
 mod writing;
 mod yaml;
 
@@ -65,7 +66,7 @@ const RESULTS: &str = "/pubmark/results";
 const JOIN_LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait of the coordinator for the system; it includes the time to pull images.
 const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
-/// Longest wait of a coordinator until its results are collected.
+/// Longest wait of a coordinator until its results are collected, from the end of its run or from the last bytes that it sent.
 const COLLECT_LIMIT: Duration = Duration::from_secs(600);
 /// Time of a repetition beside its phases and the start of its connections: to wait for the last ones, to merge its results, and to
 /// write them.

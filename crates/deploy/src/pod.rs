@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use pubmark_runner::{ErrorKind, RunError};
 
 use crate::archive::{self, EXIT_CODE, RUNS};
+use crate::transfer::{Reported, Wait};
 
 /// Interval at which a condition is checked.
 const STEP: Duration = Duration::from_millis(100);
@@ -22,6 +23,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// Longest wait for a collector after a signal; it is shorter than the time after which the cluster kills the pod
 /// ([`crate::kubernetes`]).
 const COLLECT_AFTER_SIGNAL: Duration = Duration::from_secs(30);
+/// What the log of a pod says at its end, if nobody collected its results.
+pub(crate) const UNCOLLECTED: &str = "no coordinator collected the results";
 /// File that exists once the results were collected.
 const COLLECTED: &str = "collected";
 
@@ -37,7 +40,7 @@ pub struct PodRun {
     pub datagrams: bool,
     /// Longest wait for the system.
     pub system_limit: Duration,
-    /// Longest wait for the collection of the results.
+    /// Longest wait for the collection of the results, from the end of the run or from the last bytes that were sent.
     pub collect_limit: Duration,
 }
 
@@ -56,7 +59,7 @@ impl PodRun {
         if fs::read_dir(self.folder.join(RUNS)).is_ok_and(|mut runs| runs.next().is_some()) {
             self.end(code)?;
             note("the results wait to be collected");
-            self.wait_for_collector(note, stop);
+            self.wait_for_collector(note, stop, &mut Instant::now);
         }
         Ok(code)
     }
@@ -118,16 +121,17 @@ impl PodRun {
         )
     }
 
-    fn wait_for_collector(&self, note: &dyn Fn(&str), stop: &AtomicBool) {
-        let began = Instant::now();
-        let mut signalled: Option<Instant> = None;
+    /// Waits as long as results are sent. The deadline of the pod's Job ends this wait, too.
+    fn wait_for_collector(&self, note: &dyn Fn(&str), stop: &AtomicBool, clock: &mut dyn FnMut() -> Instant) {
+        let mut wait = Wait::new(&self.folder, self.collect_limit, clock());
+        let mut killed_at: Option<Instant> = None;
         while !self.folder.join(COLLECTED).exists() {
+            let now = clock();
             if stop.load(Relaxed) {
-                signalled.get_or_insert_with(Instant::now);
+                killed_at.get_or_insert(now + COLLECT_AFTER_SIGNAL);
             }
-            if began.elapsed() >= self.collect_limit || signalled.is_some_and(|at| at.elapsed() >= COLLECT_AFTER_SIGNAL)
-            {
-                note("no coordinator collected the results");
+            if wait.is_over(now) || killed_at.is_some_and(|at| now >= at) {
+                note(UNCOLLECTED);
                 return;
             }
             std::thread::sleep(STEP);
@@ -155,7 +159,8 @@ fn terminate(child: &Child) {
     unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
 }
 
-/// Waits until the run of this pod has ended, and writes its results to `out` as an archive.
+/// Waits until the run of this pod has ended, and writes its results to `out` as an archive. The pod waits as long as bytes are
+/// written.
 ///
 /// # Errors
 /// The run has not ended within `limit`, or `out` cannot be written.
@@ -170,7 +175,7 @@ pub fn send(folder: &Path, limit: Duration, out: impl Write) -> Result<(), RunEr
         }
         std::thread::sleep(STEP);
     }
-    archive::pack(folder, out)
+    archive::pack(folder, Reported::new(out, folder))
         .map_err(|error| RunError::from_error(ErrorKind::NotWritten, &error).during("failed to send the results"))
 }
 
@@ -188,6 +193,7 @@ pub fn release(folder: &Path) -> Result<(), RunError> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::archive::tests::Folder;
     use std::net::TcpListener;
     use std::sync::Mutex;
 
@@ -200,6 +206,60 @@ mod tests {
             system_limit: limit,
             collect_limit: Duration::ZERO,
         }
+    }
+
+    /// Waits for a collector in a folder, by a clock that goes on by half of the limit each time, after `step` was called with
+    /// the number of the time. Returns what was noted.
+    fn noted(folder: &Folder, mut step: impl FnMut(u32)) -> Vec<String> {
+        let limit = Duration::from_secs(600);
+        let run = PodRun { folder: folder.0.clone(), collect_limit: limit, ..waiting(Duration::ZERO) };
+        let (notes, began, mut times) = (Mutex::new(vec![]), Instant::now(), 0);
+        let note = |text: &str| notes.lock().unwrap().push(text.to_owned());
+        run.wait_for_collector(&note, &AtomicBool::new(false), &mut || {
+            times += 1;
+            step(times);
+            began + limit / 2 * times
+        });
+        notes.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_pod_does_not_end_while_its_results_are_sent() {
+        let folder = Folder::new();
+        assert_eq!(noted(&folder, |_| {}), [UNCOLLECTED]);
+        let mut out = Reported::new(io::sink(), &folder.0);
+        let send_on = |time| match time {
+            6 => release(&folder.0).unwrap(),
+            _ => out.write_all(&vec![0_u8; 2_000_000]).unwrap(),
+        };
+        assert_eq!(noted(&folder, send_on), Vec::<String>::new());
+    }
+
+    /// A writer that takes a microsecond for each byte, by its own clock, and fails if the pod has ended meanwhile.
+    struct Slow {
+        wait: Wait,
+        now: Instant,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.now += Duration::from_micros(bytes.len() as u64);
+            if self.wait.is_over(self.now) { Err(io::Error::other("the pod has ended")) } else { Ok(bytes.len()) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn results_report_their_progress_while_they_are_sent() {
+        let folder = Folder::new();
+        folder.write("runs/1-a/messages.parquet", &"x".repeat(4_000_000));
+        folder.write(EXIT_CODE, "0");
+        let now = Instant::now();
+        let wait = Wait::new(&folder.0, Duration::from_millis(1_500), now);
+        send(&folder.0, Duration::ZERO, Slow { wait, now }).unwrap();
     }
 
     #[test]

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use pubmark_runner::{ErrorKind, RunError};
 
-use crate::{COLLECT_LIMIT, Cluster, Deployment, Kind, RESULTS};
+use crate::{COLLECT_LIMIT, Cluster, Deployment, Kind, RESULTS, archive};
 
 impl Deployment {
     /// Writes the files into a folder, and returns their paths; the first one is the file that the orchestrator reads.
     ///
     /// # Errors
-    /// A file exists already, other users could read keys in the folder, or it cannot be written.
+    /// A file exists already, the folder has results of an earlier run where those of this one may come, other users could read
+    /// keys in it, or it cannot be written.
     pub fn write(&self, out: &Path) -> Result<Vec<PathBuf>, RunError> {
         let files = self.files();
         let paths: Vec<PathBuf> = files.iter().map(|(name, _)| out.join(name)).collect();
@@ -21,12 +22,17 @@ impl Deployment {
             return Err(RunError::input(format!("`{}` is there already", path.display()))
                 .hint("`--out` names another folder; certificates are made anew each time"));
         }
+        // `--apply --wait` copies the results into the folder, after the whole run.
+        if let Some(path) = archive::earlier_results(out).filter(|_| self.kind == Kind::Kubernetes) {
+            return Err(RunError::input(format!("`{}` has results of an earlier run", path.display()))
+                .hint("`--out` names another folder, for the results of this run"));
+        }
         self.make_folder(out)?;
         for (path, (name, text)) in paths.iter().zip(&files) {
             // Files that Compose mounts must be readable for the container's user. The permissions of the folder protect
             // them from other users.
             let mode = if self.kind == Kind::Compose && name.contains('/') { 0o644 } else { 0o600 };
-            write_with_mode(path, text, mode).map_err(|error| {
+            make_subfolders(out, name).and_then(|()| write_with_mode(path, text, mode)).map_err(|error| {
                 RunError::from_error(ErrorKind::Input, &error).during(format!("failed to write `{}`", path.display()))
             })?;
         }
@@ -94,11 +100,23 @@ impl Deployment {
     }
 }
 
+/// Creates the folders of a file below `out`. Every user can open files in them, whatever the umask of the process is: a
+/// container sees these folders, and not `out`, which protects them. Existing ones are not changed.
+fn make_subfolders(out: &Path, name: &str) -> io::Result<()> {
+    let mut folder = out.to_owned();
+    for part in Path::new(name).parent().into_iter().flat_map(Path::components) {
+        folder.push(part);
+        match fs::create_dir(&folder) {
+            Ok(()) => fs::set_permissions(&folder, Permissions::from_mode(0o755))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Creates a file with these permissions, whatever the umask of the process is; nobody else can open it before they are set.
 fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.set_permissions(Permissions::from_mode(mode))

@@ -29,6 +29,16 @@ pub enum EngineError {
     /// A shard's thread ended without a result: a defect of pubmark.
     #[error("shard `{0}` ended without a result")]
     Lost(String),
+    /// A shard waits in its client, which does not return from a call. Its thread cannot be ended and remains.
+    #[error("shard `{shard}` did not {what} within {within_s:.0} s")]
+    Stuck {
+        /// Name of the shard.
+        shard: String,
+        /// What it was to do, in words.
+        what: &'static str,
+        /// Time that it had, seconds.
+        within_s: f64,
+    },
     /// The memory that shards share could not be allocated.
     #[error("failed to allocate shared memory for {shards} shards")]
     Memory {

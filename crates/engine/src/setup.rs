@@ -460,6 +460,7 @@ impl Common<'_> {
                     config.options.selector_fields = self.filters.fields_of(&members);
                 }
                 config.options.selector = self.filters.selectors[usize::from(subscriber.group)].clone();
+                config.options.processing = plan.workload.subscribers[usize::from(subscriber.group)].processing;
                 config.publications = publications;
                 for (trigger, link) in self.links(&members, range.start) {
                     links.entry((session, trigger)).or_default().push(link);

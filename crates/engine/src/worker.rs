@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use pubmark_protocol::clients::Waker;
 
@@ -25,12 +26,22 @@ use crate::shares::{Share, Side, WorkerLocation, shares};
 use crate::sides::{ShardRun, Sides};
 use crate::socket_drops::SocketDrops;
 
+/// Longest wait for the shards of a process to open their adapters, and for a shard to end its sessions: longer than any
+/// limit of an adapter and of the message log, and shorter than the wait for a worker process, which then reports the
+/// shard. A client library that does not return from a call exceeds it.
+const SHARD_LIMIT: Duration = Duration::from_secs(100);
+/// The same for each further shard, after one did not end: the run has failed.
+const FAILED_LIMIT: Duration = Duration::from_secs(10);
+
 struct Thread {
     name: String,
     commands: Sender<Command>,
     opened: Receiver<Waker>,
     waker: Option<Waker>,
-    handle: JoinHandle<Result<ShardOutcome, EngineError>>,
+    outcome: Receiver<Result<ShardOutcome, EngineError>>,
+    handle: JoinHandle<()>,
+    /// Why nobody waits for it any more, if so.
+    given_up: Option<EngineError>,
 }
 
 impl Thread {
@@ -38,23 +49,49 @@ impl Thread {
         let name = setup.name.clone();
         let (commands, inbox) = mpsc::channel();
         let (announce_opened, opened) = mpsc::channel();
+        let (report, outcome) = mpsc::channel();
+        let main = move || {
+            // If the shard was given up, nobody receives it.
+            let _ = report.send(run(setup, &inbox, &announce_opened));
+        };
         let handle = Builder::new()
             .name(name.replace(' ', "-"))
-            .spawn(move || run(setup, &inbox, &announce_opened))
+            .spawn(main)
             .map_err(|source| EngineError::Thread { shard: name.clone(), source })?;
-        Ok(Thread { name, commands, opened, waker: None, handle })
+        Ok(Thread { name, commands, opened, waker: None, outcome, handle, given_up: None })
     }
 
-    /// Waits until the shard has opened its adapter. Returns false if the shard failed and ended; its result has the
-    /// reason.
-    fn wait_until_open(&mut self) -> bool {
-        self.waker = self.opened.recv().ok();
+    /// Waits until the shard has opened its adapter, for the rest of a limit that began then. Returns false if the shard
+    /// failed and ended, or was given up; its result has the reason.
+    fn wait_until_open(&mut self, began: Instant, limit: Duration) -> bool {
+        match self.opened.recv_timeout(limit.saturating_sub(began.elapsed())) {
+            Ok(waker) => self.waker = Some(waker),
+            Err(RecvTimeoutError::Timeout) => self.given_up = Some(self.stuck("open its client", limit)),
+            Err(RecvTimeoutError::Disconnected) => {}
+        }
         self.waker.is_some()
     }
 
-    fn finish(self) -> Result<ShardOutcome, EngineError> {
+    /// Ends the shard, and waits for its outcome for this time at most.
+    fn finish(mut self, limit: Duration) -> Result<ShardOutcome, EngineError> {
+        // Also if it was given up: it ends if its client returns after all.
         self.command(Command::Finish);
-        self.handle.join().unwrap_or(Err(EngineError::Lost(self.name)))
+        if let Some(error) = self.given_up.take() {
+            return Err(error);
+        }
+        let outcome = match self.outcome.recv_timeout(limit) {
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => return Err(self.stuck("end its sessions", limit)),
+            // It panicked.
+            Err(RecvTimeoutError::Disconnected) => Err(EngineError::Lost(self.name)),
+        };
+        // The thread has nothing left to do.
+        let _ = self.handle.join();
+        outcome
+    }
+
+    fn stuck(&self, what: &'static str, limit: Duration) -> EngineError {
+        EngineError::Stuck { shard: self.name.clone(), what, within_s: limit.as_secs_f64() }
     }
 
     fn command(&self, command: Command) {
@@ -95,6 +132,8 @@ pub struct Worker {
     processes: Vec<Process>,
     /// From the start of the measured window until the first shard of this process ends.
     drops: Option<SocketDrops>,
+    /// Longest wait for a shard that is a thread of this process.
+    limit: Duration,
     /// Shared with the shards.
     pub progress: Arc<Progress>,
 }
@@ -103,13 +142,25 @@ impl Worker {
     /// Starts the shards as threads, each with its main function for its adapter, and waits until each has opened the
     /// adapter.
     pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
-        let handles = Vec::with_capacity(setups.len());
-        let mut worker = Worker { handles, given: vec![], processes: vec![], drops: None, progress };
+        Worker::start_within(SHARD_LIMIT, setups, progress)
+    }
+
+    /// The same with another limit for each shard.
+    fn start_within(
+        limit: Duration,
+        setups: Vec<(Setup, ShardRun)>,
+        progress: Arc<Progress>,
+    ) -> Result<Worker, EngineError> {
+        let mut worker = Worker::new(limit, progress);
         for (setup, run) in setups {
             let thread = Thread::start(setup, run)?;
             worker.handles.push(ShardHandle::Thread(Some(thread)));
         }
         worker.opened(&AtomicBool::new(false))
+    }
+
+    fn new(limit: Duration, progress: Arc<Progress>) -> Worker {
+        Worker { handles: vec![], given: vec![], processes: vec![], drops: None, limit, progress }
     }
 
     /// Starts the shards of a plan: as threads, or in processes that `launcher` starts if the plan requires them. Does
@@ -121,7 +172,7 @@ impl Worker {
         progress: Arc<Progress>,
         stop: &AtomicBool,
     ) -> Result<Worker, EngineError> {
-        let mut worker = Worker { handles: vec![], given: vec![], processes: vec![], drops: None, progress };
+        let mut worker = Worker::new(SHARD_LIMIT, progress);
         let mut places: Vec<WorkerLocation> = vec![];
         let shares = shares(plan);
         let remote = |share: &Share| share.remote(plan).zip(launcher);
@@ -174,10 +225,10 @@ impl Worker {
             process.opened(stop)?;
         }
         self.given = vec![0; self.handles.len()];
-        let mut all = true;
+        let (began, mut all) = (Instant::now(), true);
         for handle in &mut self.handles {
             if let ShardHandle::Thread(Some(thread)) = handle {
-                all &= thread.wait_until_open();
+                all &= thread.wait_until_open(began, self.limit);
             }
         }
         match all {
@@ -240,7 +291,11 @@ impl Worker {
                 Some(thread) => {
                     // Before the shard closes its sockets.
                     let dropped = self.drops.take().map_or(0, |drops| drops.since());
-                    let mut outcome = thread.finish()?;
+                    let mut outcome = thread.finish(self.limit).inspect_err(|error| {
+                        if matches!(error, EngineError::Stuck { .. }) {
+                            self.limit = self.limit.min(FAILED_LIMIT);
+                        }
+                    })?;
                     outcome.counters.library_overflowed += dropped;
                     Ok(outcome)
                 }
@@ -280,5 +335,79 @@ impl Worker {
             }
         }
         failure.map_or(Ok(finished), Err)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::thread;
+
+    use super::*;
+    use crate::virtual_time::{ONE_TO_ONE, plan};
+
+    /// A limit for shards that never do what they are waited for.
+    const AT_ONCE: Duration = Duration::from_millis(10);
+    /// Whether the shard of [`ends`] was ended; one test has such a shard.
+    static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+    /// A shard whose client library does not return from its opening.
+    fn does_not_open(_: Setup, _: &Receiver<Command>, _: &Sender<Waker>) -> Result<ShardOutcome, EngineError> {
+        loop {
+            thread::park();
+        }
+    }
+
+    /// A shard whose client library does not return once it is open.
+    fn does_not_end(_: Setup, _: &Receiver<Command>, opened: &Sender<Waker>) -> Result<ShardOutcome, EngineError> {
+        opened.send(Waker::new(|| {})).unwrap();
+        loop {
+            thread::park();
+        }
+    }
+
+    /// A shard that ends as it is told to, without an outcome.
+    fn ends(_: Setup, commands: &Receiver<Command>, opened: &Sender<Waker>) -> Result<ShardOutcome, EngineError> {
+        opened.send(Waker::new(|| {})).unwrap();
+        while commands.recv().unwrap() != Command::Finish {}
+        HAS_ENDED.store(true, Relaxed);
+        Err(EngineError::Lost("ended".to_owned()))
+    }
+
+    /// A worker of two shards.
+    fn start(limit: Duration, runs: [ShardRun; 2]) -> Result<Worker, EngineError> {
+        let plan = plan(ONE_TO_ONE, Duration::from_secs(1));
+        let progress = Arc::new(Progress::new(runs.len()).unwrap());
+        let setups = setup::shards(&plan, &progress, |_| true);
+        Worker::start_within(limit, setups.into_iter().zip(runs).collect(), progress)
+    }
+
+    #[test]
+    fn a_client_that_does_not_open_is_an_error_that_names_its_shard() {
+        let error = start(AT_ONCE, [does_not_open, does_not_open]).map(drop).unwrap_err();
+        assert_eq!(error.to_string(), "shard `publisher 0` did not open its client within 0 s");
+    }
+
+    #[test]
+    fn a_client_that_does_not_end_is_an_error_and_the_other_shards_are_ended() {
+        let mut worker = start(SHARD_LIMIT, [does_not_end, ends]).unwrap();
+        worker.limit = AT_ONCE;
+        let error = worker.finish(&AtomicBool::new(false)).map(drop).unwrap_err();
+        assert_eq!(error.to_string(), "shard `publisher 0` did not end its sessions within 0 s");
+        let until = Instant::now() + SHARD_LIMIT;
+        while !HAS_ENDED.load(Relaxed) {
+            assert!(Instant::now() < until, "the other shard was not ended");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_shard_that_panics_is_lost() {
+        fn panics(_: Setup, _: &Receiver<Command>, _: &Sender<Waker>) -> Result<ShardOutcome, EngineError> {
+            panic!("a defect")
+        }
+        let error = start(SHARD_LIMIT, [panics, panics]).map(drop).unwrap_err();
+        assert!(matches!(&error, EngineError::Lost(shard) if shard == "publisher 0"), "{error:?}");
     }
 }

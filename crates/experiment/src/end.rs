@@ -104,6 +104,10 @@ pub fn failed(error: RunError) -> Result<End, RunError> {
         ErrorKind::System | ErrorKind::NotInstalled => {
             Ok(End::Fails { kind: FailureKind::DidNotStart, code: None, text: one_line(&error.to_string()) })
         }
+        // Found only when the run began, such as a thread of pubmark that this machine did not run.
+        ErrorKind::TooLarge => {
+            Ok(End::Fails { kind: FailureKind::GeneratorLimited, code: None, text: one_line(&error.to_string()) })
+        }
         // The node may have rejoined before the next run.
         ErrorKind::NodeLost => {
             Ok(End::Fails { kind: FailureKind::Invalid, code: None, text: one_line(&error.to_string()) })
@@ -116,7 +120,7 @@ pub fn failed(error: RunError) -> Result<End, RunError> {
 const LONGEST: usize = 300;
 
 /// Joins several lines into one and truncates it.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match joined.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", joined[..end].trim_end()),
@@ -253,6 +257,7 @@ mod tests {
         assert_eq!(of(|run| run.record.run.status = Status::Interrupted), End::Stopped);
         assert_eq!(failed(RunError::new(ErrorKind::Interrupted, "x")).unwrap(), End::Stopped);
         assert_eq!(kind(failed(RunError::new(ErrorKind::System, "a\nb")).unwrap()), FailureKind::DidNotStart);
+        assert_eq!(kind(failed(RunError::new(ErrorKind::TooLarge, "x")).unwrap()), FailureKind::GeneratorLimited);
         assert!(failed(RunError::input("x")).is_err());
     }
 

@@ -148,6 +148,8 @@ pub struct SessionOptions {
     pub selector: Option<Arc<str>>,
     /// Fields of its JSON payloads that its messages carry beside them, for selectors.
     pub selector_fields: Option<Arc<SelectorFields>>,
+    /// Time that its subscriber takes for each message; zero for none.
+    pub processing: Duration,
     /// For each of its publications that are requests: its responder, for protocols in which a request goes to an address of
     /// its own. Otherwise empty: requests go to their topics at the session's own endpoint.
     pub targets: Vec<RequestTarget>,
@@ -161,6 +163,33 @@ pub struct RequestTarget {
     /// Its endpoint, as an index into its own shard's [`ShardConfig::endpoints`]; where subscribers accept connections, only it
     /// is at that endpoint.
     pub endpoint: u16,
+}
+
+/// How far a system may send ahead of a subscriber's acknowledgements, where it sends again what was not acknowledged in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryWindow {
+    /// Most messages of a subscription that wait for their acknowledgement; 1 at least.
+    pub messages: u32,
+    /// Time after which one of them is sent again.
+    pub redelivers_after: Duration,
+}
+
+impl DeliveryWindow {
+    /// The window of a session with so many subscriptions, whose subscriber takes `processing` for each message and acknowledges
+    /// it when it begins: it begins everything that may be sent ahead within half of the time. Otherwise messages that only wait
+    /// for their subscriber would be sent again, and the copies would count as the system's.
+    pub fn of_slow_subscriber(self, processing: Duration, subscriptions: usize) -> DeliveryWindow {
+        // One message of each subscription, one after the other.
+        let round = processing.saturating_mul(u32::try_from(subscriptions.max(1)).unwrap_or(u32::MAX));
+        if round.is_zero() {
+            return self;
+        }
+        let messages = self.redelivers_after.as_nanos() / 2 / round.as_nanos();
+        DeliveryWindow {
+            messages: u32::try_from(messages).unwrap_or(u32::MAX).clamp(1, self.messages.max(1)),
+            redelivers_after: self.redelivers_after.max(round.saturating_mul(2)),
+        }
+    }
 }
 
 /// A session to be made.
@@ -451,5 +480,36 @@ impl Waker {
 impl std::fmt::Debug for Waker {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Waker")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: DeliveryWindow = DeliveryWindow { messages: 65_536, redelivers_after: Duration::from_secs(5) };
+
+    /// Messages of a subscription, and the time until they are sent again, ms.
+    fn of_slow(processing: Duration, subscriptions: usize) -> (u32, u128) {
+        let window = WINDOW.of_slow_subscriber(processing, subscriptions);
+        (window.messages, window.redelivers_after.as_millis())
+    }
+
+    #[test]
+    fn a_slow_subscriber_begins_all_that_is_sent_ahead_within_half_of_the_time() {
+        assert_eq!(WINDOW.of_slow_subscriber(Duration::ZERO, 3), WINDOW);
+        assert_eq!(of_slow(Duration::from_micros(1), 1), (65_536, 5_000), "never more than a fast one");
+        assert_eq!(of_slow(Duration::from_millis(5), 1), (500, 5_000));
+        assert_eq!(of_slow(Duration::from_millis(5), 2), (250, 5_000), "they share the subscriber");
+        assert_eq!(of_slow(Duration::from_millis(5), 0), (500, 5_000));
+        assert_eq!(of_slow(Duration::from_millis(2_500), 1), (1, 5_000));
+    }
+
+    #[test]
+    fn a_subscriber_slower_than_that_gets_more_time_for_one_message() {
+        assert_eq!(of_slow(Duration::from_secs(3), 1), (1, 6_000));
+        assert_eq!(of_slow(Duration::from_secs(1), 4), (1, 8_000));
+        let endless = WINDOW.of_slow_subscriber(Duration::MAX, usize::MAX);
+        assert_eq!(endless, DeliveryWindow { messages: 1, redelivers_after: Duration::MAX });
     }
 }

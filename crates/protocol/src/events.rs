@@ -121,8 +121,9 @@ pub struct Delivery<'a> {
     /// The kernel's receive timestamp of the last byte of the read that completed it, converted to `CLOCK_MONOTONIC`. Only if
     /// the read had nothing else, so that it bounds its lateness.
     pub kernel_ns: Option<u64>,
-    /// Before it arrived, bytes of its connection were not read during this time.
-    pub unread: Unread,
+    /// Before it arrived, bytes of its connection were not read during these times, which do not overlap: before the last read, and
+    /// before earlier ones after which the system may have gone on holding something back.
+    pub unread: &'a [Unread],
     /// It had surely arrived when its subscriber was done with the message before ([`crate::clients::Clients::resume`]).
     pub has_waited: bool,
     /// Its subscriber took it at most this much later because earlier messages had been handled late, ns. The engine sets it, for
@@ -145,6 +146,12 @@ impl Unread {
     #[inline]
     pub fn between_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
         self.to_ns.min(to_ns).saturating_sub(self.from_ns.max(from_ns))
+    }
+
+    /// How much of several that do not overlap is between two times, ns.
+    #[inline]
+    pub fn all_between_ns(all: &[Unread], from_ns: u64, to_ns: u64) -> u64 {
+        all.iter().map(|unread| unread.between_ns(from_ns, to_ns)).sum()
     }
 }
 
@@ -183,7 +190,7 @@ impl Delivery<'_> {
     /// How long the system may have held it back because earlier bytes were not read, ns.
     #[inline]
     pub fn held_ns(&self, sent_ns: u64) -> u64 {
-        self.unread.between_ns(sent_ns, self.absent_at_ns().unwrap_or(0))
+        Unread::all_between_ns(self.unread, sent_ns, self.absent_at_ns().unwrap_or(0))
     }
 }
 
@@ -293,10 +300,10 @@ mod tests {
 
     #[test]
     fn a_message_waited_for_its_read_and_while_earlier_bytes_were_unread() {
-        let unread = Unread { from_ns: 100, to_ns: 400 };
+        let unread = &[Unread { from_ns: 10, to_ns: 30 }, Unread { from_ns: 100, to_ns: 400 }];
         let delivery =
             Delivery { at_ns: 1_000, empty_at_ns: Some(300), kernel_ns: Some(900), unread, ..Delivery::default() };
-        for (sent_ns, held_ns) in [(50, 300), (250, 150), (500, 0)] {
+        for (sent_ns, held_ns) in [(5, 320), (20, 310), (50, 300), (250, 150), (500, 0)] {
             assert_eq!((delivery.receive_lateness_ns(sent_ns), delivery.held_ns(sent_ns)), (100, held_ns));
             assert_eq!(delivery.late_ns(sent_ns), 100 + held_ns);
         }
@@ -307,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_subscriber_that_is_behind_takes_a_message_later_but_not_before_it_was_sent() {
-        let unread = Unread { from_ns: 300, to_ns: 400 };
+        let unread = &[Unread { from_ns: 300, to_ns: 400 }];
         let delivery = Delivery { at_ns: 1_000, empty_at_ns: Some(900), unread, ..Delivery::default() };
         let late_ns = |behind_ns: u64| Delivery { behind_ns, ..delivery }.late_ns(200);
         // In the socket for 100 ns, and held back for 100 ns before that.

@@ -149,6 +149,9 @@ pub struct Trial {
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_measured: Option<String>,
+    /// The load is too large for the machine: no run was made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_too_large: bool,
     /// Messages delivered per second of the window.
     pub delivered_per_s: Option<f64>,
     /// Share of the wanted deliveries that did not arrive: 1 less the share `delivered` by which runs are compared.
@@ -175,6 +178,7 @@ impl Trial {
     pub fn blame(&self) -> Blame {
         match (self.verdict, &self.code) {
             _ if self.not_measured.is_some() => Blame::Run,
+            _ if self.is_too_large => Blame::Machine,
             // The run counts, and the objective lies between both bounds of its latency: pubmark's own delays are between them.
             (Some(VerdictStatus::Valid | VerdictStatus::Suspect), _) => Blame::Generator,
             (Some(VerdictStatus::Invalid), Some(code)) => rules::blame(code),

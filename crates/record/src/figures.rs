@@ -25,6 +25,17 @@ pub enum Better {
     Neither,
 }
 
+impl Better {
+    /// Of both bounds of a figure, the lower one first, the one that is the measured value. It is never the better one: what pubmark may
+    /// have added to a time is part of what was measured, and what it may have dropped is missing in a share or a rate.
+    pub fn measured<T>(self, [lower, upper]: [T; 2]) -> T {
+        match self {
+            Better::Higher => lower,
+            Better::Lower | Better::Neither => upper,
+        }
+    }
+}
+
 /// When a figure may decide a winner. Each judged figure makes significance harder to reach for all of them, so figures
 /// that repeat another one, or depend on a single message, are shown but not judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ pub struct LinkFigures {
     /// the latency, and caused by pubmark.
     pub read_wait: Option<Summary>,
     /// CPU time of the emulator in the measured window, s. It includes the IP and TCP input processing of the
-    /// receivers.
+    /// receivers. `null` where the kernel emulated the links (`back_end`), and if it is not known.
     pub cpu_s: Option<f64>,
     /// Packets that the kernel dropped at an interface, because a queue to the emulator was full or a receiver did not
     /// accept them.
@@ -101,6 +101,9 @@ pub struct RelayFigures {
     /// `refused`.
     #[serde(default)]
     pub exhausted: u64,
+    /// Peers silent for 5 min whose socket the relay closed because others needed one, since the start of the run.
+    #[serde(default)]
+    pub closed: u64,
     /// Traffic from clients to the system, in the measured window.
     pub up: RelayTraffic,
     /// Traffic from the system to clients, in the measured window.

@@ -16,8 +16,8 @@ pub struct ProtocolInfo {
     pub sent_means: SentMeans,
     /// Most messages that subscribers let the system send ahead of their acknowledgements, where they acknowledge, or of further credit,
     /// or of their next request (a prefetch, a link credit, `COUNT`); `null` if there is no limit or it is not known: where they ask
-    /// for none, as in MQTT and at QoS 0 over AMQP 0-9-1 and JetStream, with client programs, and in older records. If their QoS
-    /// differs, that of those at the highest.
+    /// for none, as in MQTT and at QoS 0 over AMQP 0-9-1 and JetStream, with client programs, and in older records. If groups
+    /// differ, the smallest of those that have one: slow subscribers over JetStream ask for fewer.
     #[serde(default)]
     pub delivery_window: Option<u32>,
 }

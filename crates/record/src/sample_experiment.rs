@@ -539,6 +539,7 @@ fn trial(factor: f64, attempt: u32) -> Trial {
             .then(|| format!("p99 is {:.0} ms, not below 50 ms; latency grows by 41 ms a second", p99_us / 1e3)),
         code: None,
         not_measured: None,
+        is_too_large: false,
         delivered_per_s: Some(offered.min(11_870.0)),
         loss: Some(if factor > 14.0 { 0.021 } else { 0.0 }),
         latency: TrialLatency {

@@ -16,6 +16,7 @@ use pubmark_record::threshold::Objectives;
 
 use crate::linked::{self, Linked};
 use crate::prepared::PreparedRun;
+use crate::recording::delivery_window;
 use crate::target::Target;
 use crate::{client_program, faults, sockets, workers};
 
@@ -58,7 +59,7 @@ impl PreparedRun {
             run_id: run_id(),
             timeline: self.spec.timeline(),
             drain_limit: self.spec.window.drain,
-            redelivers_after: self.protocol_pair.redelivers_after(),
+            redelivers_after: delivery_window::redelivers_after(&self.workload, &self.fleet, self.protocol_pair),
             publish_at: target.publish_at.clone(),
             subscribe_at: target.subscribe_at.clone(),
             networks: match (linked, self.driven()) {

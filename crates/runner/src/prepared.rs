@@ -12,6 +12,7 @@ use pubmark_engine::plan::RunPlan;
 use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::{self, Sides};
 use pubmark_engine::sections;
+use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::fleet::Fleet;
@@ -21,7 +22,7 @@ use pubmark_model::schedule::Summary;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clients::OpenError;
 use pubmark_protocol::sampling;
-use pubmark_record::record::{Environment, Record};
+use pubmark_record::record::{Environment, Record, SystemEnd};
 use pubmark_record::threshold::Objectives;
 use pubmark_systems::RunningSystem;
 use pubmark_systems::affinity::Pins;
@@ -38,7 +39,7 @@ use crate::faults::{self, FaultInjector, FaultProgress};
 use crate::host::Host;
 use crate::latency_breakdown;
 use crate::life::Life;
-use crate::linked::{self, Carried, Extent, Linked};
+use crate::linked::{self, Carried, Extent, LinkReport, Linked};
 use crate::message_log::MessageLog;
 use crate::node_links::{LinksOnNodes, Reported};
 use crate::nodes;
@@ -108,6 +109,18 @@ struct LinkObservations {
     /// Longest time that a message spent in the relay, all its passes together, ns; 0 without one, and `u64::MAX` if it
     /// is unknown.
     relay_ns: u64,
+}
+
+/// The end of the system, if something shows it: the report of its supervisor (`is_reported`), or otherwise lost connections. These show
+/// nothing where links, or the relay behind them, were lost as well, here or on a node.
+fn end_of_system(
+    end: Option<SystemEnd>,
+    is_reported: bool,
+    are_lost_here: bool,
+    on_nodes: &[(WorkerLocation, LinkReport)],
+) -> Option<SystemEnd> {
+    let is_way_lost = are_lost_here || on_nodes.iter().any(|(_, report)| report.is_lost());
+    end.filter(|_| is_reported || !is_way_lost)
 }
 
 /// Ports of a system that was started here; empty for any other system.
@@ -228,8 +241,17 @@ impl PreparedRun {
                 "an order contains the whole workload: shorten its longest lists, such as traces; or leave out `--nodes`, \
                  `--local-nodes` and `--isolate`, so that no order is sent",
             ),
-            (EngineError::Unprepared { .. }, _) => RunError::from_error(ErrorKind::Internal, &error)
+            (EngineError::Unprepared { .. }, _) => RunError::from_error(ErrorKind::TooLarge, &error)
                 .hint("run again with fewer devices, or on a machine with free cores: a thread of pubmark did not run"),
+            (EngineError::Stuck { shard, .. }, _) => {
+                let ProtocolPair { publish, subscribe } = self.protocol_pair;
+                let side = if shard.starts_with("subscriber") { subscribe } else { publish };
+                let library = side.program.map(str::to_owned).or_else(|| side.client_version());
+                let client = library.unwrap_or_else(|| format!("the client for {}", self.protocol_pair.title()));
+                let other = if side.client.is_some() { "another client library (`--client`)" } else { "fewer devices" };
+                RunError::from_error(ErrorKind::Internal, &error)
+                    .hint(format!("run again, or with {other}: a call of {client} did not return"))
+            }
             (EngineError::Open(open), _) if certificates::hint(open).is_some() => certificates::unusable(open),
             // A program that could describe itself before, and was ended or broke since.
             (EngineError::Open(OpenError::Program { .. }), _) | (EngineError::Unsupported(_), _) => {
@@ -343,9 +365,13 @@ impl PreparedRun {
         let window_ns = outcome.window_ns;
         let finished = hosted.as_mut().map(|hosted| hosted.finish(window_ns, outcome.drain_ns));
         let known = target.running.as_mut().and_then(|running| life.reported_end(running, !outcome.unreachable));
+        let is_reported = known.is_some();
         let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
-        // If the relay failed, closed connections are no evidence about the system.
-        let end = end.filter(|_| relay.is_none_or(|relayed| relayed.counts().is_ok()));
+        // The relay may have ended since it was checked last.
+        let are_lost_here =
+            relay.is_some_and(|relayed| relayed.counts().is_err()) || linked.is_some_and(Linked::are_lost);
+        let links_of_nodes = reported.as_ref().map(|reported| reported.links.as_slice()).unwrap_or_default();
+        let end = end_of_system(end, is_reported, are_lost_here, links_of_nodes);
         let end_of_hosted = finished.as_ref().and_then(|finished| finished.end.clone());
         let log = match &end_of_hosted {
             Some((_, log)) => Some(log.clone()).filter(|log| !log.is_empty()),
@@ -465,6 +491,43 @@ mod tests {
         assert!(error.hint.is_some_and(|hint| hint.contains("cannot be started again")), "{:?}", error.chain);
         let refused = run.relay_failure(RunError::new(ErrorKind::System, "refused"));
         assert_eq!(refused.kind, ErrorKind::System);
+    }
+
+    #[test]
+    fn a_client_that_does_not_return_is_named_with_what_to_do() {
+        let mut run = RunSpec::new("hello").prepare(&Host::this()).expect("a run that can be prepared");
+        let failure = |run: &PreparedRun| {
+            let (shard, what) = ("publisher 0".to_owned(), "end its sessions");
+            run.engine_failure(EngineError::Stuck { shard, what, within_s: 100.0 })
+        };
+        let error = failure(&run);
+        assert_eq!(error.chain, ["shard `publisher 0` did not end its sessions within 100 s"]);
+        let hint = error.hint.expect("a hint");
+        assert!(hint.contains("with fewer devices") && hint.contains(&run.protocol_pair.title()), "{hint}");
+        let rust = pubmark_protocols::find("dds").and_then(|dds| dds.with_client("rustdds").ok());
+        run.protocol_pair.publish = rust.expect("a build with DDS");
+        let hint = failure(&run).hint.expect("a hint");
+        assert!(hint.contains("(`--client`)") && hint.contains("RustDDS 0."), "{hint}");
+    }
+
+    #[test]
+    fn connections_that_end_with_links_or_a_relay_are_not_the_systems_end() {
+        let end = || Some(SystemEnd { how: "every connection was lost".to_owned(), ..SystemEnd::default() });
+        let why = || "it was OOM-killed".to_owned();
+        let of_nodes = |reports: Vec<LinkReport>| -> Vec<(WorkerLocation, LinkReport)> {
+            let at = |node| WorkerLocation { node, network: None, group: None };
+            (0..).map(at).zip(reports).collect()
+        };
+        let fine = LinkReport::default;
+        let without_relay = of_nodes(vec![fine(), LinkReport { relay: Some(Err(why())), ..fine() }]);
+        let without_links = of_nodes(vec![LinkReport { gone: Some(why()), ..fine() }, fine()]);
+        for lost in [&without_relay, &without_links] {
+            assert_eq!(end_of_system(end(), false, false, lost), None);
+            assert_eq!(end_of_system(end(), true, false, lost), end(), "a process of it was seen to end");
+        }
+        assert_eq!(end_of_system(end(), false, true, &[]), None);
+        assert_eq!(end_of_system(end(), false, false, &of_nodes(vec![fine(), fine()])), end());
+        assert_eq!(end_of_system(None, false, false, &[]), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Makes a record from the run outcome of the engine.
 
+pub(crate) mod delivery_window;
 mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,7 +82,6 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
     let clock_error_ns = sections::clock_error_ns(&inputs.nodes);
     let publish = &inputs.protocol_pair.publish.capabilities;
     let subscribe = &inputs.protocol_pair.subscribe.capabilities;
-    let levels_of_subscribers = plan.workload.subscribers.iter().map(|group| group.qos);
     let is_external = inputs.system.back_end == BackEndKind::External;
     let leftovers = if is_external { leftovers(plan, inputs.protocol_pair) } else { vec![] };
     let ids_reused = ids_reused(&outcome.counters).filter(|_| is_external);
@@ -106,7 +106,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
             publish: publish.name.to_owned(),
             subscribe: subscribe.name.to_owned(),
             sent_means: sent_means(publish.sent_means),
-            delivery_window: subscribe.features.delivery_window_of(levels_of_subscribers),
+            delivery_window: delivery_window::smallest(&plan.workload, &plan.fleet, &subscribe.features),
         },
         settings: Settings {
             deviations: [workload_deviations(plan), inputs.deviations, own_deviations(plan, outcome), leftovers]

@@ -68,6 +68,9 @@ pub struct RelayReport {
     pub refused: u64,
     /// [`pubmark_record::links::RelayFigures::exhausted`].
     pub exhausted: u64,
+    /// [`pubmark_record::links::RelayFigures::closed`].
+    #[serde(default)]
+    pub closed: u64,
     /// [`pubmark_record::links::RelayFigures::up`].
     pub up: DirectionReport,
     /// [`pubmark_record::links::RelayFigures::down`].
@@ -239,6 +242,7 @@ impl Relayed {
             connections: after.connections - self.before.0,
             refused: after.refused - self.before.1,
             exhausted: drained.exhausted.max(after.exhausted),
+            closed: drained.closed.max(after.closed),
             up: way(&before.up, &after.up, drained.up.dropped),
             down: way(&before.down, &after.down, drained.down.dropped),
             cpu_ns: after.cpu_ns - before.cpu_ns,

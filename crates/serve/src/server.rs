@@ -33,6 +33,8 @@ use crate::token::Token;
 const THREADS: usize = 2;
 /// Number of threads for long work: reading records, validating submissions.
 const SLOW_THREADS: usize = 2;
+/// Number of threads for summaries of results, beside other long work.
+const READ_THREADS: usize = 2;
 /// Number of threads for short reads of files.
 const BRIEF_THREADS: usize = 2;
 /// Niceness of all these threads, the maximum.
@@ -195,8 +197,9 @@ impl Server {
             guard,
             exports: Arc::new(Semaphore::new(1)),
             plans: Arc::new(Semaphore::new(1)),
+            reads: Arc::new(Semaphore::new(READ_THREADS)),
             slow: Arc::new(Semaphore::new(SLOW_THREADS)),
-            lists: Semaphore::new(1),
+            lists: Arc::new(Semaphore::new(1)),
         });
         Ok(Server { shared, listener, tls: tls.map(|tls| tls.acceptor), ready })
     }
@@ -221,7 +224,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             // One more for an export and one for a plan, which run beside all others.
-            .max_blocking_threads(SLOW_THREADS + BRIEF_THREADS + 2)
+            .max_blocking_threads(SLOW_THREADS + READ_THREADS + BRIEF_THREADS + 2)
             .thread_name("serve")
             .on_thread_start(be_nice)
             .enable_io()

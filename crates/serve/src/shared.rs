@@ -39,10 +39,12 @@ pub struct Shared {
     pub exports: Arc<Semaphore>,
     /// Limits plans to one at a time, beside other slow work.
     pub plans: Arc<Semaphore>,
+    /// Limits how many requests read the summary of a result at the same time, beside other slow work.
+    pub reads: Arc<Semaphore>,
     /// Limits how many requests do slow work at the same time.
     pub slow: Arc<Semaphore>,
     /// Limits lists to one at a time: the first one may read thousands of records, and other requests must not wait for it.
-    pub lists: Semaphore,
+    pub lists: Arc<Semaphore>,
 }
 
 #[cfg(test)]
@@ -66,8 +68,9 @@ impl Shared {
             guard: Guard::new(Of::Server, Token::random().unwrap(), address, &[], false),
             exports: Arc::new(Semaphore::new(1)),
             plans: Arc::new(Semaphore::new(1)),
+            reads: Arc::new(Semaphore::new(1)),
             slow: Arc::new(Semaphore::new(1)),
-            lists: Semaphore::new(1),
+            lists: Arc::new(Semaphore::new(1)),
         }
     }
 

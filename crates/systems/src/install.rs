@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use crate::programs::{self, FOLDER_VARIABLE, SELF};
 
 /// Longest run of a script: a broker that is compiled on a small machine takes minutes.
 pub const WITHIN: Duration = Duration::from_secs(20 * 60);
+/// Time from an interruption of a script until it is killed.
+const GRACE: Duration = Duration::from_secs(30);
 /// Interval at which other events are checked while a script prints nothing.
 const LOOK: Duration = Duration::from_millis(100);
 /// The variable in scripts for the folder for programs.
@@ -133,7 +135,8 @@ pub fn script(definition: &Definition) -> Result<&str, InstallError> {
 }
 
 /// Runs the script and passes each line of its output to `line`, until the script ends, `stop` is set or [`WITHIN`] is
-/// over. Then looks for the program. No process of the script runs on afterwards.
+/// over. Then looks for the program. A script that does not end by itself is interrupted, and killed 30 s later. No process of
+/// the script's session runs on afterwards.
 pub fn run(definition: &Definition, stop: &AtomicBool, line: &mut dyn FnMut(&str)) -> Result<Installed, InstallError> {
     let folder = programs::folder().ok_or_else(|| InstallError::NoFolder { system: definition.name.clone() })?;
     run_under(&folder, definition, stop, line)
@@ -225,30 +228,46 @@ pub(crate) fn run_script(
         }
     });
     let deadline = Instant::now() + WITHIN;
-    loop {
-        let silent = match lines.recv_timeout(LOOK) {
-            Ok(text) => {
-                line(&text);
-                false
-            }
-            Err(RecvTimeoutError::Timeout) => true,
-            Err(RecvTimeoutError::Disconnected) => {
-                thread::sleep(LOOK);
-                true
-            }
-        };
-        match process.ended() {
-            Some(status) if silent && status.success() => return Ok(()),
-            Some(status) if silent => {
+    let reason = loop {
+        let is_silent = !pass_on(&lines, line);
+        match process.ended().filter(|_| is_silent) {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => {
                 return Err(InstallError::Failed { system: system.to_owned(), status: status.to_string() });
             }
-            _ if stop.load(Ordering::Relaxed) => {
-                return Err(InstallError::Interrupted { system: system.to_owned() });
+            None if stop.load(Ordering::Relaxed) => break InstallError::Interrupted { system: system.to_owned() },
+            None if Instant::now() >= deadline => {
+                break InstallError::TooSlow { system: system.to_owned(), seconds: WITHIN.as_secs() };
             }
-            _ if Instant::now() >= deadline => {
-                return Err(InstallError::TooSlow { system: system.to_owned(), seconds: WITHIN.as_secs() });
-            }
-            _ => {}
+            None => {}
+        }
+    };
+    interrupt(process, &lines, line);
+    Err(reason)
+}
+
+/// Passes on the next line of the output, if there is one within [`LOOK`].
+fn pass_on(lines: &Receiver<String>, line: &mut dyn FnMut(&str)) -> bool {
+    match lines.recv_timeout(LOOK) {
+        Ok(text) => {
+            line(&text);
+            return true;
+        }
+        Err(RecvTimeoutError::Timeout) => {}
+        Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK),
+    }
+    false
+}
+
+/// Ends a script as Ctrl-C in its terminal would, and kills what is left of it after [`GRACE`]. `apt-get` lets `dpkg` finish its
+/// step then, and configures what is unpacked (pkgDPkgPM::Go of apt); SIGTERM ends `apt-get` at once, as SIGKILL does.
+fn interrupt(mut process: Process, lines: &Receiver<String>, line: &mut dyn FnMut(&str)) {
+    process.interrupt();
+    let kill_at = Instant::now() + GRACE;
+    loop {
+        let is_silent = !pass_on(lines, line);
+        if process.ended().is_some_and(|_| is_silent) || Instant::now() >= kill_at {
+            return;
         }
     }
 }
@@ -296,6 +315,21 @@ mod tests {
         let (outcome, _) = run_lines(&script_of("sleep 100"), true);
         assert!(matches!(outcome, Err(InstallError::Interrupted { .. })), "{outcome:?}");
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_program_that_handles_the_interruption_ends_in_order() {
+        // As `apt-get` does: it notes the signal and finishes its step.
+        let definition = script_of(
+            "(is_interrupted=; trap 'is_interrupted=1' INT; echo begun\n\
+             until [ \"$is_interrupted\" ]; do sleep 0.1 || :; done; echo ended > \"$PROGRAMS/step\")\necho next",
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        // The program handles signals once it has printed something.
+        let outcome = run_under(folder.path(), &definition, &stop, &mut |_| stop.store(true, Ordering::Relaxed));
+        assert!(matches!(outcome, Err(InstallError::Interrupted { .. })), "{outcome:?}");
+        assert_eq!(std::fs::read_to_string(folder.path().join("step")).unwrap(), "ended\n");
     }
 
     #[test]

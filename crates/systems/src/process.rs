@@ -51,6 +51,10 @@ impl Process {
                 if libc::setsid() == -1 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
                     return Err(io::Error::last_os_error());
                 }
+                // A shell that starts us in the background has us ignore the signal, and a program inherits that.
+                if libc::signal(libc::SIGINT, libc::SIG_DFL) == libc::SIG_ERR {
+                    return Err(io::Error::last_os_error());
+                }
                 // This process may have ended before the call above.
                 if libc::getppid() == ours { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
             });
@@ -78,6 +82,13 @@ impl Process {
             self.reap();
         }
         self.status
+    }
+
+    /// Interrupts the program and its group, as Ctrl-C in their terminal would; they may still run afterwards.
+    pub(crate) fn interrupt(&self) {
+        if self.status.is_none() {
+            self.signal_group(libc::SIGINT);
+        }
     }
 
     fn kill(&mut self) {

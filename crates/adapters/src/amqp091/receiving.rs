@@ -164,6 +164,6 @@ impl Amqp091 {
             count => count > 1,
         };
         let tag = self.incoming.delivered;
-        link.outbox.append(&mut shared.pool, |out| encode_ack(PLAIN, tag, several, out));
+        link.respond(shared, |out| encode_ack(PLAIN, tag, several, out));
     }
 }

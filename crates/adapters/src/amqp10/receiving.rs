@@ -140,7 +140,7 @@ impl Amqp10 {
     pub(super) fn accept_all(&mut self, link: &mut Link, shared: &mut Shared) {
         let Some((first, last)) = self.incoming.to_accept.take() else { return };
         let accepted = Disposition { role: Role::Receiver, first, last, settled: true, state: Some(State::Accepted) };
-        link.outbox.append(&mut shared.pool, |out| accepted.encode(CHANNEL, out));
+        link.respond(shared, |out| accepted.encode(CHANNEL, out));
     }
 }
 

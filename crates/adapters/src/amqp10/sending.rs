@@ -164,7 +164,7 @@ impl Amqp10 {
         if !settled {
             // It waits for us to forget it, too.
             let ours = Disposition { role: Role::Sender, first, last, settled: true, state: None };
-            link.outbox.append(&mut shared.pool, |out| ours.encode(CHANNEL, out));
+            link.respond(shared, |out| ours.encode(CHANNEL, out));
         }
         Ok(())
     }

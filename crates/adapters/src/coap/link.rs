@@ -18,7 +18,7 @@ use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
 
 use super::message_ids::MessageIds;
 use super::recent::{RESPONDER_IDS, RecentIds};
-use crate::unread::UnreadTime;
+use crate::unread::UnreadTimes;
 
 /// Requested receive buffer of a session with subscriptions, bytes: the kernel's default holds some ninety notifications of 1
 /// KB, and further ones are dropped.
@@ -112,7 +112,7 @@ pub struct Link {
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
-    pub(super) unread: UnreadTime,
+    pub(super) unread: UnreadTimes,
     /// An error waits in the socket behind what can be read.
     pub(super) ended: bool,
     /// The first error of the socket: nothing is sent any more, and the session ends when what had arrived is handled.
@@ -146,7 +146,7 @@ impl Link {
             free_since_ns: None,
             drained: true,
             empty_at_ns: 0,
-            unread: UnreadTime::default(),
+            unread: UnreadTimes::default(),
             ended: false,
             broken: None,
             received_at_ns: 0,
@@ -167,7 +167,7 @@ impl Link {
     pub(super) fn open(&mut self, shared: &mut Shared) -> Result<(), Cause> {
         self.empty_at_ns = clock::monotonic_ns();
         self.received_at_ns = self.empty_at_ns;
-        self.unread = UnreadTime::default();
+        self.unread = UnreadTimes::default();
         let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
         let address = shared.config.endpoints[usize::from(self.config.endpoint)].address;
         self.ip_header = traffic::ip_header(address);

@@ -19,16 +19,19 @@ const READS_AT_A_TIME: usize = 8;
 
 /// When a datagram came.
 #[derive(Clone, Copy, Debug)]
-struct Times {
+struct Times<'a> {
     at_ns: u64,
     empty_at_ns: u64,
-    unread: Unread,
+    unread: &'a [Unread],
     kernel_ns: Option<u64>,
 }
 
-impl Times {
+impl<'a> Times<'a> {
     /// A delivery at this time.
-    fn of(self, payload: &[u8]) -> Delivery<'_> {
+    fn of<'b>(self, payload: &'b [u8]) -> Delivery<'b>
+    where
+        'a: 'b,
+    {
         Delivery {
             payload,
             at_ns: self.at_ns,
@@ -83,12 +86,13 @@ impl Session {
         };
         let at_ns = clock::monotonic_ns();
         let mut first_at_ns = at_ns;
+        // A copy, as what handles the datagrams notes what it requests.
+        let unread = self.link.unread;
         for datagram in (0..count).filter_map(|index| datagrams.get(index)) {
             self.link.note_received(datagram.bytes);
             let kernel_ns = datagram.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, at_ns));
             first_at_ns = first_at_ns.min(kernel_ns.unwrap_or(self.link.empty_at_ns));
-            let unread = self.link.unread.last();
-            let times = Times { at_ns, empty_at_ns: self.link.empty_at_ns, unread, kernel_ns };
+            let times = Times { at_ns, empty_at_ns: self.link.empty_at_ns, unread: unread.all(), kernel_ns };
             match (&mut self.serving, datagram.from) {
                 (Some(serving), Some(from)) => {
                     serving.on_datagram(&mut self.link, shared, from, times.of(datagram.bytes), sink);
@@ -107,8 +111,8 @@ impl Session {
         if count > 0 {
             // A server that awaits an acknowledgement sends the next confirmable message after it (RFC 7252 §4.7).
             let absent_at_ns = first_at_ns.max(self.link.empty_at_ns);
-            // Datagrams have no window: they count as one packet.
-            let read = Read { absent_at_ns, at_ns, packets: 1, bytes: 0 };
+            // Datagrams have no window: they count as one packet. The responses were sent as they were handled.
+            let read = Read { absent_at_ns, at_ns, packets: 1, bytes: 0, has_responses: false };
             self.link.unread.note_read(&read, clock::monotonic_ns());
         }
         // A full buffer holds several datagrams: after one alone no system call is needed.

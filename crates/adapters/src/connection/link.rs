@@ -21,7 +21,7 @@ use pubmark_protocol::wheel::Wheel;
 use super::deadline::Deadline;
 use super::working::HeldBytes;
 use crate::payload;
-use crate::unread::UnreadTime;
+use crate::unread::UnreadTimes;
 
 /// Upper half of a listener's key; connections are counted below it.
 pub(super) const LISTENING: u32 = u32::MAX;
@@ -126,6 +126,8 @@ pub struct Link {
     /// The socket took less than it was offered.
     pub(super) full: bool,
     pub(super) blocked: Option<Blocked>,
+    /// A time before that began, ns of `CLOCK_MONOTONIC`.
+    pub(super) blocked_since_ns: u64,
     /// The front of a packet that is not complete.
     pub(super) partial: Vec<u8>,
     /// Its subscriber processes a message: what follows waits.
@@ -143,7 +145,7 @@ pub struct Link {
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
-    pub(super) unread: UnreadTime,
+    pub(super) unread: UnreadTimes,
     /// Number of packets that were handled, those of one message counted as one; it wraps.
     pub(super) packets: u32,
     /// For a session that was blocked and can send again: time until which the system prevented it, ns of `CLOCK_MONOTONIC`.
@@ -183,6 +185,7 @@ impl Link {
             generation: 0,
             full: false,
             blocked: None,
+            blocked_since_ns: 0,
             partial: Vec::new(),
             at_work: false,
             held: HeldBytes::default(),
@@ -192,7 +195,7 @@ impl Link {
             broken: None,
             drained: true,
             empty_at_ns: 0,
-            unread: UnreadTime::default(),
+            unread: UnreadTimes::default(),
             packets: 0,
             free_since_ns: None,
             keep_alive_ns: 0,
@@ -221,7 +224,7 @@ impl Link {
         let place = usize::from(self.config.endpoint);
         let address = shared.config.endpoints[place].address;
         let socket = shared.sockets.connect(self.config.network, address).map_err(unreachable)?;
-        self.unread = UnreadTime::new(address.ip().is_loopback());
+        self.unread = UnreadTimes::new(address.ip().is_loopback());
         let mut stream = Stream::new(socket);
         if tls_first {
             self.encrypt_stream(&mut stream, shared)?;
@@ -238,7 +241,7 @@ impl Link {
     pub(super) fn note_begin(&mut self) {
         self.empty_at_ns = clock::monotonic_ns();
         self.received_at_ns = self.empty_at_ns;
-        self.unread = UnreadTime::default();
+        self.unread = UnreadTimes::default();
     }
 
     /// Watches a stream, which was not read so far.

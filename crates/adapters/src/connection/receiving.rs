@@ -25,11 +25,11 @@ const QUOTED: std::ops::RangeInclusive<usize> = 4..=40;
 
 /// When a packet arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct Times<'a> {
     at_ns: u64,
     empty_at_ns: u64,
-    /// Before it arrived, bytes were not read during this time.
-    unread: Unread,
+    /// Before it arrived, bytes were not read during these times.
+    unread: &'a [Unread],
     /// Of the last byte of the read.
     kernel_ns: Option<u64>,
     /// When its subscriber was last done with a message; 0 if it takes no time over one.
@@ -42,8 +42,8 @@ pub struct Times {
     ends_the_read: bool,
 }
 
-impl Times {
-    fn unstamped(at_ns: u64, empty_at_ns: u64, unread: Unread) -> Times {
+impl<'a> Times<'a> {
+    fn unstamped(at_ns: u64, empty_at_ns: u64, unread: &'a [Unread]) -> Times<'a> {
         Times {
             at_ns,
             empty_at_ns,
@@ -58,16 +58,16 @@ impl Times {
 
     /// For bytes that were read while their subscriber processed a message, and are handled now, when it is done. They
     /// have no timestamp of the kernel's.
-    pub(super) fn held(at_ns: u64, empty_at_ns: u64, unread: Unread) -> Times {
+    pub(super) fn held(at_ns: u64, empty_at_ns: u64, unread: &'a [Unread]) -> Times<'a> {
         Times { was_held: true, ..Times::unstamped(at_ns, empty_at_ns, unread) }
     }
 
-    fn of(self, begins_the_read: bool, ends_the_read: bool) -> Times {
+    fn of(self, begins_the_read: bool, ends_the_read: bool) -> Times<'a> {
         Times { begins_the_read, ends_the_read, ..self }
     }
 
     /// Times of a message with others in the same packet.
-    pub fn of_one_of_many(self) -> Times {
+    pub fn of_one_of_many(self) -> Times<'a> {
         self.of(false, false)
     }
 
@@ -91,10 +91,10 @@ impl Times {
         self.empty_at_ns.max(self.own_stamp_ns().unwrap_or(0))
     }
 
-    /// The latest time until which only the system can have prevented its arrival.
-    fn awaited_until_ns(&self) -> u64 {
+    /// The latest time until which only the system can have prevented its arrival, of the time since `since_ns`.
+    fn awaited_until_ns(&self, since_ns: u64) -> u64 {
         let absent_at_ns = self.absent_at_ns();
-        absent_at_ns - self.unread.between_ns(0, absent_at_ns)
+        absent_at_ns.saturating_sub(Unread::all_between_ns(self.unread, since_ns, absent_at_ns))
     }
 
     /// Does nothing follow the packet in its read?
@@ -103,7 +103,10 @@ impl Times {
     }
 
     /// A message that came with the packet. The kernel's stamp goes with it only if the read had nothing else.
-    pub fn delivery<'a>(&self, payload: &'a [u8], retained: bool) -> Delivery<'a> {
+    pub fn delivery<'b>(&self, payload: &'b [u8], retained: bool) -> Delivery<'b>
+    where
+        'a: 'b,
+    {
         Delivery {
             payload,
             retained,
@@ -163,7 +166,8 @@ impl<D: Dialect> Session<D> {
             let read = self.handle_read(shared, &received, sink)?;
             may_release = read.may_release();
             self.note_read(&read);
-        } else {
+        } else if self.link.partial.is_empty() && !self.dialect.is_within_message() {
+            // The rest of a message is under way, and the responses to those before it may wait for it.
             self.link.unread.note_nothing();
         }
         if self.link.at_work {
@@ -193,15 +197,17 @@ impl<D: Dialect> Session<D> {
     ) -> Result<Read, Cause> {
         let (at_ns, bytes, empty_at_ns) = (received.at_ns, received.taken, self.link.empty_at_ns);
         if received.bytes.is_empty() {
-            return Ok(Read { absent_at_ns: empty_at_ns, at_ns, packets: 0, bytes });
+            return Ok(Read { absent_at_ns: empty_at_ns, at_ns, packets: 0, bytes, has_responses: false });
         }
         self.link.received_at_ns = at_ns;
         // Of a read that may have filled TCP's window, what came last may have waited for what came first to be read.
         let kernel_ns = received.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, at_ns));
         let kernel_ns = kernel_ns.filter(|_| bytes < WINDOW_BYTES);
         let resumed_ns = self.link.resumed_ns;
-        let times = Times { kernel_ns, resumed_ns, ..Times::unstamped(at_ns, empty_at_ns, self.link.unread.last()) };
-        let packets = self.link.packets;
+        // A copy, as the dialect notes what it requests.
+        let unread = self.link.unread;
+        let times = Times { kernel_ns, resumed_ns, ..Times::unstamped(at_ns, empty_at_ns, unread.all()) };
+        let (packets, waiting) = (self.link.packets, self.link.outbox.pending_bytes());
         let left = self.consume(shared, received.bytes, times, sink);
         let left =
             left.map_err(|cause| if self.link.phase == Phase::Open { cause } else { answered(cause, received.bytes) })?;
@@ -211,8 +217,9 @@ impl<D: Dialect> Session<D> {
         let packets = self.link.packets.wrapping_sub(packets);
         let is_one = packets == 1 && left == 0 && self.link.partial.is_empty() && !self.dialect.is_within_message();
         let times = times.of(is_one, is_one);
-        self.note_if_free(times.awaited_until_ns());
-        Ok(Read { absent_at_ns: times.absent_at_ns(), at_ns, packets, bytes })
+        self.note_if_free(times.awaited_until_ns(self.link.blocked_since_ns));
+        let has_responses = self.link.outbox.pending_bytes() > waiting;
+        Ok(Read { absent_at_ns: times.absent_at_ns(), at_ns, packets, bytes, has_responses })
     }
 
     /// Notes what was read from the socket; sends TCP's acknowledgement at once if that may release something.
@@ -368,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_message_waited_for_its_subscriber_if_it_was_held_or_alone_in_its_read_with_an_earlier_stamp() {
-        let times = Times { resumed_ns: 500, ..Times::unstamped(900, 500, Unread::default()) };
+        let times = Times { resumed_ns: 500, ..Times::unstamped(900, 500, &[]) };
         let found = |kernel_ns: Option<u64>, is_alone: bool| {
             let times = Times { kernel_ns, ..times }.of(is_alone, is_alone);
             let delivery = times.delivery(b"", false);
@@ -377,7 +384,14 @@ mod tests {
         assert_eq!(found(Some(499), true), (true, None));
         assert_eq!(found(Some(500), true), (false, Some(500)));
         assert_eq!([found(Some(499), false), found(None, true)], [(false, None); 2], "it may have come after that");
-        assert!(Times::held(900, 500, Unread::default()).delivery(b"", false).has_waited);
+        assert!(Times::held(900, 500, &[]).delivery(b"", false).has_waited);
+    }
+
+    #[test]
+    fn a_wait_for_the_system_is_shortened_by_the_unread_times_in_it() {
+        let unread = [Unread { from_ns: 100, to_ns: 300 }, Unread { from_ns: 600, to_ns: 800 }];
+        let times = Times::unstamped(950, 900, &unread);
+        assert_eq!([0, 200, 400, 700].map(|since_ns| times.awaited_until_ns(since_ns)), [500, 600, 700, 800]);
     }
 
     #[test]

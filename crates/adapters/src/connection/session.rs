@@ -60,12 +60,9 @@ impl<D: Dialect> Session<D> {
 
     /// Reads, and writes the responses.
     pub(super) fn receive_and_write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
-        let sent_at_ns = self.link.sent_at_ns;
         self.receive(shared, sink)?;
         self.write(shared, sink)?;
-        if self.link.sent_at_ns != sent_at_ns {
-            self.link.unread.note_written(self.link.sent_at_ns);
-        }
+        self.link.unread.note_written(self.link.sent_at_ns);
         Ok(())
     }
 
@@ -88,15 +85,16 @@ impl<D: Dialect> Session<D> {
 
     /// Accepts a message; the outcome otherwise.
     pub(super) fn send(&mut self, shared: &mut Shared, message: Outgoing) -> SendOutcome {
-        self.take(|dialect, link| dialect.send(link, shared, message))
+        self.take(shared.reactor.quiet_at_ns(), |dialect, link| dialect.send(link, shared, message))
     }
 
     /// Accepts a reply; the outcome otherwise.
     pub(super) fn reply(&mut self, shared: &mut Shared, reply: &OutgoingReply<'_>) -> SendOutcome {
-        self.take(|dialect, link| dialect.reply(link, shared, reply))
+        self.take(shared.reactor.quiet_at_ns(), |dialect, link| dialect.reply(link, shared, reply))
     }
 
-    fn take(&mut self, append: impl FnOnce(&mut D, &mut Link) -> Result<(), Refusal>) -> SendOutcome {
+    /// `before_ns` is a time before this one.
+    fn take(&mut self, before_ns: u64, append: impl FnOnce(&mut D, &mut Link) -> Result<(), Refusal>) -> SendOutcome {
         let taken = match self.link.blocked_now() {
             None => append(&mut self.dialect, &mut self.link),
             Some(blocked) => Err(Refusal::Blocked(blocked)),
@@ -105,6 +103,9 @@ impl<D: Dialect> Session<D> {
             Ok(()) => SendOutcome::Accepted,
             Err(Refusal::TooLarge(bytes)) => SendOutcome::TooLarge(bytes),
             Err(Refusal::Blocked(blocked)) => {
+                if self.link.blocked.is_none() {
+                    self.link.blocked_since_ns = before_ns;
+                }
                 (self.link.blocked, self.link.free_since_ns) = (Some(blocked), None);
                 SendOutcome::WouldBlock
             }

@@ -40,7 +40,6 @@ impl<D: Dialect> Session<D> {
         self.link.at_work = false;
         self.link.resumed_ns = due_ns;
         self.link.empty_at_ns = self.link.empty_at_ns.max(due_ns);
-        self.link.unread.note_resumed();
         let gone_on = self.handle_held(shared, sink).and_then(|()| match self.link.at_work || self.link.drained {
             true => self.write(shared, sink),
             false => self.receive_and_write(shared, sink),
@@ -59,7 +58,8 @@ impl<D: Dialect> Session<D> {
         // A sign of life: it lay here, unread. It was read before the subscriber was done: at the latest together with the
         // first message of its read, and the subscriber has processed that one since.
         self.link.received_at_ns = clock::monotonic_ns();
-        let times = Times::held(self.link.received_at_ns, self.link.empty_at_ns, self.link.unread.last());
+        let unread = self.link.unread;
+        let times = Times::held(self.link.received_at_ns, self.link.empty_at_ns, unread.all());
         let left = self.consume(shared, &held.bytes[held.from..], times, sink)?;
         self.note_if_free(self.link.empty_at_ns);
         held.from = held.bytes.len() - left;

@@ -1,7 +1,8 @@
 //! DDS: no server, participants discover each other. A session is a device's writers, or a subscriber's readers, on the
 //! participant that all sessions of a shard share; connecting creates them, disconnecting deletes them.
 //!
-//! None of our code waits inside a library: its threads raise a flag and wake the shard, which then takes the samples. A shard
+//! None of our code waits inside a library for samples: its threads raise a flag and wake the shard, which then takes them. A call
+//! that creates or deletes takes as long as the library needs; the engine limits the time of a shard that does not return. A shard
 //! writes through one domain and reads through another (`network`), so that every sample goes through the network. `session` is
 //! the sending side, `readers` the receiving one, `clients` the loop over both. `settings` parses the settings of an endpoint,
 //! `names` maps topics of a workload. A client library is a [`binding::Binding`]: `cyclone` over the C library, `rust` over

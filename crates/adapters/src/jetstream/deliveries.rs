@@ -11,6 +11,9 @@ use super::session::{INBOX, JetStream};
 use crate::connection::{Link, Shared, Times};
 use crate::nats::headers::delivery;
 
+/// Most bytes of acknowledgements of a consumer's messages that wait for the socket; one has some 100 B to 200 B.
+const MOST_ACK_BYTES: usize = MAX_ACK_PENDING as usize * 256;
+
 impl JetStream {
     /// A message of a consumer.
     pub(super) fn on_delivery(
@@ -48,12 +51,12 @@ impl JetStream {
             return Err(Cause::Protocol("a message without a subject for its acknowledgement".to_owned()));
         };
         if listener.qos == Qos::AtLeastOnce {
-            link.outbox.append(&mut shared.pool, |out| encode_ack(to, None, out));
+            let acknowledged = self.acknowledge(link, shared, to, None);
             sink.event(link.id, Event::Delivered(delivery(message, times)));
-            return Ok(());
+            return acknowledged;
         }
         let confirmed_to = self.inbox(&format!("k.{index}"), sequence);
-        link.outbox.append(&mut shared.pool, |out| encode_ack(to, Some(&confirmed_to), out));
+        let acknowledged = self.acknowledge(link, shared, to, Some(&confirmed_to));
         if self.unconfirmed.insert((index, sequence)) {
             sink.event(link.id, Event::Delivered(delivery(message, times)));
         }
@@ -61,6 +64,25 @@ impl JetStream {
             return Err(Cause::Protocol(
                 "more messages without confirmed acknowledgements than were agreed".to_owned(),
             ));
+        }
+        acknowledged
+    }
+
+    /// Acknowledges a message; the server confirms that at `confirmed_to`. The bound for other responses would be too low: a server
+    /// may have sent all that it may have without acknowledgement before it reads the first one.
+    fn acknowledge(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        to: &str,
+        confirmed_to: Option<&str>,
+    ) -> Result<(), Cause> {
+        let waiting = link.outbox.pending_bytes();
+        link.outbox.append(&mut shared.pool, |out| encode_ack(to, confirmed_to, out));
+        // Of the earlier ones, no more can be left than what waits.
+        self.waiting_ack_bytes = self.waiting_ack_bytes.min(waiting) + link.outbox.pending_bytes() - waiting;
+        if self.waiting_ack_bytes > MOST_ACK_BYTES * self.listeners.len() {
+            return Err(Cause::Dropped("ended by us: it does not read our answers".to_owned()));
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! NATS JetStream at wire level: messages stored in streams and acknowledged, on the same connection as NATS.
 
 mod deliveries;
+mod errors;
 mod names;
 mod opening;
 mod responses;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::DeliveryWindow;
 use pubmark_protocol::events::{Connected, Event, Reason, Sink};
 use pubmark_wire::nats::encode_subscribe;
 use pubmark_wire::nats::jetstream::{
@@ -13,7 +14,7 @@ use pubmark_wire::nats::jetstream::{
 use super::session::{INBOX, JetStream, Step, all_headers_bytes};
 use crate::connection::{Dialect as _, Link, Shared};
 
-/// Most unacknowledged messages of a consumer.
+/// Most unacknowledged messages of a consumer whose subscriber takes no time over them.
 pub(super) const MAX_ACK_PENDING: u32 = 65_536;
 
 /// Time until a message that was not acknowledged is sent again: what was pushed into a connection that had ended. The server's
@@ -88,8 +89,12 @@ impl JetStream {
     }
 
     /// Subscribes to what consumers send, and makes the consumers if they are to be made.
-    fn listen(&self, link: &mut Link, shared: &mut Shared, makes: bool) {
+    fn listen(&mut self, link: &mut Link, shared: &mut Shared, makes: bool) {
         let persistent = link.config.persistent;
+        self.listeners.iter_mut().for_each(|listener| listener.is_requested = makes);
+        let window = self.window(link);
+        // The server reads a signed number.
+        let ack_wait_ns = i64::try_from(window.redelivers_after.as_nanos()).unwrap_or(i64::MAX) as u64;
         link.outbox.append(&mut shared.pool, |out| {
             for (index, listener) in self.listeners.iter().enumerate() {
                 let deliver_subject = self.delivery(index, persistent);
@@ -110,13 +115,20 @@ impl JetStream {
                         filter_subjects: several.then_some(&listener.subjects),
                         deliver_policy: "new",
                         ack_policy: if is_acknowledged { "explicit" } else { "none" },
-                        ack_wait: is_acknowledged.then_some(ACK_WAIT.as_nanos() as u64),
-                        max_ack_pending: is_acknowledged.then_some(MAX_ACK_PENDING),
+                        ack_wait: is_acknowledged.then_some(ack_wait_ns),
+                        max_ack_pending: is_acknowledged.then_some(window.messages),
                     },
                 };
                 encode_request(&create.create_subject(), &self.inbox("c", index as u64), &create, out);
             }
         });
+    }
+
+    /// How far the server sends ahead of the acknowledgements of each consumer. A message that the subscriber has not begun waits here
+    /// without one, and the server sends it once more after the window's time.
+    fn window(&self, link: &Link) -> DeliveryWindow {
+        let of_fast = DeliveryWindow { messages: MAX_ACK_PENDING, redelivers_after: ACK_WAIT };
+        of_fast.of_slow_subscriber(link.config.options.processing, self.listeners.len())
     }
 
     /// Subscribes to the report that a consumer was deleted, alone or with its stream: the server sends nothing to a consumer that

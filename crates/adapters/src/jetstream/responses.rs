@@ -119,12 +119,13 @@ impl JetStream {
         let Some(listener) = self.listeners.get_mut(index) else {
             return Err(Cause::Protocol(format!("an answer about consumer {index}, which does not exist")));
         };
+        listener.is_requested = false;
         listener.is_made = answer.is_ok();
         let qos = listener.qos;
         self.is_retained = link.config.persistent && self.all_made();
         let granted = answer.map(|consumer| {
             if let Some(name) = consumer.name {
-                link.outbox.append(&mut shared.pool, |out| self.watch(index, &name, out));
+                link.respond(shared, |out| self.watch(index, &name, out));
             }
             qos
         });
@@ -155,7 +156,12 @@ impl JetStream {
         let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {
             return Err(Cause::Protocol(format!("an acknowledgement of message {tag}, which awaits none")));
         };
+        let acknowledged = outcome.is_ok().then_some(entry.message);
         sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome });
+        if !self.refused.is_empty() {
+            let subject = self.subjects[usize::from(entry.message.publication)].clone();
+            self.settle_refused(link, &subject, acknowledged, sink);
+        }
         self.send_held(link, shared, sink);
         Ok(())
     }

@@ -17,11 +17,12 @@ use pubmark_protocol::clients::{Goodbye, Outgoing, Publication, SessionConfig, S
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::header::LONGEST_TEXT;
-use pubmark_wire::nats::jetstream::{CONSUMER_DELETED, ID_BYTES, MESSAGE_ID, delete_consumer_subject};
+use pubmark_wire::nats::jetstream::{ID_BYTES, MESSAGE_ID, delete_consumer_subject};
 use pubmark_wire::nats::{
     END, HEADER_BYTES, HEADERS_BYTES, Operation, PING, PONG, encode_publish, encode_publish_with_headers,
 };
 
+use super::errors::RefusedMessages;
 use super::names;
 use super::opening::{ACK_WAIT, MAX_ACK_PENDING};
 use super::settings::{SETTINGS, Storage};
@@ -63,6 +64,8 @@ pub(super) struct Listener {
     pub(super) stream: String,
     pub(super) subjects: Vec<String>,
     pub(super) qos: Qos,
+    /// Its consumer was requested on this connection, and there is no response yet.
+    pub(super) is_requested: bool,
     /// Its consumer was made, and not deleted since.
     pub(super) is_made: bool,
 }
@@ -80,21 +83,27 @@ pub struct JetStream {
     /// Prefix of the subjects that belong to the present connection; made once, as every message and every acknowledgement needs it.
     pub(super) own: String,
     /// Of each publication.
-    subjects: Vec<Box<str>>,
+    pub(super) subjects: Vec<Box<str>>,
     /// Streams that have to be there, by name.
     pub(super) streams: BTreeMap<String, StreamState>,
     /// Where the server is to keep their messages.
     pub(super) storage: Storage,
     pub(super) listeners: Vec<Listener>,
     pub(super) in_flight: InFlight,
+    /// Highest tag that a message in flight has had.
+    pub(super) highest_tag: u16,
+    /// Errors of this connection about messages, by their subject.
+    pub(super) refused: BTreeMap<Box<str>, RefusedMessages>,
     /// The session was open before, in this run.
     pub(super) was_open: bool,
     /// The server has all state of the session from its last connection, according to its responses.
     pub(super) is_retained: bool,
     /// Exactly once: messages delivered whose acknowledgement was not confirmed, by listener and number in the stream.
     pub(super) unconfirmed: BTreeSet<(usize, u64)>,
+    /// Bytes of acknowledgements that wait for the socket, at most.
+    pub(super) waiting_ack_bytes: usize,
     /// The server does not permit reports of deleted consumers, and that was reported.
-    lacks_reports: bool,
+    pub(super) lacks_reports: bool,
 }
 
 impl Dialect for JetStream {
@@ -149,6 +158,7 @@ impl Dialect for JetStream {
             stream: names::stream(&entry.filter),
             subjects: opening.subjects(&entry.filter),
             qos: entry.qos,
+            is_requested: false,
             is_made: false,
         };
         let listeners = config.subscriptions.iter().map(listener).collect();
@@ -169,9 +179,12 @@ impl Dialect for JetStream {
             storage: Storage::default(),
             listeners,
             in_flight: InFlight::new(config.in_flight_window.max(1)),
+            highest_tag: 0,
+            refused: BTreeMap::new(),
             was_open: false,
             is_retained: false,
             unconfirmed: BTreeSet::new(),
+            waiting_ack_bytes: 0,
             lacks_reports: false,
         }
     }
@@ -181,6 +194,8 @@ impl Dialect for JetStream {
         let settings = shared.config.endpoints[usize::from(link.config.endpoint)].settings.as_deref();
         self.storage = Storage::named_in(settings).map_err(|error| Cause::Dropped(format!("ended by us: {error}")))?;
         self.step = Step::LogIn;
+        self.refused.clear();
+        self.waiting_ack_bytes = 0;
         self.connection = self.connection.wrapping_add(1);
         self.own = format!("_INBOX.{}.{:x}-{}", self.name, self.mark, self.connection);
         self.opening.begin()
@@ -221,16 +236,7 @@ impl Dialect for JetStream {
             }
             Operation::Pong => Err(Cause::Protocol(format!("PONG before {}", JetStream::WELCOME))),
             Operation::Info(json) => self.opening.on_info(link, shared, json, times),
-            // Without the right to these reports, a consumer that is deleted goes unnoticed; everything else works.
-            Operation::Error(words)
-                if opening::forbidden_subject(words).is_some_and(|subject| subject.starts_with(CONSUMER_DELETED)) =>
-            {
-                if !std::mem::replace(&mut self.lacks_reports, true) {
-                    sink.event(link.id, Event::NotPermitted("reports of deleted consumers"));
-                }
-                Ok(())
-            }
-            Operation::Error(words) => Err(opening::cause(link.phase, words)),
+            Operation::Error(words) => self.on_error(link, shared, words, sink),
             Operation::Ok => Ok(()),
         }
     }
@@ -247,6 +253,7 @@ impl Dialect for JetStream {
                 return Err(Refusal::Blocked(Blocked::Window));
             }
             tag = self.in_flight.add(message, qos);
+            self.highest_tag = self.highest_tag.max(tag);
         }
         self.append(link, shared, message, tag, false);
         Ok(())

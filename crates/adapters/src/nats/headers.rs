@@ -19,7 +19,7 @@ pub fn header_before(header: Option<&str>) -> usize {
 }
 
 /// A message that came.
-pub fn delivery<'a>(message: &Message<'a>, times: Times) -> Delivery<'a> {
+pub fn delivery<'a>(message: &Message<'a>, times: Times<'a>) -> Delivery<'a> {
     let header = if message.headers.is_empty() { None } else { message.header(HEADER_PROPERTY) };
     Delivery { header, ..times.delivery(message.payload, false) }
 }

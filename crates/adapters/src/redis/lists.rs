@@ -148,6 +148,16 @@ impl Lists {
         self.awaited.push_back(Awaited::Popped);
     }
 
+    /// A pop in the place of one that has a response. No more can wait for the socket than have none; otherwise a server that sends
+    /// responses and reads nothing would fill the memory.
+    fn pop_again(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        if link.outbox.pending_bytes() / self.pop.len().max(1) > self.awaited.len() {
+            return Err(Cause::Protocol("an answer to BLPOP before all of it was written".to_owned()));
+        }
+        self.append_pop(link, shared);
+        Ok(())
+    }
+
     /// The server's response to the oldest command. Pings are not in the queue; only they get a short text.
     pub(super) fn on_reply(
         &mut self,
@@ -177,12 +187,9 @@ impl Lists {
                     .for_each(|index| sink.event(link.id, Event::Subscribed { index, granted: Err(reason.clone()) }));
                 Ok(())
             }
-            (Some(Awaited::Popped), Reply::Null) => {
-                self.append_pop(link, shared);
-                Ok(())
-            }
+            (Some(Awaited::Popped), Reply::Null) => self.pop_again(link, shared),
             (Some(Awaited::Popped), Reply::Aggregate(values)) => {
-                self.append_pop(link, shared);
+                self.pop_again(link, shared)?;
                 self.hand_on(link, values, times, sink)
             }
             (_, Reply::Error(words)) => {

@@ -42,7 +42,8 @@ impl RedisStreams {
         words.push(b"STREAMS");
         words.extend(granted.iter().map(|key| key.as_bytes()));
         words.extend(granted.iter().map(|_| if again { &b"0"[..] } else { b">" }));
-        link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+        // A response leads to the next request: a server that reads none of them would fill the memory.
+        link.respond(shared, |out| encode_command(&words, out));
         self.awaited.push_back(Awaited::Read { again, most });
     }
 
@@ -79,7 +80,7 @@ impl RedisStreams {
             most = most.max(ids.len());
             if self.acknowledges() && !ids.is_empty() {
                 let words: Vec<&[u8]> = [&b"XACK"[..], key, self.group.as_bytes()].into_iter().chain(ids).collect();
-                link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+                link.respond(shared, |out| encode_command(&words, out));
                 self.awaited.push_back(Awaited::Acknowledged);
             }
         }

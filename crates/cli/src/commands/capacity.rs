@@ -141,7 +141,10 @@ impl Capacity {
         let knob = self.vary;
         let range = Range { first: self.first, most: self.most, precision_percent: self.precision };
         let bounds = range.bounds(&spec, knob)?;
-        let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..self.events.host() };
+        let host = self.events.host();
+        // Before any thread is started: only a process with a single thread can create a user namespace (unshare(2)).
+        let host = if self.dry_run { host } else { spec.claim_links(&spec.load()?, host)? };
+        let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };
         let trials = Trials { spec, knob, objectives: &objectives, duration: self.duration, host: &host };
         if self.dry_run {
             return self.plan(&bounds, &trials, printer);
@@ -162,14 +165,14 @@ impl Capacity {
             folder: &folder,
             candidate: None,
         };
-        let (record, unwritten) = capacity.perform(&mut Watcher { printer, stream }).inspect_err(|_| {
+        let (record, failure) = capacity.perform(&mut Watcher { printer, stream }).inspect_err(|_| {
             // A search that did not begin leaves no folder: `remove_dir` removes empty folders only.
             let _ = std::fs::remove_dir(folder.path());
         })?;
-        let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
+        let failure = failure.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
         stream.ends(folder.path(), record.status);
         self.events.show(self.json, (&record, folder.path()), terminal::capacity, printer)?;
-        unwritten.map_or_else(|| Ok(Conclusion::of_search(&record).into()), |error| Err(error.into()))
+        failure.map_or_else(|| Ok(Conclusion::of_search(&record).into()), |error| Err(error.into()))
     }
 
     /// Prints the planned trials.

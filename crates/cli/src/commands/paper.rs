@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use pubmark_experiment::experiment::links;
 use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::Changes;
 use pubmark_paper::{Progress, Repetition, Selection, Step, definition};
@@ -74,7 +75,7 @@ impl Paper {
                 .hint(suggestion::choices(&self.paper, definition::names()))
         })?;
         let folder = self.folder();
-        let host = Host { stop: signals::watch()?, scratch: folder.clone(), ..host::this() };
+        let host = Host { scratch: folder.clone(), ..host::this() };
         let machines = Machines::from(&self.machines);
         let repetition = Repetition::new(paper, &self.selection()?, &folder, &host, machines)?;
         repetition.notes().iter().for_each(|note| printer.note(note));
@@ -83,6 +84,9 @@ impl Paper {
             printer.result(&dry_run::paper::text(&repetition, &host)?)?;
             return Ok(ExitCode::Ok);
         }
+        // Before any thread is started: only a process with a single thread can create a user namespace (unshare(2)).
+        let host = links::claim(repetition.experiments(), None, host, repetition.machines())?;
+        let host = Host { stop: signals::watch()?, ..host };
         self.events.during(self.json, None, printer, |stream| {
             stream.begins(&folder, &self.paper);
             let mut progress = Shown { watcher: Watcher { printer, stream }, stopped: false };

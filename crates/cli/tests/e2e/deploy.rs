@@ -3,7 +3,7 @@
 use pubmark_conformance::certificates::Certificates;
 use serde_json::{Value, json};
 
-use crate::support::place::{Called, Place};
+use crate::support::place::{Called, PUBMARK, Place};
 
 pub fn deploy(place: &Place, words: &[&str]) -> Called {
     place.call(&[&["deploy"][..], words].concat())
@@ -197,6 +197,7 @@ fn clients_that_meet_without_a_broker_need_no_system_beside_them() {
     assert_eq!(called.code(), 0, "{called:?}");
     let services = &documents(&read(&place, "c/compose.yaml"))[0]["services"];
     assert!(services["system"].is_null() && services["node"]["deploy"]["replicas"] == 2, "{services}");
+    assert_eq!(services["node"]["deploy"]["mode"], "replicated", "podman-compose starts one without it");
     let spec: Value = serde_saphyr::from_str(&read(&place, "c/coordinator/run.yaml")).unwrap();
     assert_eq!((&spec["target"]["system"], &spec["protocols"]["protocol"]), (&"dds".into(), &"dds".into()));
     assert!(spec["target"]["endpoint"].is_null(), "{spec}");
@@ -339,6 +340,24 @@ fn compose_mounts_what_lies_beside_it() {
     let spec = read(&place, "c/coordinator/run.yaml");
     for wanted in ["name: own", "endpoint: nats://system:4222", "nodes: 3", "listen: 0.0.0.0:7700"] {
         assert!(spec.contains(wanted), "`{wanted}` is not in {spec}");
+    }
+}
+
+#[test]
+fn containers_can_read_what_compose_mounts_whatever_the_umask_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "umask 077 && exec \"$0\" \"$@\"", PUBMARK]);
+    let called = place.start_by(shell, &["deploy", "compose", "smart-home", "--out", "c"]).wait();
+    assert_eq!(called.code(), 0, "{called:?}");
+    let mode = |name: &str| std::fs::metadata(place.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("c"), 0o700, "keys are in it");
+    for folder in ["coordinator", "node", "system"] {
+        assert_eq!(mode(&format!("c/{folder}")), 0o755, "{folder}");
+    }
+    for file in ["coordinator/run.yaml", "node/key.pem", "system/mosquitto.conf"] {
+        assert_eq!(mode(&format!("c/{file}")), 0o644, "{file}");
     }
 }
 

@@ -16,7 +16,8 @@ fn words(called: &Called) -> String {
 
 /// Simulates `kubectl`: logs its arguments, prints the coordinator's pod from `$PLACE/pods.json`, and runs the commands
 /// of `exec`. A call for which `$PLACE` has a file `VERB-hangs` writes its process ID to that file, and does not end. As long as
-/// there is a file `cut-N`, `exec` removes it, and brings the first N bytes of the results without an error.
+/// there is a file `cut-N`, `exec` removes it, and brings the first N bytes of the results without an error; with `then.json`, it
+/// fails, and the pods are those of this file from then on. `$PLACE/log` is the coordinator's log.
 const KUBECTL: &str = r#"#!/bin/sh
 printf '%s\n' "$*" >>"$PLACE/asked"
 for verb in send pods logs; do
@@ -34,11 +35,12 @@ case "$*" in
         [ -e "$cut" ] || break
         rm "$cut"
         "$PUBMARK" pod send --results "$PLACE/pod" --limit 5s | head -c "${cut##*-}"
+        if [ -e "$PLACE/then.json" ]; then mv "$PLACE/then.json" "$PLACE/pods.json"; exit 1; fi
         exit 0
     done
     exec "$PUBMARK" pod send --results "$PLACE/pod" --limit 5s ;;
 *" pod release "*) exec "$PUBMARK" pod release --results "$PLACE/pod" ;;
-*"logs "*) echo 'error: there is no such workload' ;;
+*"logs "*) if [ -e "$PLACE/log" ]; then cat "$PLACE/log"; else echo 'error: there is no such workload'; fi ;;
 esac
 "#;
 
@@ -127,6 +129,51 @@ fn results_that_arrive_in_part_are_fetched_again_before_anything_is_deleted() {
     // The limit of the wait, which the pod has, too, is longer than the run.
     let limit = asked[sent[0]].split(' ').next_back().and_then(|limit| limit.strip_suffix('s')).unwrap();
     assert!(limit.parse::<u64>().unwrap() > 7_200, "{limit}");
+}
+
+#[test]
+fn a_pod_that_ends_before_its_results_are_here_is_not_one_without_results() {
+    let place = Place::new();
+    ended(&place);
+    place.write("cut-3000", "");
+    place.write("then.json", pod(&json!({"terminated": {"exitCode": 0}})));
+    let called = apply(&place, "cut");
+    assert_eq!(called.code(), 6, "{called:?}");
+    assert!(words(&called).contains("arrived in part only, 1 times, until its pod ended with 0"), "{called:?}");
+    // The pod has ended before the first attempt to fetch them.
+    place.write("log", "no coordinator collected the results\n");
+    let called = apply(&place, "unfetched");
+    assert_eq!(called.code(), 6, "{called:?}");
+    assert!(words(&called).contains("ended with 0 before its results were fetched"), "{called:?}");
+}
+
+#[test]
+fn a_folder_with_results_is_refused_before_anything_is_placed() {
+    let place = Place::new();
+    for (out, earlier) in [("one", "record.json"), ("several", "run-1/record.json")] {
+        std::fs::create_dir_all(place.path().join("several/run-1")).unwrap();
+        std::fs::create_dir_all(place.path().join("one")).unwrap();
+        place.write(&format!("{out}/{earlier}"), "{}");
+        let called = apply(&place, out);
+        assert!(called.code() == 2 && words(&called).contains("has results of an earlier run"), "{called:?}");
+        assert!(!place.path().join("asked").exists(), "kubectl was called: {called:?}");
+        assert!(!place.path().join(out).join("pubmark.yaml").exists(), "{called:?}");
+    }
+}
+
+#[test]
+fn results_that_cannot_be_unpacked_are_named() {
+    let place = Place::new();
+    ended(&place);
+    std::fs::create_dir(place.path().join("out")).unwrap();
+    place.write("out/report.html", "of mine");
+    let called = apply(&place, "out");
+    assert_ne!(called.code(), 0, "{called:?}");
+    for said in ["`out/results.tar`, which has the results of the run", "`out/report.html`: File exists"] {
+        assert!(words(&called).contains(said), "{said}: {called:?}");
+    }
+    assert!(place.path().join("out/results.tar").is_file(), "nothing else has them");
+    assert_eq!(read(&place, "out/report.html"), "of mine");
 }
 
 #[test]

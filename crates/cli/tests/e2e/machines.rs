@@ -189,3 +189,30 @@ fn a_search_over_two_nodes_finds_what_a_slow_broker_carries() {
     }
     stop(broker);
 }
+
+#[test]
+fn a_search_whose_node_stays_away_tells_what_was_measured_before() {
+    let cluster = Cluster::new();
+    let (place, listen) = (&cluster.place, cluster.listen.to_string());
+    let address = ports::free();
+    let broker = place.start(&["broker", "--listen", &address.to_string()]);
+    wait_for("the broker", LIMIT, || TcpStream::connect(address).is_ok());
+    let [stays, goes] = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
+    let endpoint = format!("mqtt://{address}");
+    let search = ["capacity", "pairs", "--endpoint", &endpoint, "--nodes", "2", "--listen", &listen];
+    let short = ["--join-limit", "10s", "--duration", "1s", "--warmup", "500ms", "--quiet"];
+    let call = place.start_with_events(&[&search[..], &short].concat());
+    place.wait_for_event("the second trial", |event| event["event"] == "trial-begins" && event["number"] == 2);
+    goes.signal(libc::SIGKILL);
+    let called = call.wait();
+    assert_eq!(called.code(), 5, "{called:?}");
+    assert!(words(&called).contains("pubmark node --join"), "{called:?}");
+    let text = std::fs::read_to_string(folder(place).join("capacity.json")).unwrap();
+    let found: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(found["status"], "interrupted");
+    assert!(!list(&found, "trials").is_empty(), "{found}");
+    let caution = found["cautions"][0].as_str().expect("a caution");
+    assert!(caution.starts_with("an error ended the search before its answer was known: "), "{caution}");
+    drop(goes);
+    [stays, broker].into_iter().for_each(|call| drop(stop(call)));
+}

@@ -48,6 +48,7 @@ mod payloads;
 mod peers_on_nodes;
 mod persistence;
 mod placed;
+mod plain_user;
 mod policies;
 mod received_on_nodes;
 mod relayed;

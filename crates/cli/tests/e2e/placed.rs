@@ -39,12 +39,13 @@ fn by(program: &str, place: &Place, words: &[&str]) -> Command {
     command
 }
 
-/// The record that a container's coordinator printed: complete, of all nodes, without losses.
-fn record_of(place: &Place, container: &str) -> Value {
+/// The record that a container's coordinator printed: complete, of all nodes, without losses. `said` is what the start of all
+/// containers printed, for the failure's message.
+fn record_of(place: &Place, container: &str, said: &str) -> Value {
     let log = podman(place, &["logs", container]);
     let printed = String::from_utf8(log.stdout).unwrap();
     let record: Value = serde_json::from_str(&printed)
-        .unwrap_or_else(|error| panic!("{error}: {printed} {}", String::from_utf8_lossy(&log.stderr)));
+        .unwrap_or_else(|error| panic!("{error}: {printed} {}; {said}", String::from_utf8_lossy(&log.stderr)));
     assert_closed(&record);
     assert_delivered_once(&record);
     let nodes = record["tables"]["nodes"].as_array().unwrap();
@@ -108,7 +109,7 @@ fn what_is_written_for_compose_runs() {
     up.current_dir(place.path().join("deploy"));
     let (_, said) = run_to_end(up, LIMIT).unwrap();
     let coordinator = format!("{project}_coordinator_1");
-    let record = record_of(&place, &coordinator);
+    let record = record_of(&place, &coordinator, &said);
     let nodes: Vec<&Value> =
         record["tables"]["nodes"].as_array().unwrap().iter().map(|node| &node["address"]).collect();
     // Separate containers, each with an address.

@@ -57,7 +57,7 @@ fn connect_all(peer: &mut Peer, configs: impl Iterator<Item = SessionConfig>) ->
     let mut sessions = vec![];
     for config in configs {
         let session = peer.clients.add_session(config);
-        peer.clients.connect(session, &mut peer.record);
+        peer.begin_connect(session);
         sessions.push(session);
         if sessions.len().is_multiple_of(AT_ONCE) {
             wait_for_last(peer, &sessions);

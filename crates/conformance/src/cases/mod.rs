@@ -16,6 +16,7 @@ use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 use pubmark_protocol::clients::Clients;
 use pubmark_protocol::endpoint::Endpoint;
 
+use crate::deadline::Deadline;
 use crate::peer::Peer;
 use crate::server::{Limits, Listener, Missing, Server};
 
@@ -153,7 +154,7 @@ pub fn all() -> Vec<Case> {
 }
 
 /// Runs all cases; prints each with its outcome and fails if one failed. Cases with the same limits share a server, unless a
-/// case stopped it.
+/// case stopped it. A case that does not end within [`LIMIT`](crate::deadline::LIMIT) ends the process.
 pub fn run_all<C: Clients + 'static, S: Server + 'static>(capabilities: Capabilities, listener: Listener) {
     run_all_but::<C, S>(capabilities, listener, &[]);
 }
@@ -219,7 +220,9 @@ fn run_over(start: &dyn Fn(Limits) -> Result<Target, Missing>, over: &str, left_
             };
         }
         let Some((_, running)) = &mut target else { continue };
+        let deadline = Deadline::start(&format!("`{label}` over {}", running.capabilities.title));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (case.run)(running)));
+        drop(deadline);
         eprintln!("{}: {label}", if outcome.is_ok() { "ok" } else { "FAILED" });
         if outcome.is_err() {
             failed.push(label);

@@ -122,3 +122,13 @@ fn confirms_of_unsent_messages_end_the_connection() {
     script.send_bytes(&answer(80, 1, false));
     assert!(matches!(harness.end_of(id), Cause::Protocol(_)));
 }
+
+/// Its subscriber begins with each message when the one before it is done, so that each has an acknowledgement of its own.
+#[test]
+fn a_server_that_sends_messages_without_end_and_reads_no_acknowledgement_is_left() {
+    let mut harness = Harness::new();
+    let (id, mut script) = harness.consuming(subscriber("unread", "a", Qos::AtLeastOnce));
+    let message = [deliver(1, 1), content_header(0)].concat();
+    let cause = script.repeat_unread(&mut harness.peer, id, &message);
+    assert_eq!(cause, Cause::Dropped("ended by us: it does not read our answers".to_owned()));
+}

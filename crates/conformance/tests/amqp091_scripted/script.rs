@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 use pubmark_adapters::amqp091::Amqp091Clients;
 use pubmark_conformance::peer::{Peer, RUN};
 use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId};
+use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
 use pubmark_wire::amqp091::{Item, Kind, next};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// More than the sockets' buffers and the responses that a client may have for a server that does not read.
+const MOST_UNREAD_BYTES: usize = 64 << 20;
 
 /// Clients and the listener that they connect to.
 pub struct Harness {
@@ -228,6 +231,28 @@ impl Script {
     /// Sends bytes.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Repeats a message for a subscriber that processes each one, and reads nothing until the client ends the connection; returns
+    /// the cause.
+    pub fn repeat_unread(&mut self, peer: &mut Peer<Amqp091Clients>, at: SessionId, message: &[u8]) -> Cause {
+        const MESSAGES: usize = 1_000;
+        let block = message.repeat(MESSAGES);
+        let (mut sent, deadline) = (0, Instant::now() + PATIENCE);
+        peer.record.works = Some(at);
+        while peer.record.causes(at).is_empty() {
+            assert!(sent < MOST_UNREAD_BYTES && Instant::now() < deadline, "the client goes on after {sent} B");
+            match self.stream.write(&block[sent % message.len()..]) {
+                Ok(count) => sent += count,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            }
+            peer.linger(1);
+            for _ in 0..MESSAGES {
+                peer.record.at_work = false;
+                peer.clients.resume(at, clock::monotonic_ns(), &mut peer.record);
+            }
+        }
+        peer.record.causes(at).remove(0)
     }
 
     /// Waits for N bytes of the client.

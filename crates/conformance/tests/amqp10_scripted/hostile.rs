@@ -2,16 +2,37 @@
 
 use std::io::Write as _;
 
-use pubmark_conformance::peer::subscriber;
+use pubmark_conformance::peer::{publisher, subscriber};
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_protocol::clients::{Goodbye, SessionId};
 use pubmark_protocol::events::Cause;
-use pubmark_wire::amqp10::{Flow, FrameKind, Role, SenderSettles, composite, encode_frame};
+use pubmark_testing::assert_count_eq;
+use pubmark_wire::amqp10::{
+    Disposition, Flow, FrameKind, Performative, Role, SenderSettles, State, composite, encode_frame,
+};
 
 use crate::script::{CHANNEL, Script, Until, attach, delivery, flow, message};
 
+/// More than the sockets' buffers and the responses that a client may have for a server that does not read.
+const MOST_UNREAD_BYTES: usize = 64 << 20;
+
 impl Script {
+    /// Repeats these bytes and reads nothing until the client ends the connection; returns the cause.
+    fn repeat_unread(&mut self, id: SessionId, bytes: &[u8]) -> Cause {
+        let block = bytes.repeat(10_000);
+        let mut sent = 0;
+        while self.peer.record.causes(id).is_empty() {
+            assert!(sent < MOST_UNREAD_BYTES, "the client goes on after {sent} B");
+            match self.stream().write(&block[sent % bytes.len()..]) {
+                Ok(taken) => sent += taken,
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}"),
+            }
+            self.peer.linger(1);
+        }
+        self.end_of(id)
+    }
+
     /// Sends bytes that may exceed the socket buffer, until the client ends the connection.
     pub fn pour(&mut self, id: SessionId, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.peer.record.causes(id).is_empty() {
@@ -121,4 +142,29 @@ fn random_bytes_never_do_more_than_end_the_connection() {
         script.peer.leave(id, Goodbye::Cut);
         script.reconnect_client(id, Until::All);
     }
+}
+
+/// A delivery that does not follow the one before it has a disposition of its own.
+#[test]
+fn a_server_that_sends_messages_without_end_and_reads_no_disposition_is_left() {
+    let mut script = Script::new();
+    let id = script.connect_client(subscriber("unread", "a", Qos::AtLeastOnce), Until::All);
+    let mut bytes = Vec::new();
+    delivery(0, false, b"").encode(CHANNEL, &mut bytes);
+    let cause = script.repeat_unread(id, &bytes);
+    assert_eq!(cause, Cause::Dropped("ended by us: it does not read our answers".to_owned()));
+}
+
+#[test]
+fn a_server_that_sends_outcomes_without_end_and_reads_no_disposition_is_left() {
+    let mut script = Script::new();
+    let id = script.connect_client(publisher("settles", "a", Qos::AtLeastOnce), Until::All);
+    script.peer.send(id, 16);
+    script.expect("transfer", |performative| matches!(performative, Performative::Transfer(_)).then_some(()));
+    let outcome = Disposition { role: Role::Receiver, first: 0, last: 0, settled: false, state: Some(State::Accepted) };
+    let mut bytes = Vec::new();
+    outcome.encode(CHANNEL, &mut bytes);
+    let cause = script.repeat_unread(id, &bytes);
+    assert_eq!(cause, Cause::Dropped("ended by us: it does not read our answers".to_owned()));
+    assert_count_eq!(script.peer.record.acknowledged(), 1);
 }

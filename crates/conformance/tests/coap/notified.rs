@@ -1,10 +1,12 @@
 //! Subscriptions against a server with arbitrary notifications.
 
+use std::time::Duration;
+
 use pubmark_conformance::peer::{RUN, publisher, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Goodbye, SendOutcome, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Reason};
+use pubmark_protocol::events::{Cause, Reason, Unread};
 use pubmark_protocol::header;
 use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, number};
@@ -185,6 +187,28 @@ fn blocks_are_put_together_as_long_as_they_belong_together() {
     assert!(harness.try_receive().is_none(), "it is not asked for again");
     fetch(&mut harness, &request, 4, &[b"", b""]);
     harness.peer.wait("the third", |record| record.sequences(id) == [2, 4]);
+}
+
+/// Each block waits for our request.
+#[test]
+fn a_late_read_of_a_block_counts_for_its_message_whatever_arrives_before_the_next_block() {
+    const LATE: Duration = Duration::from_millis(40);
+    let (mut harness, id, request) = observed(Qos::AtLeastOnce);
+    let body = payload(2, 2_572);
+    let options = [(number::OBSERVE, &[2][..]), (number::BLOCK2, &block(0, true)[..])];
+    let first = response(Kind::Confirmable, Code::CONTENT, 2, request.token(), &options, &body[..1_024]);
+    harness.send_bytes(&first);
+    std::thread::sleep(LATE);
+    assert!(harness.receive().is_empty(Kind::Acknowledgement, 2));
+    for (index, part) in (1..).zip([&body[1_024..2_048], &body[2_048..]]) {
+        let request = harness.receive();
+        harness.send_bytes(&[0x40, 0, 0, index as u8]);
+        assert!(harness.receive().is_empty(Kind::Reset, index as u16), "a ping");
+        harness.reply(&request, Code::CONTENT, &[(number::BLOCK2, &block(index, index < 2))], part);
+    }
+    harness.peer.wait("the message", |record| record.sequences(id) == [2]);
+    let unread = &harness.peer.record.arrived[0].unread;
+    assert!(Unread::all_between_ns(unread, 0, u64::MAX) > LATE.as_nanos() as u64 / 2, "{unread:?}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Messages of the server: acknowledged, repeated, in pieces, many in one read.
 
+use std::time::Duration;
+
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::{Peer, session, subscriber};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, SessionId};
-use pubmark_protocol::events::Cause;
+use pubmark_protocol::events::{Cause, Unread};
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Version};
 
@@ -103,6 +105,33 @@ fn a_message_has_the_kernels_stamp_if_it_is_alone_in_its_read() {
     script.send_bytes(&alone);
     peer.wait("one more", |record| record.arrived.len() > usize::from(COUNT));
     assert!(peer.record.arrived[usize::from(COUNT)].kernel_ns.is_some());
+}
+
+/// A server sends no more messages than its in-flight window: a late read delays each round of them.
+#[test]
+fn a_late_read_counts_in_every_round_of_the_in_flight_window() {
+    const LATE: Duration = Duration::from_millis(40);
+    const WINDOW: u16 = 20;
+    let (mut script, mut peer, id) = subscribed::<Mqtt311>(Version::V311);
+    peer.linger(20);
+    for round in 0..3 {
+        let numbers = round * WINDOW + 1..=(round + 1) * WINDOW;
+        let publish = |number: u16| script.publish(0x32, Some(number), &payload(number.into(), 24));
+        let batch: Vec<u8> = numbers.clone().flat_map(publish).collect();
+        script.send_bytes(&batch);
+        if round == 0 {
+            std::thread::sleep(LATE);
+        }
+        for number in numbers {
+            assert_eq!(answer(&mut script, &mut peer, AckKind::Puback), (number, 0));
+        }
+    }
+    assert_count_eq!(peer.record.sequences(id).len(), 3 * usize::from(WINDOW));
+    for message in &peer.record.arrived[2 * usize::from(WINDOW)..] {
+        let unread_ns = Unread::all_between_ns(&message.unread, 0, u64::MAX);
+        assert!(unread_ns > LATE.as_nanos() as u64 / 2, "{unread_ns} ns: {:?}", message.unread);
+        assert_eq!(Unread::all_between_ns(&message.unread, message.at_ns, u64::MAX), 0, "sent after it");
+    }
 }
 
 #[test]

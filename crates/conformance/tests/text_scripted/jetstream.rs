@@ -1,10 +1,12 @@
 //! JetStream.
 
+use std::time::Duration;
+
 use pubmark_adapters::jetstream::JetStreamClients;
 use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId};
+use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, Subscription};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
@@ -20,7 +22,7 @@ fn answer(reason: &str, kind: &str, json: &str) -> String {
 }
 
 /// A session that has requested its streams, and the bytes that it sent.
-fn requested_streams(config: SessionConfig) -> (Harness<JetStreamClients>, SessionId, Script, String) {
+pub fn requested_streams(config: SessionConfig) -> (Harness<JetStreamClients>, SessionId, Script, String) {
     let mut harness = Harness::new(false);
     let (id, mut script) = harness.accept(config);
     script.send_bytes(INFO);
@@ -31,7 +33,7 @@ fn requested_streams(config: SessionConfig) -> (Harness<JetStreamClients>, Sessi
 }
 
 /// An open session.
-fn opened(config: SessionConfig) -> (Harness<JetStreamClients>, SessionId, Script) {
+pub fn opened(config: SessionConfig) -> (Harness<JetStreamClients>, SessionId, Script) {
     let (mut harness, id, mut script, reason) = requested_streams(config);
     script.send_bytes(answer(&reason, "s", "{\"created\":\"2026-01-01T00:00:00Z\"}").as_bytes());
     harness.peer.wait("connected", |record| !record.connects(id).is_empty());
@@ -139,7 +141,7 @@ fn a_consumer_that_cannot_be_deleted_is_a_session_that_is_refused() {
 }
 
 /// A session whose consumer was made with the name `c1`, and the subscription to its end.
-fn consuming(qos: Qos) -> (Harness<JetStreamClients>, SessionId, Script) {
+pub fn consuming(qos: Qos) -> (Harness<JetStreamClients>, SessionId, Script) {
     let (mut harness, id, mut script) = opened(subscriber("consumes", "level/a", qos));
     let reason = script.expect(&mut harness.peer, b"}}\r\n");
     script.send_bytes(answer(&reason, "c", "{\"name\":\"c1\"}").as_bytes());
@@ -149,7 +151,7 @@ fn consuming(qos: Qos) -> (Harness<JetStreamClients>, SessionId, Script) {
 }
 
 /// How the system responded to the session's only subscription.
-fn grants(harness: &Harness<JetStreamClients>, id: SessionId) -> Vec<Result<Qos, String>> {
+pub fn grants(harness: &Harness<JetStreamClients>, id: SessionId) -> Vec<Result<Qos, String>> {
     harness.peer.record.all(|event| match event {
         Event::Subscribed(of, 0, granted) if *of == id => Some(granted.clone().map_err(|reason| reason.text.into())),
         _ => None,
@@ -203,6 +205,31 @@ fn a_server_that_forbids_the_report_of_a_deleted_consumer_ends_nothing_and_it_is
     assert_eq!(grants(&harness, id), [Ok(Qos::AtLeastOnce)]);
     assert_eq!(harness.peer.record.causes(id), []);
     assert_eq!(harness.peer.record.not_permitted, ["reports of deleted consumers"]);
+}
+
+#[test]
+fn a_slow_subscriber_asks_for_no_more_than_it_begins_in_time() {
+    for (processing_ms, filters, ack_wait_s, most) in
+        [(0, 1, 5, 65_536), (5, 1, 5, 500), (5, 2, 5, 250), (3_000, 1, 6, 1), (1_000, 4, 8, 1)]
+    {
+        let subscription = |number| Subscription { filter: format!("level/{number}").into(), qos: Qos::AtLeastOnce };
+        let mut config = SessionConfig { subscriptions: (0..filters).map(subscription).collect(), ..session("slow") };
+        config.options.processing = Duration::from_millis(processing_ms);
+        let (mut harness, _, mut script) = opened(config);
+        let requests = script.expect(&mut harness.peer, b"}}\r\n");
+        let window = format!("\"ack_wait\":{ack_wait_s}000000000,\"max_ack_pending\":{most}}}}}");
+        assert_count_eq!(requests.matches(&window).count(), filters, "{processing_ms} ms: {requests}");
+    }
+}
+
+#[test]
+fn a_server_that_sends_messages_without_end_and_reads_no_acknowledgement_is_left() {
+    for qos in [Qos::AtLeastOnce, Qos::ExactlyOnce] {
+        let (mut harness, id, mut script) = consuming(qos);
+        let message = b"MSG level.a 2 $JS.ACK.S.C.1.42.1.1700000000.0 1\r\nx\r\n";
+        let cause = script.repeat_unread(&mut harness.peer, id, message);
+        assert_eq!(cause, Cause::Dropped("ended by us: it does not read our answers".to_owned()), "{qos:?}");
+    }
 }
 
 #[test]

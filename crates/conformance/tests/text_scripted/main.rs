@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod jetstream;
+mod jetstream_refusals;
 mod nats;
 mod redis;
 mod redis_lists;

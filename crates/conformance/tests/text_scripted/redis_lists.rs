@@ -187,6 +187,30 @@ fn a_session_ends_with_either_of_its_connections_and_comes_back_to_its_lists() {
 }
 
 #[test]
+fn a_server_that_responds_without_end_and_reads_no_pop_is_left() {
+    let Opened { mut harness, id, pushes: _pushes, mut pops } = answering();
+    let cause = pops.repeat_unread(&mut harness.peer, id, b"_\r\n");
+    assert_eq!(cause, Cause::Protocol("an answer to BLPOP before all of it was written".to_owned()));
+}
+
+/// Elements for all the pops that wait arrive at once; the pops that follow are not written in between.
+#[test]
+fn as_many_elements_as_pops_may_arrive_together() {
+    let mut opened = answering();
+    let pops = b"*3\r\n$5\r\nBLPOP\r\n$16\r\npubmark:list:a/+\r\n$5\r\n5.000\r\n".repeat(100);
+    opened.pops.expect(&mut opened.harness.peer, &pops);
+    let mut payload = Vec::new();
+    header::write(&mut payload, 24, RUN, 7, 1, 1);
+    let element = [&b"*2\r\n$16\r\npubmark:list:a/+\r\n$24\r\n"[..], &payload, b"\r\n"].concat();
+    for rounds in 1..=3 {
+        opened.pops.send_bytes(&element.repeat(100));
+        opened.harness.peer.wait("all", |record| record.sequences(opened.id).len() == 100 * rounds);
+        opened.pops.expect(&mut opened.harness.peer, &pops);
+    }
+    assert_eq!(opened.harness.peer.record.causes(opened.id), []);
+}
+
+#[test]
 fn a_server_that_forbids_pop_is_distinguished() {
     let mut opened = Opened::new(SessionConfig {
         options: SessionOptions { replies_at: Some(Qos::BestEffort), ..SessionOptions::default() },

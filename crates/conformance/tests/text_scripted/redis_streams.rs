@@ -7,7 +7,7 @@ use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SessionConfig, SessionId};
-use pubmark_protocol::events::Cause;
+use pubmark_protocol::events::{Cause, Unread};
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
 
@@ -86,14 +86,27 @@ fn at_best_effort_nothing_is_acknowledged() {
     assert!(reason.contains("NOACK") && !reason.contains("XACK"), "{reason}");
 }
 
+/// How late a read is in tests of that.
+const LATE: Duration = Duration::from_millis(40);
+
+/// The `COUNT` of an XREADGROUP.
+fn most_entries(request: &str) -> usize {
+    request.split("\r\n").skip_while(|word| *word != "COUNT").nth(2).unwrap().parse().unwrap()
+}
+
+/// Requires that a late read counts for what arrived last.
+fn demand_late(harness: &Harness<RedisStreamsClients>) {
+    let unread = &harness.peer.record.arrived.last().unwrap().unread;
+    // The kernel's stamp is of another clock, which is converted.
+    assert!(Unread::all_between_ns(unread, 0, u64::MAX) > LATE.as_nanos() as u64 / 2, "{unread:?}");
+}
+
 /// What does not fit a response waits at the server until that is read and the next one requested.
 #[test]
 fn a_late_read_of_a_full_response_counts_for_what_comes_in_the_responses_after_it() {
-    const LATE: Duration = Duration::from_millis(40);
     let (mut harness, id, mut script) = reading(Qos::BestEffort);
     script.send_bytes(&entries(&[entry("1-0", "level/a")]));
-    let request = script.expect(&mut harness.peer, b">\r\n");
-    let most: usize = request.split("\r\n").skip_while(|word| *word != "COUNT").nth(2).unwrap().parse().unwrap();
+    let most = most_entries(&script.expect(&mut harness.peer, b">\r\n"));
     let full: Vec<Vec<u8>> = (0..most).map(|number| entry(&format!("2-{number}"), "level/a")).collect();
     script.send_bytes(&entries(&full));
     std::thread::sleep(LATE);
@@ -103,9 +116,60 @@ fn a_late_read_of_a_full_response_counts_for_what_comes_in_the_responses_after_i
         script.expect(&mut harness.peer, b">\r\n");
     }
     assert_count_eq!(harness.peer.record.sequences(id).len(), 1 + most + 2);
-    let unread = harness.peer.record.arrived.last().unwrap().unread;
-    // The kernel's stamp is of another clock, which is converted.
-    assert!(unread.to_ns - unread.from_ns > LATE.as_nanos() as u64 / 2, "{unread:?}");
+    demand_late(&harness);
+}
+
+/// The response to XACK has no entries, and neither have the first parts of a response that comes in several.
+#[test]
+fn a_late_read_counts_after_reads_without_entries() {
+    let (mut harness, id, mut script) = reading(Qos::AtLeastOnce);
+    script.send_bytes(&entries(&[entry("1-0", "level/a")]));
+    let most = most_entries(&script.expect(&mut harness.peer, b">\r\n"));
+    let full: Vec<Vec<u8>> = (0..most).map(|number| entry(&format!("2-{number}"), "level/a")).collect();
+    script.send_bytes(&[&b":1\r\n"[..], &entries(&full)].concat());
+    std::thread::sleep(LATE);
+    script.expect(&mut harness.peer, b">\r\n");
+    let next = entries(&[entry("3-0", "level/a")]);
+    for piece in [format!(":{most}\r\n").as_bytes(), &next[..20], &next[20..40], &next[40..]] {
+        script.send_bytes(piece);
+        harness.peer.linger(2);
+    }
+    harness.peer.wait("all", |record| record.sequences(id).len() == 1 + most + 1);
+    demand_late(&harness);
+}
+
+/// Of each of many streams a response has one entry at most, so that every response may have left others at the server.
+#[test]
+fn prompt_reads_of_full_responses_count_for_no_more_than_the_time_they_took() {
+    const STREAMS: usize = 51;
+    const RESPONSES: usize = 1_000;
+    let mut config = subscriber("reads", "level/+", Qos::BestEffort);
+    let others =
+        (1..STREAMS).flat_map(|number| subscriber("", &format!("other{number}/+"), Qos::BestEffort).subscriptions);
+    config.subscriptions.extend(others);
+    let (mut harness, id, mut script) = welcomed(config);
+    let mut requested = String::new();
+    while requested.matches("MKSTREAM").count() < STREAMS {
+        requested += &script.expect(&mut harness.peer, b"MKSTREAM\r\n");
+    }
+    script.send_bytes(&b":0\r\n+OK\r\n".repeat(STREAMS));
+    assert_count_eq!(most_entries(&script.expect(&mut harness.peer, b">\r\n")), 1);
+    for number in 0..RESPONSES {
+        script.send_bytes(&entries(&[entry(&format!("{number}-0"), "level/a")]));
+        script.expect(&mut harness.peer, b">\r\n");
+    }
+    assert_count_eq!(harness.peer.record.sequences(id).len(), RESPONSES);
+    // Of a message that was written 5 ms before its read: in that time there were a few responses. A busy machine makes some late.
+    let last = harness.peer.record.arrived[RESPONSES - 100..].iter();
+    let least_ns = last.map(|one| Unread::all_between_ns(&one.unread, one.at_ns - 5_000_000, one.at_ns)).min();
+    assert!(least_ns < Some(2_500_000), "{least_ns:?}");
+}
+
+#[test]
+fn a_server_that_responds_without_end_and_reads_no_request_is_left() {
+    let (mut harness, id, mut script) = reading(Qos::AtLeastOnce);
+    let cause = script.repeat_unread(&mut harness.peer, id, b"_\r\n");
+    assert_eq!(cause, Cause::Dropped("ended by us: it does not read our answers".to_owned()));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pubmark_adapters::zenoh::{Routed, RoutedBlocking, ZenohClients};
 use pubmark_conformance::cases::run_all_but;
+use pubmark_conformance::deadline::Deadline;
 use pubmark_conformance::server::Listener;
 use router::{Blocking, Dropping, Installed, Router};
 
@@ -27,6 +28,12 @@ static TURN: Mutex<()> = Mutex::new(());
 /// the heartbeats of another beyond a lease of a second.
 fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same for a test that runs none of the suite's cases, which have a deadline each.
+fn turn_with_deadline() -> (Deadline, MutexGuard<'static, ()>) {
+    let turn = turn();
+    (Deadline::start("Zenoh"), turn)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Without a router: subscribers listen, publishers connect.
 
-use crate::turn;
+use crate::turn_with_deadline;
 use pubmark_adapters::zenoh::{PeersBlocking, ZenohClients};
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::ports;
@@ -30,7 +30,7 @@ fn endpoint() -> Endpoint {
 
 #[test]
 fn a_request_goes_to_its_responder_and_the_reply_to_its_requester() {
-    let _turn = turn();
+    let _turn = turn_with_deadline();
     const COUNT: usize = 50;
     let endpoint = endpoint();
     let (mut replies, mut asks) = (Peer::<Clients>::open(endpoint.clone()), Peer::<Clients>::open(endpoint));
@@ -83,7 +83,7 @@ fn a_request_goes_to_its_responder_and_the_reply_to_its_requester() {
 
 #[test]
 fn one_subscriber_receives_from_many_publishers() {
-    let _turn = turn();
+    let _turn = turn_with_deadline();
     const COUNT: u32 = 200;
     let endpoint = endpoint();
     let mut listens = Peer::<Clients>::open(endpoint.clone());
@@ -103,7 +103,7 @@ fn one_subscriber_receives_from_many_publishers() {
 
 #[test]
 fn a_second_subscriber_has_a_port_of_its_own_and_is_found() {
-    let _turn = turn();
+    let _turn = turn_with_deadline();
     let endpoint = endpoint();
     let mut peer = Peer::<Clients>::open(endpoint);
     let first = peer.join(subscriber("first", "peers/#", Qos::BestEffort));
@@ -128,7 +128,7 @@ fn a_second_subscriber_has_a_port_of_its_own_and_is_found() {
 
 #[test]
 fn a_publisher_without_subscriber_is_reported_and_reconnects() {
-    let _turn = turn();
+    let _turn = turn_with_deadline();
     let endpoint = endpoint();
     let mut connects = Peer::<Clients>::open(endpoint.clone());
     let cause = connects.fail_to_connect(session("alone"));

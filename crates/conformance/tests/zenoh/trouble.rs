@@ -15,7 +15,7 @@ use pubmark_protocol::events::Cause;
 use pubmark_testing::assert_count_eq;
 
 use crate::router::{Blocking, Guarded, Router};
-use crate::turn;
+use crate::turn_with_deadline;
 
 type Clients = ZenohClients<RoutedBlocking>;
 
@@ -38,7 +38,7 @@ fn listener(talk: fn(std::net::TcpStream)) -> Endpoint {
 
 #[test]
 fn a_program_without_a_known_protocol_is_refused() {
-    let _turn = turn();
+    let _turn = turn_with_deadline();
     let noise = |mut stream: std::net::TcpStream| {
         let _ = stream.write_all(&[0xff; 70_000]);
         let _ = stream.read(&mut [0; 100]);
@@ -58,7 +58,7 @@ fn a_program_without_a_known_protocol_is_refused() {
 
 #[test]
 fn a_topic_that_cannot_be_expressed_is_refused() {
-    let _turn = turn();
+    let _turn = turn_with_deadline();
     let server = Router::<Blocking>::start(Limits::Large).unwrap();
     let mut peer = Peer::<Clients>::open(server.endpoint(Listener::Plain).unwrap());
     let cause = peer.fail_to_connect(publisher("out", "a//b", Qos::BestEffort));
@@ -70,7 +70,7 @@ fn a_topic_that_cannot_be_expressed_is_refused() {
 
 #[test]
 fn a_log_in_is_sent_on_request() {
-    let _turn = turn();
+    let _turn = turn_with_deadline();
     let server = Router::<Guarded>::start(Limits::Large).unwrap();
     let endpoint = server.endpoint(Listener::Guarded).unwrap();
     let mut peer = Peer::<Clients>::open(endpoint.clone());
@@ -86,7 +86,7 @@ fn a_log_in_is_sent_on_request() {
 /// A router that stops reading: senders wait, their queue is bounded, and the shard continues.
 #[test]
 fn a_router_that_stops_reading_holds_up_senders_only() {
-    let _turn = turn();
+    let _turn = turn_with_deadline();
     let server = Router::<Blocking>::start(Limits::Large).unwrap();
     let mut peer = Peer::<Clients>::open(server.endpoint(Listener::Plain).unwrap());
     let sender = peer.join(publisher("out", "held", Qos::BestEffort));

@@ -168,6 +168,15 @@ impl FaultNotes {
     }
 }
 
+/// A session that was connected and has not left as planned since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Connection {
+    /// It is connected, and subscribed if it receives.
+    Present,
+    /// It lost its connection at this time, ns of `CLOCK_MONOTONIC`, and has not reconnected.
+    Lost(u64),
+}
+
 /// A shard's side of the faults of a run.
 #[derive(Debug)]
 pub struct FaultLog {
@@ -179,8 +188,8 @@ pub struct FaultLog {
     pub notes: FaultNotes,
     /// Number of the latest fault; 0 before the first.
     segment: u16,
-    /// Sessions that lost their connection and have not reconnected, and when they lost it, ns of `CLOCK_MONOTONIC`.
-    disconnected: HashMap<u32, u64>,
+    /// By session. An event that does not change it does not change how many are connected.
+    connections: HashMap<u32, Connection>,
     /// Sessions that were not persistent when a connection of theirs ended.
     pub ended: HashSet<u32>,
     /// Time until which sessions may not connect, ns of `CLOCK_MONOTONIC`.
@@ -191,8 +200,8 @@ impl FaultLog {
     /// For a shard whose time series begin at `start_ns`.
     pub fn new(planned: Arc<[PlannedFault]>, chosen: Vec<Vec<u32>>, start_ns: i64) -> FaultLog {
         let notes = FaultNotes::new(planned.len(), start_ns);
-        let (disconnected, ended, held_until_ns) = (HashMap::new(), HashSet::new(), HashMap::new());
-        FaultLog { planned, chosen, notes, segment: 0, disconnected, ended, held_until_ns }
+        let (connections, ended, held_until_ns) = (HashMap::new(), HashSet::new(), HashMap::new());
+        FaultLog { planned, chosen, notes, segment: 0, connections, ended, held_until_ns }
     }
 
     /// The present segment.
@@ -207,20 +216,33 @@ impl FaultLog {
 
     /// Records an event of a session.
     pub fn note(&mut self, session: u32, change: SessionChange, at_ns: u64) {
-        let lost_at_ns = match change {
-            SessionChange::Connected | SessionChange::Left => self.disconnected.remove(&session),
-            SessionChange::Lost => Some(*self.disconnected.entry(session).or_insert(at_ns)),
-            _ => self.disconnected.get(&session).copied(),
-        };
-        let change = match (change, lost_at_ns) {
-            (SessionChange::Connected, Some(_)) => SessionChange::Reconnected,
-            (SessionChange::Left, None) => SessionChange::Disconnected,
+        use SessionChange::{Connected, Disconnected, Failed, Left, Lost, Reconnected};
+        let known = self.connections.get(&session).copied();
+        let (change, lost_at_ns) = match (change, known) {
+            (Connected, None) => (Connected, None),
+            (Lost, Some(Connection::Present)) => (Lost, Some(at_ns)),
+            (Left, Some(Connection::Present)) => (Disconnected, None),
+            (Connected, Some(Connection::Lost(lost_at_ns))) => (Reconnected, Some(lost_at_ns)),
             // A connection that ended before its subscriptions were granted was no reconnect.
-            (SessionChange::Lost, Some(lost_at_ns)) if lost_at_ns < at_ns => SessionChange::Failed,
-            // Failed attempts of a session that was never connected are not reconnects.
-            (SessionChange::Failed, None) => return,
-            (change, _) => change,
+            (Lost, Some(Connection::Lost(lost_at_ns))) => (Failed, Some(lost_at_ns)),
+            (change, Some(Connection::Lost(lost_at_ns))) => (change, Some(lost_at_ns)),
+            // Of a session that was not connected yet, or has left: its failed attempts are not reconnects, and a connection
+            // without subscriptions is not lost. Or a further statement that it is connected.
+            (Connected | Lost | Left | Failed, _) => return,
+            (change, _) => (change, None),
         };
+        match change {
+            Connected | Reconnected => {
+                self.connections.insert(session, Connection::Present);
+            }
+            Lost => {
+                self.connections.insert(session, Connection::Lost(at_ns));
+            }
+            Left | Disconnected => {
+                self.connections.remove(&session);
+            }
+            _ => {}
+        }
         if self.notes.events.len() >= EVENT_LIMIT {
             self.notes.is_cut = true;
             return;
@@ -292,6 +314,25 @@ mod tests {
         );
         log.hold(7, 100);
         assert_eq!([log.holds(7, 99), log.holds(8, 99), log.holds(7, 100)], [true, false, false]);
+    }
+
+    #[test]
+    fn what_happens_to_a_session_without_a_connection_does_not_change_how_many_are_connected() {
+        use SessionChange::{Connected, Disconnected, Failed, Left, Lost, Reconnected};
+        let noted = |changes: &[SessionChange]| {
+            let mut log = FaultLog::new([].into(), vec![], 0);
+            (1..).zip(changes).for_each(|(at_ns, change)| log.note(7, *change, at_ns));
+            log.notes.events.iter().map(|event| event.change).collect::<Vec<_>>()
+        };
+        // It returned as planned, was not accepted, and was due to leave again.
+        assert_eq!(noted(&[Connected, Left, Failed, Left, Connected]), [Connected, Disconnected, Connected]);
+        // Its connection broke while it waited for acknowledgements before it left.
+        assert_eq!(noted(&[Connected, Left, Lost, Connected]), [Connected, Disconnected, Connected]);
+        // Its first connection ended before its subscriptions were granted.
+        assert_eq!(noted(&[Lost, Failed, Connected, Lost, Connected]), [Connected, Lost, Reconnected]);
+        // It was accepted after it had left while it connected, and then disconnected.
+        assert_eq!(noted(&[Connected, Lost, Left, Connected, Left]), [Connected, Lost, Left, Connected, Disconnected]);
+        assert_eq!(noted(&[Connected, Connected]), [Connected]);
     }
 
     #[test]

@@ -163,6 +163,10 @@ impl Sessions {
         if *cause == Cause::Ours {
             let was_online = std::mem::replace(&mut session.state, State::Offline) == State::Online;
             self.online -= u64::from(was_online);
+            if was_online {
+                // Of a session that was accepted although it was to leave; every other one was noted in `leave`.
+                self.note_fault(now_ns, id.0, SessionChange::Left);
+            }
         } else {
             self.note_failure(now_ns, id.0, cause, &mut timetable.timers, totals);
             // A device that lost its connection discards its waiting messages: see `Publishing::step`.

@@ -175,6 +175,11 @@ impl Publisher {
         self.next_sequence < u32::MAX && self.requester.as_ref().is_none_or(|requester| requester.has_room())
     }
 
+    /// Does it wait until it can send?
+    pub fn is_waiting(&self) -> bool {
+        self.backlog > 0 || self.blocked
+    }
+
     /// Its client received a message that makes it send less.
     pub fn slow_down(&mut self, at_ns: i64) {
         let waiting_ns = self.waiting.as_ref().map(|waiting| waiting.cursor.peek_ns());

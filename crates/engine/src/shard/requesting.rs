@@ -1,8 +1,9 @@
 //! The requesters of a shard: open requests, time-outs, and the matching of replies to requests.
 //!
 //! A request is opened when it is passed to the adapter and closed by its first reply, its time-out or the system's
-//! refusal. The number of open requests is bounded by the group's `in_flight`. A ledger records which requests received
-//! a reply, in the same way as deliveries.
+//! refusal. A reply is in time if it was read before the time-out was over, whichever of the two this thread notices
+//! first. The number of open requests is bounded by the group's `in_flight`. A ledger records which requests received a
+//! reply, in the same way as deliveries.
 
 use pubmark_metrics::ledger::Arrival;
 use pubmark_protocol::clients::SessionId;
@@ -123,7 +124,7 @@ impl Requests {
     /// This many requests are no longer open, so that others may be sent.
     fn note_closed(&mut self, publisher: &mut Publisher, count: u64, sessions: &mut Sessions) {
         self.open -= count;
-        if count > 0 && (publisher.backlog > 0 || publisher.blocked) {
+        if count > 0 && publisher.is_waiting() {
             publisher.blocked = false;
             sessions.writable.push(publisher.session);
         }
@@ -175,32 +176,47 @@ impl Requests {
         let Some(requester) = &mut publisher.requester else { return };
         let Some(open) = requester.open.remove(&header.sequence) else {
             if measured {
-                let timeout_ns = requester.timeout_ns;
-                let book = self.figures.book(requester);
-                let sending = &publisher.book;
-                let is_unsent = [&sending.broken, &sending.stuck].iter().any(|list| list.contains(&header.sequence));
-                if sending.refused.contains(header.sequence) {
-                    book.after_refusal += 1;
-                } else {
-                    book.late += 1;
-                    book.late_unsent += u64::from(is_unsent);
-                    let round_trip_ns = delivery.at_ns as i64 - header.due_ns as i64;
-                    let may_be_in_time = may_be_in_time(round_trip_ns, width_ns(header, delivery), timeout_ns);
-                    book.late_by_generator += u64::from(!is_unsent && may_be_in_time);
-                }
+                self.record_late(publisher, header, delivery);
             }
             return;
         };
-        if window.holds(delivery.at_ns) {
-            self.figures.answered_in_window += 1;
+        let limit_ns = open.submitted_ns.saturating_add(requester.timeout_ns);
+        if delivery.at_ns <= limit_ns {
+            self.figures.answered_in_window += u64::from(window.holds(delivery.at_ns));
+            if measured {
+                self.figures.book(requester).answered += 1;
+                self.record_times(publisher.book.group, header, &open, delivery);
+            }
+        } else if measured {
+            // The time-out was over before the read. Its task comes after the events of a turn, so that a thread that is late
+            // finds the reply first.
+            self.figures.book(requester).expired += 1;
+            self.record_late(publisher, header, delivery);
         }
-        if measured {
-            self.figures.book(requester).answered += 1;
-            self.record_times(publisher.book.group, header, &open, delivery);
+        if publisher.is_waiting() {
+            // Without a wait that it ends now, the time would be taken for the end of a later one.
+            let certain_ns = delivery.absent_at_ns().map(|absent_at_ns| absent_at_ns.min(limit_ns));
+            let free_since_ns = &mut sessions[publisher.session].free_since_ns;
+            *free_since_ns = free_since_ns.or(certain_ns);
         }
-        let free_since_ns = &mut sessions[publisher.session].free_since_ns;
-        *free_since_ns = free_since_ns.or(delivery.absent_at_ns());
         self.note_closed(publisher, 1, sessions);
+    }
+
+    /// The first reply to a measured request arrived after the time-out, or after a refusal.
+    fn record_late(&mut self, publisher: &Publisher, header: &Header, delivery: &Delivery<'_>) {
+        let Some(requester) = &publisher.requester else { return };
+        let book = self.figures.book(requester);
+        let sending = &publisher.book;
+        if sending.refused.contains(header.sequence) {
+            book.after_refusal += 1;
+            return;
+        }
+        let is_unsent = [&sending.broken, &sending.stuck].iter().any(|list| list.contains(&header.sequence));
+        book.late += 1;
+        book.late_unsent += u64::from(is_unsent);
+        let round_trip_ns = delivery.at_ns as i64 - header.due_ns as i64;
+        let may_be_in_time = may_be_in_time(round_trip_ns, width_ns(header, delivery), requester.timeout_ns);
+        book.late_by_generator += u64::from(!is_unsent && may_be_in_time);
     }
 
     fn record_times(&mut self, group: u16, header: &Header, open: &OpenRequest, delivery: &Delivery<'_>) {

@@ -75,7 +75,7 @@ pub struct Session {
     /// The server stores its state.
     pub persistent: bool,
     /// It can send again, because a reply ended a wait. The time up to which the system still kept it from sending, ns
-    /// of `CLOCK_MONOTONIC`.
+    /// of `CLOCK_MONOTONIC`; `None` while nothing has waited.
     pub free_since_ns: Option<u64>,
     /// Messages passed to the adapter and not yet written.
     pub pending: PendingQueue,

@@ -170,9 +170,7 @@ impl Publishing {
 
     /// Completes the publishers' side of the accounting: messages that still wait were not sent.
     pub fn settle(&mut self, timetable: &Timetable, totals: &mut Totals, now_ns: u64) {
-        if timetable.closed {
-            self.offer_the_rest(timetable, totals, now_ns);
-        }
+        // The waiting messages first: a slowed device decides about its messages in the order of their due times.
         for publisher in &mut self.publishers {
             let rules = timetable.rules(publisher.book.group);
             let Some(mut waiting) = publisher.waiting.take() else { continue };
@@ -181,6 +179,9 @@ impl Publishing {
                 publisher.backlog -= 1;
                 count_unsent(publisher, &due, timetable, totals);
             }
+        }
+        if timetable.closed {
+            self.offer_the_rest(timetable, totals, now_ns);
         }
     }
 

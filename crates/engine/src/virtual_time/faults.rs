@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_protocol::events::Cause;
@@ -11,7 +12,7 @@ use pubmark_testing::{assert_count, assert_count_eq};
 use super::broker::Broker;
 use super::{ONE_TO_ONE, Simulation, plan, window_ns};
 use crate::faults::log::SessionChange;
-use crate::faults::{BreakConnections, FaultOutcome, PlannedFault};
+use crate::faults::{BreakConnections, FaultOutcome, PlannedFault, Span, figures};
 use crate::plan::RunPlan;
 
 const MS: i64 = 1_000_000;
@@ -118,4 +119,37 @@ fn a_shared_group_whose_member_s_session_ended_may_have_lost_anything_with_it() 
     let member = of("s0");
     assert!(member.lost > 10, "{member:?}");
     assert_count_eq!(member.lost_with_session, member.lost, "which of them were in transit to it is not known");
+}
+
+/// Devices that return as planned while the broker refuses them leave without having been connected, and some leave while they
+/// connect.
+#[test]
+fn as_many_sessions_are_connected_at_a_fault_as_the_shards_have_whatever_happened_before() {
+    let churn = "qos: 1, churn: {disconnect: 60% every 1s, reconnect: 60% every 1s}}\nsubscribers";
+    let devices = ONE_TO_ONE.replace("{name: device,", "{name: device, count: 20,");
+    let workload = devices.replace("qos: 1}\nsubscribers", churn);
+    let second_ns = 10 * S + S / 2 + 12_345;
+    let planned = [S, second_ns].map(|at_ns| PlannedFault { at_ns, length_ns: None, connections: None });
+    let changed = RunPlan { faults: planned.into(), ..plan(&workload, Duration::from_secs(12)) };
+    let simulation = Simulation::of_plan(changed, |_| {});
+    let is_down = Rc::new(Cell::new(false));
+    let (down_from, down_until) = (Rc::clone(&is_down), Rc::clone(&is_down));
+    {
+        let mut broker = simulation.broker.borrow_mut();
+        broker.accepts_after_ns = 700_000_000;
+        broker.accepts = Box::new(move |_: &str| match is_down.get() {
+            true => Err(Cause::Unreachable("it is down".to_owned())),
+            false => Ok(()),
+        });
+    }
+    simulation.at(2_000 * MS + 12_345, move |_| down_from.set(true));
+    simulation.at(5_000 * MS + 12_345, move |_| down_until.set(false));
+    let online = Rc::new(Cell::new(0));
+    let (seen, progress) = (Rc::clone(&online), Arc::clone(&simulation.progress));
+    simulation.at(second_ns as i64, move |_| seen.set(progress.totals().online));
+    let found = faults(simulation, super::IN_TIME_NS);
+    let spans = [Span { done_ns: S, until_ns: second_ns }, Span { done_ns: second_ns, until_ns: 12 * S }];
+    let effects = figures(&found, &spans, window_ns());
+    assert_count!((2..21).contains(&online.get()), "some of 20 devices are away: {}", online.get());
+    assert_count_eq!(effects[1].connections.connected, online.get());
 }

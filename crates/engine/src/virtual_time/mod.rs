@@ -19,6 +19,7 @@ mod refusing;
 mod slowing;
 mod stopping;
 mod subscribers;
+mod waiting_requests;
 mod working;
 mod writing;
 
@@ -83,6 +84,8 @@ struct Simulation {
     progress: Arc<Progress>,
     /// Deliveries of sequence numbers that were never sent, because a test lets its publishers begin after them.
     unused: u64,
+    /// A shard may end with due messages that it never reached, because a test lets it stand still until then.
+    ends_behind: bool,
 }
 
 /// When the schedule is begun, ns relative to the start of the measured window: usually before it.
@@ -131,7 +134,7 @@ impl Simulation {
                 .expect("scripted clients open")
         };
         let loops = setups.into_iter().map(open).collect();
-        Simulation { plan, broker, loops, publisher_shards, progress, unused }
+        Simulation { plan, broker, loops, publisher_shards, progress, unused, ends_behind: false }
     }
 
     /// Schedules an action of the broker, ns relative to the start of the measured window.
@@ -181,7 +184,8 @@ impl Simulation {
         self.advance_until(drained_ns, |totals| plan.have_all_arrived(totals));
         let executed: Vec<u64> = self.progress.shards().iter().map(|shard| shard.executed.load(Acquire)).collect();
         let commands = 4 + self.rounds();
-        assert!(executed.iter().all(|count| *count == commands), "of {commands} commands shards executed {executed:?}");
+        let are_executed = executed.iter().all(|count| *count == commands);
+        assert!(are_executed || self.ends_behind, "of {commands} commands shards executed {executed:?}");
         let totals = self.progress.totals();
         let (reached, known_lost) =
             (totals.reached, losses::at_least(totals.gaps_opened.saturating_sub(self.unused), &totals));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use pubmark_testing::assert_count_eq;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::{Ended, SECOND_NS, Simulation, window_ns};
 
@@ -14,16 +14,20 @@ const INTERVAL_NS: u64 = 100_000_000;
 
 /// A boss that sends at these times, and a meter that sends every 100 ms, less after it received something from the boss.
 fn simulation(times_ms: &[u64], pace: &str, length_ms: u64) -> Simulation {
+    Simulation::new(&workload(times_ms, 100, pace, length_ms), Duration::from_secs(10))
+}
+
+fn workload(times_ms: &[u64], every_ms: u64, pace: &str, length_ms: u64) -> String {
     let times: Vec<String> = times_ms.iter().map(|time| format!("{time}ms")).collect();
     let times = times.join(", ");
-    let workload = format!(
+    format!(
         "
 name: virtual
 devices:
   - {{name: boss, arrival: {{trace: [{times}]}}, payload: 40B, topic: busy}}
   - name: meter
     client: meter
-    every: 100ms
+    every: {every_ms}ms
     phase: aligned
     payload: 80B
     topic: readings
@@ -34,8 +38,7 @@ subscribers:
   - {{name: meter, client: meter, filters: [busy]}}
   - {{name: centre, filters: [readings], qos: 1}}
 "
-    );
-    Simulation::new(&workload, Duration::from_secs(10))
+    )
 }
 
 /// Due times of the meter's messages that were sent, ns relative to the window.
@@ -97,6 +100,28 @@ fn a_device_that_missed_the_message_sends_on() {
     let ended = simulation.run();
     let delivery = &ended.outcome.books.delivery;
     assert_count_eq!((delivery.slowed, delivery.lost, sent(&ended).len()), (0, 1, 99));
+}
+
+/// A meter that sends every 10 ms waits from 1.5 s on for an acknowledgement that never comes. Its thread may stand still from
+/// 5.5 s to the end of the run.
+#[test]
+fn what_a_slowed_device_leaves_out_of_the_messages_that_wait_at_the_end_follows_from_their_due_times() {
+    let run = |stands_still: bool| {
+        let workload = workload(&[2_000], 10, "rate: 2/s", 3_000);
+        let mut simulation = Simulation::new(&workload, Duration::from_secs(10));
+        simulation.ends_behind = stands_still;
+        simulation.broker.borrow_mut().acknowledges = Box::new(|sequence| (sequence < 150).then_some(Ok(())));
+        if stands_still {
+            // Longer than the drain: most messages that became due meanwhile are never reached.
+            simulation.at(5_500_000_000, |broker| broker.now_ns += 30 * SECOND_NS);
+        }
+        let delivery = simulation.run().outcome.books.delivery;
+        assert_count_eq!(delivery.offered, delivery.sent + delivery.skipped_planned + delivery.unsent);
+        (delivery.unsent, delivery.slowed)
+    };
+    let (unsent, slowed) = run(false);
+    assert_count!(unsent > 500 && slowed > 200, "{unsent} unsent, {slowed} slowed");
+    assert_count_eq!(run(true), (unsent, slowed));
 }
 
 proptest! {

@@ -54,3 +54,19 @@ fn a_message_that_surely_waited_begins_when_the_one_before_it_should_have_ended(
     assert!(LAST_BEGINS.contains(&lower_ns), "{lower_ns} ns");
     assert!(upper_ns < 101 * MS, "late by one turn at most: {upper_ns} ns");
 }
+
+#[test]
+fn a_session_has_the_processing_time_of_its_group() {
+    let found = std::cell::RefCell::new(vec![]);
+    let workload = "
+name: virtual
+devices:
+  - {name: device, count: 1, every: 1s, payload: 100B, topic: 'v/{device}'}
+subscribers:
+  - {name: subscriber, filters: ['v/#'], processing: 1ms}
+";
+    Simulation::prepared(workload, Duration::from_secs(1), |setup| {
+        found.borrow_mut().extend(setup.sessions.iter().map(|session| session.config.options.processing));
+    });
+    assert!(found.borrow().contains(&Duration::from_millis(1)), "{found:?}");
+}

@@ -24,6 +24,7 @@ use pubmark_runner::objectives::unread;
 use pubmark_runner::{ErrorKind, JoinedNodes, RunError, command_line, now, save};
 use pubmark_systems::environment;
 
+use crate::end::one_line;
 use crate::observer::{Event, Observer, TrialPlace};
 use search::{Bounds, Search, SearchResult};
 use trial::{TrialResult, Trials, is_doubtful};
@@ -67,13 +68,38 @@ struct Seen {
     environment: Environment,
 }
 
+/// What a search has so far.
+struct Course {
+    search: Search,
+    trials: Vec<Trial>,
+    seen: Option<Seen>,
+}
+
+/// Why no further trial is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// The capacity is known, or no trial would find it.
+    Found,
+    /// The time for the search is over.
+    OutOfTime,
+    /// It was stopped, or an error ended it.
+    Interrupted,
+}
+
 impl Capacity<'_> {
-    /// Searches, and writes the record into the folder; if that fails, the error is returned with the record.
+    /// Searches, and writes the record into the folder. If that fails, or something ends the search after its first trial, the error
+    /// is returned with the record.
+    ///
+    /// # Errors
+    /// No trial was made, because of an error or because the system did not start.
     pub fn perform(&self, observer: &mut dyn Observer) -> Result<(CapacityRecord, Option<RunError>), RunError> {
         self.perform_on(None, observer)
     }
 
     /// The same with machines that have already joined, if trials use some; without them the first trial waits for its own.
+    ///
+    /// # Errors
+    /// Those of [`Capacity::perform`].
     pub fn perform_on(
         &self,
         mut joined: Option<Arc<JoinedNodes>>,
@@ -81,45 +107,54 @@ impl Capacity<'_> {
     ) -> Result<(CapacityRecord, Option<RunError>), RunError> {
         let began = Instant::now();
         let started_at = UtcTime::from_system_time(now()).rfc3339();
-        let mut search = Search::new(self.bounds);
-        let mut trials: Vec<Trial> = vec![];
-        let mut seen: Option<Seen> = None;
-        let (mut is_out_of_time, mut is_interrupted) = (false, false);
-        while let Some((factor, attempt)) = search.next() {
-            if is_unmeasured_from_the_start(&trials) {
+        let mut course = Course { search: Search::new(self.bounds), trials: vec![], seen: None };
+        let ended = self.make_trials(began, &mut course, &mut joined, observer);
+        let (ended, failure) = match ended {
+            Err(error) if course.trials.is_empty() => return Err(error),
+            Err(error) => (Ended::Interrupted, Some(error)),
+            Ok(ended) => (ended, None),
+        };
+        let mut record = self.record(course, ended, started_at, began.elapsed());
+        record.cautions.splice(0..0, failure.as_ref().map(ended_by));
+        let unwritten = self.write(&record).err();
+        Ok((record, unwritten.or(failure)))
+    }
+
+    /// Makes trials until the capacity is known or something else ends the search.
+    fn make_trials(
+        &self,
+        began: Instant,
+        course: &mut Course,
+        joined: &mut Option<Arc<JoinedNodes>>,
+        observer: &mut dyn Observer,
+    ) -> Result<Ended, RunError> {
+        while let Some((factor, attempt)) = course.search.next() {
+            if is_unmeasured_from_the_start(&course.trials) {
                 break;
             }
             if began.elapsed() >= self.within {
-                is_out_of_time = true;
-                break;
+                return Ok(Ended::OutOfTime);
             }
-            let place = TrialPlace {
-                number: trials.len() + 1,
-                attempt,
-                candidate: self.candidate,
-                left: self.within.saturating_sub(began.elapsed()),
+            let number = course.trials.len() + 1;
+            let left = self.within.saturating_sub(began.elapsed());
+            let place = TrialPlace { number, attempt, candidate: self.candidate, left };
+            let Some(mut made) = self.trials.make(factor, &place, joined, observer)? else {
+                return Ok(Ended::Interrupted);
             };
-            let Some(mut made) = self.trials.make(factor, &place, &mut joined, observer)? else {
-                is_interrupted = true;
-                break;
-            };
-            if trials.is_empty() && made.trial.outcome == TrialOutcome::Failed && made.measured.is_none() {
+            if number == 1 && made.trial.outcome == TrialOutcome::Failed && made.measured.is_none() {
                 // The system does not even start: there is nothing to search.
                 return Err(RunError::new(
                     ErrorKind::System,
                     made.trial.reason.unwrap_or_else(|| "the system did not start".to_owned()),
                 ));
             }
-            self.store_trial(&mut made, trials.len() + 1, &mut seen)?;
-            observer.event(&Event::TrialEnded { number: trials.len() + 1, trial: &made.trial });
-            search.add_verdict(factor, made.verdict);
-            trials.push(made.trial);
+            let stored = self.store_trial(&mut made, number, &mut course.seen);
+            observer.event(&Event::TrialEnded { number, trial: &made.trial });
+            course.search.add_verdict(factor, made.verdict);
+            course.trials.push(made.trial);
+            stored?;
         }
-        let found = search.found(is_out_of_time || is_interrupted);
-        let status = if is_interrupted { Status::Interrupted } else { Status::Complete };
-        let record = self.record(&found, trials, seen, status, started_at, began.elapsed());
-        let unwritten = self.write(&record).err();
-        Ok((record, unwritten))
+        Ok(Ended::Found)
     }
 
     /// Stores a trial's record, and the description of the system from it.
@@ -143,16 +178,11 @@ impl Capacity<'_> {
         Ok(())
     }
 
-    fn record(
-        &self,
-        found: &SearchResult,
-        trials: Vec<Trial>,
-        seen: Option<Seen>,
-        status: Status,
-        started_at: String,
-        took: Duration,
-    ) -> CapacityRecord {
-        let result = result(found, &trials, &self.objectives);
+    fn record(&self, course: Course, ended: Ended, started_at: String, took: Duration) -> CapacityRecord {
+        let Course { search, trials, seen } = course;
+        let found = search.found(ended != Ended::Found);
+        let result = result(&found, &trials, &self.objectives);
+        let status = if ended == Ended::Interrupted { Status::Interrupted } else { Status::Complete };
         let seen = seen.unwrap_or_else(|| Seen {
             system: SystemInfo::default(),
             protocol: String::new(),
@@ -172,7 +202,7 @@ impl Capacity<'_> {
             objectives: self.objectives.clone(),
             system: seen.system,
             protocol: seen.protocol,
-            cautions: cautions(found, &trials, self.bounds.precision),
+            cautions: cautions(&found, &trials, self.bounds.precision),
             result,
             trials,
             environment: seen.environment,
@@ -203,6 +233,11 @@ fn is_unmeasured_from_the_start(trials: &[Trial]) -> bool {
     one.factor == other.factor && one.not_measured.is_some() && other.not_measured.is_some()
 }
 
+/// A caution that names the error that ended a search.
+fn ended_by(error: &RunError) -> String {
+    format!("an error ended the search before its answer was known: {}", one_line(&error.to_string()))
+}
+
 /// The result in a sentence.
 fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityResult {
     let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
@@ -212,6 +247,7 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
     let why = last.and_then(|trial| trial.reason.as_deref()).unwrap_or_default();
     let blame = last.map_or(Blame::Run, Trial::blame);
     let is_unmeasured = last.is_some_and(|trial| trial.not_measured.is_some());
+    let is_without_run = last.is_some_and(|trial| trial.verdict.is_none());
     let text = match (holds, found.limit) {
         (Some(holds), CapacityLimit::System) => {
             let above = fails.map(rate).unwrap_or_default();
@@ -224,6 +260,10 @@ fn result(found: &SearchResult, trials: &[Trial], objectives: &str) -> CapacityR
                 Blame::Machine => format!("at {above} the machine was the limit ({why})"),
                 Blame::Clients | Blame::System(_) | Blame::Run if is_unmeasured => {
                     format!("trials at {above} do not decide it ({why})")
+                }
+                // The machine is too small for the load, or a node was lost.
+                Blame::Clients | Blame::System(_) | Blame::Run if is_without_run => {
+                    format!("nothing was measured at {above} ({why})")
                 }
                 Blame::Clients | Blame::System(_) | Blame::Run => format!("runs at {above} were invalid ({why})"),
             };
@@ -357,7 +397,7 @@ mod tests {
         let told = text(None, invalid, Some("V22"), "V22: no bound");
         assert_eq!(told, "nothing is known of the system: runs at every load were invalid (V22: no bound)");
         let told = text(Some(1.0), None, None, "node `b` was lost");
-        assert!(told.ends_with("were invalid (node `b` was lost)"), "{told}");
+        assert!(told.ends_with("at least: nothing was measured at 2,000 msg/s (node `b` was lost)"), "{told}");
         for (verdict, code, reason) in
             [(invalid, Some("V01"), "V01: late"), (Some(VerdictStatus::Valid), None, "p99 is 0.9–1.2 s: undecided")]
         {

@@ -15,7 +15,8 @@ use crate::experiment::pace::{self, about};
 
 /// Messages per second at which a search begins if the workload itself offers less.
 const FIRST_RATE_PER_S: f64 = 1_000.0;
-/// Default limit of connections in a search over devices: source ports and open files allow more.
+/// Default limit of devices in a search over them. Source ports and open files mostly allow as many; a load for which they do not
+/// suffice is a trial in which the machine was the limit.
 const MOST_DEVICES: f64 = 20_000.0;
 
 /// Range of a search, as far as the user set it.

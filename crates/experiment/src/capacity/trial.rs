@@ -10,11 +10,11 @@ use pubmark_record::figures::{Unit, delivered_share};
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
 use pubmark_record::verdict::rules::{Blame, blame};
-use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
+use pubmark_runner::{CheckedRun, ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
 
 use super::growth::{falls_behind, growth};
 use super::search::Verdict;
-use crate::end::{self, End};
+use crate::end::{self, End, one_line};
 use crate::machines::NodeEvents;
 use crate::observer::{Event, Observer, TrialPlace};
 
@@ -52,6 +52,13 @@ pub struct TrialResult {
     pub measured: Option<RunOutcome>,
 }
 
+impl TrialResult {
+    fn without_record(trial: Trial) -> TrialResult {
+        let verdict = Verdict { outcome: trial.outcome, is_clear: false };
+        TrialResult { trial, verdict, measured: None }
+    }
+}
+
 impl Trials<'_> {
     /// The run at a factor.
     pub fn at(&self, factor: f64) -> RunSpec {
@@ -85,7 +92,11 @@ impl Trials<'_> {
     }
 
     /// Runs a trial; `None` if it was stopped. `joined` are the machines that the trials share: the first trial waits
-    /// for them, and later ones for those that were lost.
+    /// for them, and later ones for those that were lost. A load that is too large for the machine, where the first one was not, is
+    /// a trial in which the machine was the limit.
+    ///
+    /// # Errors
+    /// The load cannot be made here, a node stayed away, or pubmark failed.
     pub fn make(
         &self,
         factor: f64,
@@ -101,7 +112,16 @@ impl Trials<'_> {
         }
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
         spec.window.duration = self.window(offered_per_s);
-        let mut run = spec.check_loaded(workload, self.host)?.prepare()?;
+        let mut trial = Trial {
+            offered_per_s,
+            devices: workload.devices.iter().map(|group| u64::from(group.count)).sum(),
+            duration_s: spec.window.duration.as_secs_f64(),
+            ..begun(factor, place.attempt)
+        };
+        let mut run = match spec.check_loaded(workload, self.host).and_then(CheckedRun::prepare) {
+            Ok(run) => run,
+            Err(error) => return not_begun(trial, error, place),
+        };
         observer.event(&Event::TrialBegins {
             place,
             offered_per_s,
@@ -109,35 +129,20 @@ impl Trials<'_> {
             system: run.system_name(),
             protocol: run.protocol_pair.publish.capabilities.name,
         });
-        if let Some(joined) = joined {
-            run.use_nodes(joined)?;
-        }
-        match run.gather(&mut NodeEvents(observer)) {
-            Err(error) if error.kind == ErrorKind::Interrupted => return Ok(None),
-            gathered => gathered?,
+        let shared = joined.as_ref().map_or(Ok(()), |joined| run.use_nodes(joined));
+        let gathered = match shared {
+            Ok(()) => run.gather(&mut NodeEvents(observer)),
+            refused => refused,
+        };
+        if let Err(error) = gathered {
+            return not_begun(trial, error, place);
         }
         *joined = run.nodes().cloned();
-        let mut trial = Trial {
-            offered_per_s,
-            devices: run.fleet.device_count() as u64,
-            duration_s: spec.window.duration.as_secs_f64(),
-            ..begun(factor, place.attempt)
-        };
+        trial.devices = run.fleet.device_count() as u64;
         let measured = match run.repeat(1, spec.workload.name(), &mut *observer.run()) {
             Ok(measured) => measured,
-            Err(error) => {
-                if error.kind == ErrorKind::NodeLost {
-                    trial.outcome = TrialOutcome::GeneratorLimited;
-                }
-                return match end::failed(error)? {
-                    End::Fails { code, text, .. } => {
-                        (trial.code, trial.reason) = (code, Some(text));
-                        let verdict = Verdict { outcome: trial.outcome, is_clear: false };
-                        Ok(Some(TrialResult { trial, verdict, measured: None }))
-                    }
-                    End::Stopped | End::Counts(_) => Ok(None),
-                };
-            }
+            Err(error) if error.kind == ErrorKind::TooLarge => return not_begun(trial, error, place),
+            Err(error) => return not_finished(trial, error),
         };
         let end = end::measured(&measured);
         if end == End::Stopped {
@@ -254,6 +259,34 @@ fn window(offered_per_s: f64) -> Duration {
     needed.clamp(WINDOW.0, WINDOW.1)
 }
 
+/// What an error says of a trial whose run did not begin; `None` if it was stopped. Where the first load was possible, one that is too
+/// large shows nothing of the system, and the search goes on below it.
+fn not_begun(mut trial: Trial, error: RunError, place: &TrialPlace<'_>) -> Result<Option<TrialResult>, RunError> {
+    match error.kind {
+        ErrorKind::Interrupted => Ok(None),
+        ErrorKind::TooLarge if place.number > 1 => {
+            (trial.outcome, trial.is_too_large) = (TrialOutcome::GeneratorLimited, true);
+            trial.reason = Some(one_line(&format!("the load is too large: {error}")));
+            Ok(Some(TrialResult::without_record(trial)))
+        }
+        _ => Err(error),
+    }
+}
+
+/// What an error says of a trial whose run has no record; `None` if it was stopped.
+fn not_finished(mut trial: Trial, error: RunError) -> Result<Option<TrialResult>, RunError> {
+    if error.kind == ErrorKind::NodeLost {
+        trial.outcome = TrialOutcome::GeneratorLimited;
+    }
+    match end::failed(error)? {
+        End::Fails { code, text, .. } => {
+            (trial.code, trial.reason) = (code, Some(text));
+            Ok(Some(TrialResult::without_record(trial)))
+        }
+        End::Stopped | End::Counts(_) => Ok(None),
+    }
+}
+
 /// A trial of which nothing is known yet.
 fn begun(factor: f64, attempt: u32) -> Trial {
     Trial {
@@ -266,6 +299,7 @@ fn begun(factor: f64, attempt: u32) -> Trial {
         reason: None,
         code: None,
         not_measured: None,
+        is_too_large: false,
         delivered_per_s: None,
         loss: None,
         latency: TrialLatency::default(),
@@ -319,6 +353,26 @@ mod tests {
         assert_eq!(window(10_000.0), Duration::from_secs(3));
         assert_eq!(window(200.0), Duration::from_secs(10));
         assert_eq!(window(0.0), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_load_that_is_too_large_is_an_error_only_if_it_is_the_first() {
+        let objectives = Objectives::parse("loss=0").unwrap();
+        let (host, spec) = (Host::this(), RunSpec::new("pairs"));
+        let trials = Trials { spec, knob: Knob::Scale, objectives: &objectives, duration: None, host: &host };
+        // More connections to one endpoint than there are ports, on any machine; nothing is started.
+        let make = |number: usize| {
+            let place = TrialPlace { number, attempt: 1, candidate: None, left: Duration::from_secs(60) };
+            trials.make(400.0, &place, &mut None, &mut ())
+        };
+        assert_eq!(make(1).err().unwrap().kind, ErrorKind::TooLarge);
+        let TrialResult { trial, verdict, measured } = make(2).unwrap().unwrap();
+        assert!(measured.is_none() && !verdict.is_clear);
+        assert_eq!((verdict.outcome, trial.outcome), (TrialOutcome::GeneratorLimited, TrialOutcome::GeneratorLimited));
+        assert_eq!(trial.blame(), Blame::Machine);
+        assert_eq!((trial.devices, trial.offered_per_s, trial.code), (40_000, 40_000.0, None));
+        let reason = trial.reason.unwrap();
+        assert!(reason.starts_with("the load is too large: 80000 connections"), "{reason}");
     }
 
     #[test]

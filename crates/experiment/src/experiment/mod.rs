@@ -15,6 +15,7 @@ mod extension;
 mod fetching;
 mod folder;
 pub mod journal;
+pub mod links;
 pub mod outline;
 pub mod pace;
 pub mod planning;

@@ -80,8 +80,34 @@ pub fn warmed_up(
 /// The protocol that cells without their own protocol share, and a note about it for the reader.
 type Common = (Option<&'static str>, Vec<String>);
 
-/// The cells, each prepared as far as required.
+/// The cells, checked as [`check`] does, except for whether their systems are installed and whether this machine is large enough.
+///
+/// # Errors
+/// Those of [`Plan::new`].
+pub(super) fn specified(
+    experiment: &Experiment,
+    folder: &Path,
+    host: &Host,
+    machines: &Machines,
+) -> Result<Vec<Cell<Box<CheckedRun>>>, RunError> {
+    all_cells(experiment, folder, host, machines, |checked| Ok(Box::new(checked))).map(|(cells, _)| cells)
+}
+
+/// The cells, each prepared as far as required; those whose systems are not installed are refused.
 fn cells<Run>(
+    experiment: &Experiment,
+    folder: &Path,
+    host: &Host,
+    machines: &Machines,
+    then: impl Fn(CheckedRun) -> Result<Run, RunError>,
+) -> Result<(Vec<Cell<Run>>, Common), RunError> {
+    let installed = Installed::default();
+    let then = |checked: CheckedRun| installed.check(&checked).and_then(|()| then(checked));
+    all_cells(experiment, folder, host, machines, then)
+}
+
+/// The cells, each prepared as far as required.
+fn all_cells<Run>(
     experiment: &Experiment,
     folder: &Path,
     host: &Host,
@@ -92,9 +118,7 @@ fn cells<Run>(
     refuse_more_nodes(experiment, machines)?;
     let planned = experiment::cells(experiment);
     let (protocol, cautions) = common_protocol(&planned, folder)?;
-    let installed = Installed::default();
-    let then = |checked: CheckedRun| installed.check(&checked).and_then(|()| then(checked));
-    let cell = |planned| Cell::new(planned, experiment, protocol, folder, host, machines, then);
+    let cell = |planned| Cell::new(planned, experiment, protocol, folder, host, machines, &then);
     let cells = planned.into_iter().map(cell).collect::<Result<_, _>>()?;
     Ok((cells, (protocol, cautions)))
 }

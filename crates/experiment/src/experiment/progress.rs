@@ -7,8 +7,8 @@ use pubmark_record::experiment::FailureKind;
 use super::journal::Event;
 use super::result;
 
-/// Failures of one kind after which the remaining repetitions of a cell are left out: a system that never starts would
-/// take its whole time limit each time without a new result.
+/// Failures of one kind since the last start after which the remaining repetitions of a cell are left out: a system that never
+/// starts would take its whole time limit each time without a new result.
 pub const LEFT_OUT_AFTER: usize = 2;
 
 /// Blocks without progress after which an experiment stops, because a further block would most likely have the same
@@ -71,12 +71,15 @@ fn may_pass(kind: FailureKind) -> bool {
 pub struct Tally {
     /// Runs that count.
     counted: usize,
-    /// Failed runs by kind; those on a busy machine, which a repetition may avoid, are counted separately.
-    failed: BTreeMap<FailureKind, usize>,
-    failed_while_busy: usize,
+    /// Kinds of the failed runs, except of those on a busy machine, which a repetition may avoid.
+    failed: BTreeSet<FailureKind>,
+    /// Such runs since the last start, by kind. Earlier ones do not count against the cell: whoever starts again may have mended
+    /// the cause, or a busy machine may have become quiet.
+    failed_since_start: BTreeMap<FailureKind, usize>,
+    has_failed_while_busy: bool,
 }
 
-/// Outcomes of the runs of every cell with runs, by its id.
+/// Outcomes of the runs of every cell of which a run began, by its id.
 pub fn tallies(events: &[Event]) -> BTreeMap<&str, Tally> {
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     for event in events {
@@ -84,31 +87,37 @@ pub fn tallies(events: &[Event]) -> BTreeMap<&str, Tally> {
             Event::Counted { place, .. } => tallies.entry(&place.cell).or_default().counted += 1,
             Event::Failed { place, kind, effort, .. } => {
                 let tally = tallies.entry(&place.cell).or_default();
-                match effort.busy && may_pass(*kind) {
-                    true => tally.failed_while_busy += 1,
-                    false => *tally.failed.entry(*kind).or_default() += 1,
+                if effort.busy && may_pass(*kind) {
+                    tally.has_failed_while_busy = true;
+                    continue;
                 }
+                tally.failed.insert(*kind);
+                *tally.failed_since_start.entry(*kind).or_default() += 1;
             }
-            Event::Planned(_) | Event::Extended(_) | Event::Started { .. } => {}
-            Event::Began(_) | Event::Skipped(_) | Event::Stopped { .. } => {}
+            Event::Started { .. } => tallies.values_mut().for_each(|tally| tally.failed_since_start.clear()),
+            // It has a run that is to be made again.
+            Event::Began(place) | Event::Stopped { place, .. } => {
+                tallies.entry(&place.cell).or_default();
+            }
+            Event::Planned(_) | Event::Extended(_) | Event::Skipped(_) => {}
         }
     }
     tallies
 }
 
 impl Tally {
-    /// Has the cell failed so often in one way that it is left out? Failures that a repetition may avoid matter only if
-    /// no run counts yet, and failures on a busy machine never do.
+    /// Has the cell failed so often in one way since the last start that it is left out? Failures that a repetition may avoid
+    /// matter only if no run counts yet, and failures on a busy machine never do.
     pub fn is_given_up(&self) -> bool {
         let matters = |kind: FailureKind| self.counted == 0 || !may_pass(kind);
-        self.failed.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && matters(*kind))
+        self.failed_since_start.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && matters(*kind))
     }
 
     /// Should runs that do not count be replaced by others? Only if the generator or the machine was the reason: a
     /// failure of the system is a result, and repeating runs until it succeeds would be selection.
     pub fn is_short(&self, repetitions: u32) -> bool {
-        let has_failed = self.failed_while_busy > 0 || !self.failed.is_empty();
-        let all_may_pass = self.failed.keys().all(|kind| may_pass(*kind));
+        let has_failed = self.has_failed_while_busy || !self.failed.is_empty();
+        let all_may_pass = self.failed.iter().all(|kind| may_pass(*kind));
         self.counted < repetitions as usize && has_failed && all_may_pass && !self.is_given_up()
     }
 }
@@ -132,6 +141,10 @@ mod tests {
     fn fails(repetition: u32, kind: FailureKind) -> Event {
         let effort = Effort::default();
         Event::Failed { place: place(repetition), kind, code: None, text: String::new(), folder: None, effort }
+    }
+
+    fn starts() -> Event {
+        Event::Started { at: String::new(), pubmark_version: String::new() }
     }
 
     fn is_short(events: &[Event], cell: &str, repetitions: u32) -> bool {
@@ -170,9 +183,8 @@ mod tests {
         let found = stalled(&all).unwrap();
         assert_eq!((found.code.as_str(), found.text.as_str(), found.folders.len()), ("V28", "V28: it was starved", 4));
         assert_eq!(stalled(&all[..2]), None, "one block");
-        let again = Event::Started { at: String::new(), pubmark_version: String::new() };
         assert_eq!(
-            stalled(&[&all[..], &[again, invalid("a", 3), invalid("b", 3)]].concat()),
+            stalled(&[&all[..], &[starts(), invalid("a", 3), invalid("b", 3)]].concat()),
             None,
             "somebody wanted more"
         );
@@ -185,6 +197,25 @@ mod tests {
         }
         let later = [invalid("a", 1), counts(2), invalid("a", 3), invalid("a", 4)];
         assert!(stalled(&later).is_some() && stalled(&later[..3]).is_none(), "the last two decide");
+    }
+
+    #[test]
+    fn failures_before_a_new_start_do_not_count_against_a_cell() {
+        for kind in [FailureKind::GeneratorLimited, FailureKind::DidNotStart] {
+            let mut events = vec![starts(), fails(1, kind), fails(2, kind)];
+            assert!(is_given_up(&events), "{kind:?}");
+            events.push(starts());
+            assert!(!is_given_up(&events), "{kind:?}");
+            assert_eq!(
+                is_short(&events, "a", 2),
+                kind == FailureKind::GeneratorLimited,
+                "what the system did is a result"
+            );
+            events.push(fails(3, kind));
+            assert!(!is_given_up(&events), "{kind:?}: one of this start");
+            events.push(fails(4, kind));
+            assert!(is_given_up(&events), "{kind:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Executes the runs of an experiment in order, writes each to the journal, and writes the results after every block.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,8 @@ pub struct Finished {
     pub record: ExperimentRecord,
     /// All planned runs were executed.
     pub complete: bool,
+    /// Why runs that are missing cannot be made on this machine, each reason once; empty if none is refused.
+    pub refused: Vec<String>,
     /// The reason and a hint, if it stopped because the last blocks made no progress.
     pub no_progress: Option<NoProgress>,
     /// The error, if the record or a file generated from it could not be written.
@@ -102,6 +105,7 @@ impl Runner<'_> {
     /// Executes the runs of these turns that are not done; false if it was stopped.
     fn run_turns(&mut self, turns: &[Turn], pace: &mut Pace) -> Result<bool, RunError> {
         let done = progress::done(self.journal.events());
+        let mut block = None;
         for (position, turn) in turns.iter().enumerate() {
             let plan = self.plan;
             let cell = &plan.cells[turn.cell];
@@ -110,7 +114,8 @@ impl Runner<'_> {
                 continue;
             }
             let Ok(run) = &cell.run else { continue };
-            let block_begins = position == 0 || turns[position - 1].repetition != turn.repetition;
+            // The first runs of a block may be done.
+            let block_begins = block.replace(turn.repetition) != Some(turn.repetition);
             if block_begins && self.no_progress()?.is_some() {
                 return Ok(false);
             }
@@ -183,17 +188,28 @@ impl Runner<'_> {
     }
 
     /// Whether no run is missing. Those of a cell that has runs, and whose system was removed before the experiment was resumed, are,
-    /// unless the cell was given up.
+    /// unless they were left out before.
     fn is_complete(&self) -> bool {
+        self.unmade().next().is_none() && self.further().is_empty()
+    }
+
+    /// The planned runs that are missing.
+    fn unmade(&self) -> impl Iterator<Item = &Turn> {
         let events = self.journal.events();
         let (done, tallies) = (progress::done(events), progress::tallies(events));
-        let is_open = |cell: &Cell| tallies.get(cell.planned.id.as_str()).is_some_and(|tally| !tally.is_given_up());
-        let is_meant = |cell: &Cell| cell.run.is_ok() || is_open(cell);
-        let is_done = |turn: &Turn| {
-            let is_planned = turn.repetition <= self.plan.experiment.repeat && is_meant(&self.plan.cells[turn.cell]);
-            !is_planned || done.contains(&self.place(turn).run())
-        };
-        self.plan.turns.iter().all(is_done) && self.further().is_empty()
+        self.plan.turns.iter().filter(move |turn| {
+            let cell = &self.plan.cells[turn.cell];
+            let is_open = || tallies.get(cell.planned.id.as_str()).is_some_and(|tally| !tally.is_given_up());
+            let is_planned = turn.repetition <= self.plan.experiment.repeat && (cell.run.is_ok() || is_open());
+            is_planned && !done.contains(&self.place(turn).run())
+        })
+    }
+
+    /// Why missing runs cannot be made, each reason once.
+    fn refused(&self) -> Vec<String> {
+        let turns = self.unmade().copied().chain(self.further());
+        let refusals = turns.filter_map(|turn| self.plan.cells[turn.cell].run.as_ref().err());
+        refusals.map(|refusal| refusal.text.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The reason why the last blocks made no progress, if so. A run of which only the times cannot be used is
@@ -220,7 +236,7 @@ impl Runner<'_> {
         let no_progress = self.no_progress()?;
         record.cautions.splice(0..0, no_progress.as_ref().map(NoProgress::caution));
         let unwritten = result::write(&record, self.folder).err();
-        Ok(Finished { record, complete, no_progress, unwritten })
+        Ok(Finished { record, complete, refused: self.refused(), no_progress, unwritten })
     }
 
     fn place(&self, turn: &Turn) -> RunPosition {
@@ -367,40 +383,107 @@ mod tests {
     use crate::experiment::planning::Refusal;
     use crate::machines::Machines;
 
-    /// Whether an experiment of three repetitions is complete whose first cell cannot be run any more, and of which these kinds of
-    /// failures are its runs. All runs of the other cell are done.
-    fn is_complete(failures: &[FailureKind]) -> bool {
-        let place = tempfile::tempdir().unwrap();
+    /// An experiment of three repetitions of two cells, in a folder.
+    fn planned(place: &Path) -> (Plan, Journal) {
         let text = "{name: t, workload: hello, repeat: 3, duration: 1s, warmup: 0s, \
                     axes: {system: builtin, qos: [0, 1]}}";
         let experiment = definition::parse(text, Path::new("")).unwrap();
         let (host, machines) = (Host::with_program("pubmark"), Machines::default());
-        let mut plan = Plan::new(experiment, place.path(), &host, &machines).unwrap();
+        let plan = Plan::new(experiment, place, &host, &machines).unwrap();
         let planned = Planned::new("2026-03-01T09:05:07Z".to_owned(), vec![], plan.schedules(), None);
+        let journal = Journal::create(place, planned).unwrap();
+        (plan, journal)
+    }
+
+    fn position(cell: &Cell, repetition: u32) -> RunPosition {
+        RunPosition { order: repetition, cell: cell.planned.id.clone(), repetition }
+    }
+
+    fn failed(cell: &Cell, repetition: u32, kind: FailureKind) -> Event {
+        let (place, code, effort) = (position(cell, repetition), Some("V28".to_owned()), Effort::default());
+        Event::Failed { place, kind, code, text: "V28: it failed".to_owned(), folder: None, effort }
+    }
+
+    fn started() -> Event {
+        Event::Started { at: "2026-03-01T09:05:07Z".to_owned(), pubmark_version: "0.1.0".to_owned() }
+    }
+
+    /// Whether the experiment is complete if its first cell cannot be run any more, of which these kinds of failures are its runs,
+    /// and this the last event of its third repetition. All runs of the other cell are done.
+    fn is_complete(failures: &[FailureKind], third: Option<fn(RunPosition) -> Event>) -> bool {
+        let place = tempfile::tempdir().unwrap();
+        let (mut plan, mut journal) = planned(place.path());
         plan.cells[0].run = Err(Refusal::not_installed("it was removed"));
-        let mut journal = Journal::create(place.path(), planned).unwrap();
         let ends = [failures, &[FailureKind::OutOfMemory; 3][..]];
         for (cell, kinds) in plan.cells.iter().zip(ends) {
             for (kind, repetition) in kinds.iter().zip(1..) {
-                let position = RunPosition { order: repetition, cell: cell.planned.id.clone(), repetition };
-                let (code, text, folder, effort) = (None, "it failed".to_owned(), None, Effort::default());
-                journal.add(Event::Failed { place: position, kind: *kind, code, text, folder, effort }).unwrap();
+                journal.add(failed(cell, repetition, *kind)).unwrap();
             }
+        }
+        if let Some(event) = third {
+            journal.add(event(position(&plan.cells[0], 3))).unwrap();
         }
         let (folder, stop) = (ExperimentFolder::at(place.path()), AtomicBool::new(false));
         let (plan, folder, observer) = (&plan, &folder, &mut ());
         let runner = Runner { plan, folder, journal, observer, stop: &stop, joined: None, has_waited: false };
         let finished = runner.perform().unwrap();
         assert_eq!(finished.record.status == Status::Complete, finished.complete);
+        // Nothing was stopped: what is missing is refused.
+        let refused: &[&str] = if finished.complete { &[] } else { &["it was removed"] };
+        assert_eq!(finished.refused, refused);
         finished.complete
     }
 
     #[test]
     fn runs_of_a_system_that_was_removed_before_an_experiment_was_resumed_are_missing() {
         use FailureKind::{GeneratorLimited, Invalid, OutOfMemory};
-        assert!(is_complete(&[OutOfMemory, OutOfMemory]), "it was given up");
-        assert!(!is_complete(&[OutOfMemory]), "its further repetitions");
-        assert!(!is_complete(&[Invalid, GeneratorLimited]), "those that replace what does not count");
-        assert!(is_complete(&[]), "it was never run here");
+        assert!(is_complete(&[OutOfMemory, OutOfMemory], Some(Event::Skipped)), "it was given up");
+        assert!(!is_complete(&[OutOfMemory, OutOfMemory], None), "the experiment was stopped before it was given up");
+        assert!(!is_complete(&[OutOfMemory], None), "its further repetitions");
+        assert!(!is_complete(&[Invalid, GeneratorLimited], None), "those that replace what does not count");
+        assert!(!is_complete(&[], Some(Event::Began)), "the experiment was stopped during its only run");
+        assert!(is_complete(&[], None), "it was never run here");
+    }
+
+    #[test]
+    fn cells_without_progress_are_run_again_when_the_experiment_is_resumed() {
+        let place = tempfile::tempdir().unwrap();
+        let (plan, mut journal) = planned(place.path());
+        journal.add(started()).unwrap();
+        for repetition in [1, 2] {
+            for cell in &plan.cells {
+                journal.add(failed(cell, repetition, FailureKind::GeneratorLimited)).unwrap();
+            }
+        }
+        // The next run is stopped before it begins, so that nothing is started.
+        let (folder, stop) = (ExperimentFolder::at(place.path()), AtomicBool::new(true));
+        let (plan, folder, observer) = (&plan, &folder, &mut ());
+        let runner = Runner { plan, folder, journal, observer, stop: &stop, joined: None, has_waited: false };
+        let finished = runner.perform().unwrap();
+        assert!(!finished.complete && finished.no_progress.is_none());
+        let events = Journal::read(place.path());
+        assert!(!events.iter().any(|event| matches!(event, Event::Skipped(_))), "{events:?}");
+    }
+
+    #[test]
+    fn no_progress_is_noticed_in_a_block_whose_first_run_is_done() {
+        let place = tempfile::tempdir().unwrap();
+        let (plan, mut journal) = planned(place.path());
+        for repetition in 1..=3 {
+            journal.add(failed(&plan.cells[0], repetition, FailureKind::OutOfMemory)).unwrap();
+        }
+        journal.add(started()).unwrap();
+        for repetition in 1..=2 {
+            journal.add(failed(&plan.cells[1], repetition, FailureKind::GeneratorLimited)).unwrap();
+        }
+        let mut turns: Vec<Turn> = plan.runs().filter(|turn| turn.repetition == 3).copied().collect();
+        turns.sort_by_key(|turn| turn.cell);
+        let (folder, stop) = (ExperimentFolder::at(place.path()), AtomicBool::new(false));
+        let (plan, folder, observer) = (&plan, &folder, &mut ());
+        let mut runner = Runner { plan, folder, journal, observer, stop: &stop, joined: None, has_waited: false };
+        let mut pace = runner.pace();
+        assert!(!runner.run_turns(&turns, &mut pace).unwrap(), "it goes on");
+        let events = runner.journal.events();
+        assert!(!events.iter().any(|event| matches!(event, Event::Skipped(_))), "{events:?}");
     }
 }

@@ -224,11 +224,13 @@ impl<P: Clone> OneWayLink<P> {
         std::mem::take(&mut self.broken).into_iter().map(|held| (held.packet, held.in_ns)).collect()
     }
 
-    /// When there is something to do next, ns: a packet is due, a service ends, the conditions change, the high water begins to count
-    /// anew.
+    /// When there is something to do next, ns: a packet is due, a service ends, the conditions change, a high water that is not 0
+    /// begins to count anew.
     pub fn next_ns(&self) -> Option<u64> {
         let due = self.under_way.peek().map(|entry| entry.0.due_ns);
-        [due, self.bottleneck.end_ns(), self.step_ns(), self.high_water_from_ns].into_iter().flatten().min()
+        // Planned for all links, it would have all of them called at once, at the start of the window.
+        let high_water_ns = self.high_water_from_ns.filter(|_| self.bottleneck.high_water_bytes() > 0);
+        [due, self.bottleneck.end_ns(), self.step_ns(), high_water_ns].into_iter().flatten().min()
     }
 
     /// Conditions now.

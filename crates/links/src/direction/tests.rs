@@ -376,6 +376,19 @@ fn the_high_water_of_a_window_in_which_nothing_comes_is_not_that_of_the_warm_up(
 }
 
 #[test]
+fn a_link_on_which_nothing_waited_has_nothing_to_do_at_the_start_of_the_window() {
+    let steps = vec![Step { at_ns: 0, conditions: delayed(MS, 0, Distribution::Uniform, false) }];
+    let mut link = OneWayLink::new(steps, 1, "test", Direction::Up);
+    link.start(10 * SECOND);
+    assert_eq!(link.next_ns(), None);
+    feed(&mut link, 3, 500, 0);
+    assert_eq!(drain(&mut link).len(), 3);
+    link.input(9 * SECOND, 500, UNLIMITED, || 3);
+    assert_eq!([link.next_ns(), link.pop(10 * SECOND).map(|departure| departure.due_ns)], [Some(9 * SECOND + MS); 2]);
+    assert_eq!(link.next_ns(), None);
+}
+
+#[test]
 fn packets_beyond_the_buffer_are_counted() {
     let mut link = link(Conditions { duplicate: 1.0, ..delayed(MS, 0, Distribution::Uniform, false) });
     assert_eq!(link.input(0, 100, 455, || 0), InputResult::Dropped);

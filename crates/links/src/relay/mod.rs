@@ -44,7 +44,7 @@ enum Request {
     Stream { to: SocketAddr, is_system: bool },
     /// Carry datagrams to the socket that comes with this to `to`, the system under test.
     Datagrams { to: SocketAddr },
-    /// Give up everything that is carried, listen no more, and count [`Counts::exhausted`] anew.
+    /// Give up everything that is carried, listen no more, and count [`Counts::exhausted`] and [`Counts::closed`] anew.
     Forget,
     /// Respond, to show that the loop turns.
     Check,
@@ -90,6 +90,10 @@ pub struct Counts {
     /// last forgot what it carried ([`Relay::forget`]). They are not in `refused`: the system knows nothing of them.
     #[serde(default)]
     pub exhausted: u64,
+    /// Peers that had neither sent nor received datagrams for 5 min, and whose socket was closed because others needed one, since the
+    /// relay last forgot what it carried. Each is in `connections` again if it sends all the same.
+    #[serde(default)]
+    pub closed: u64,
     /// From clients to the system.
     pub up: Carried,
     /// From the system to clients.

@@ -212,14 +212,16 @@ impl Serving {
                     Ok(())
                 };
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    self.behind |= exchange.up(counters, turn, &mut account.unserved, &mut watch);
+                    self.behind |=
+                        exchange.up(clock::monotonic_ns(), counters, turn, &mut account.unserved, &mut watch);
                 }
                 false
             }
             // Sockets of datagrams are level-triggered: epoll names them again if there is more.
             Key::Peer(place, peer) => {
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    self.behind |= exchange.down(peer, &mut accounts.system.counters[1], turn);
+                    let counters = &mut accounts.system.counters[1];
+                    self.behind |= exchange.down(clock::monotonic_ns(), peer, counters, turn);
                 }
                 false
             }
@@ -418,6 +420,7 @@ impl Serving {
             connections: account.accepted,
             refused: account.unserved.refused,
             exhausted: account.unserved.exhausted,
+            closed: self.exchanges.iter().map(Exchange::closed).sum(),
             up: account.counters[0].counts(),
             down: account.counters[1].counts(),
             longest_held_ns: self.turn.take_longest_ns(),

@@ -29,13 +29,13 @@ impl RelayCounters {
 
 /// The relay's loop runs in turns: it polls, waits if nothing is ready, then forwards everything. Bytes that are there at the
 /// first poll arrived after the poll before. If it waited, they arrived after this turn's poll, and the first one woke it: the
-/// kernel's earliest timestamp has that time; what such a turn does not find arrived later.
+/// kernel's earliest timestamp has that time; what such a turn does not find, or leaves, arrived later.
 #[derive(Debug)]
 pub struct Turn {
     wall: WallOffset,
     /// What this turn did not find came later, ns: its look, or what woke it.
     found_ns: u64,
-    /// What this turn finds did not come before, ns.
+    /// What this turn finds did not come before, ns; nor, once it has ended, what it left.
     since_ns: u64,
     /// When the loop woke up, if it waited, ns.
     woke_ns: Option<u64>,
@@ -61,7 +61,8 @@ impl Turn {
     }
 
     /// A turn begins. `polled_ns` is before its poll, and `waited` is whether nothing was ready then; `has_more`
-    /// whether the turn before may have left bytes, which have waited since its own. A poll that finds nothing shows that it left none.
+    /// whether the turn before may have left bytes, which may have come as early as those that it carried. A poll that finds nothing
+    /// shows that it left none.
     pub fn begin(&mut self, polled_ns: u64, waited: bool, has_more: bool) {
         let before_ns = std::mem::replace(&mut self.found_ns, polled_ns);
         self.since_ns = match (waited, has_more) {
@@ -93,9 +94,12 @@ impl Turn {
     pub fn end(&mut self) {
         // Without a timestamp, the delay of the wake-up is unknown.
         let first_ns = self.woke_ns.map(|woke| self.earliest_ns.map_or(woke, |first| first.clamp(self.since_ns, woke)));
-        self.found_ns = first_ns.unwrap_or(self.found_ns);
+        if let Some(first_ns) = first_ns {
+            // The wait before it is no hold: neither of what comes with the next turn nor of what this one left.
+            (self.found_ns, self.since_ns) = (first_ns, first_ns);
+        }
         if self.wrote {
-            let held_ns = clock::monotonic_ns().saturating_sub(first_ns.unwrap_or(self.since_ns));
+            let held_ns = clock::monotonic_ns().saturating_sub(self.since_ns);
             self.longest_ns = self.longest_ns.max(held_ns);
         }
     }
@@ -140,10 +144,45 @@ mod tests {
         let held_ns = turn.take_longest_ns();
         let passed_ns = clock::monotonic_ns() - polled_ns;
         assert!(held_ns <= passed_ns, "{held_ns} ns in {passed_ns} ns");
-        // What it left has waited since its own poll if the next one finds something at once.
-        turn.begin(clock::monotonic_ns(), false, true);
+    }
+
+    #[test]
+    fn time_without_anything_to_carry_is_no_hold_of_what_the_turn_that_ended_it_left() {
+        let mut system = RelayCounters::new(true);
+        let mut turn = Turn::new();
+        // Nothing came since the machine started; then more than the turn reads.
+        let polled_ns = clock::monotonic_ns();
+        turn.begin(0, true, false);
+        let woken_ns = clock::monotonic_ns();
         turn.carried(&mut system, None);
         turn.end();
-        assert!(turn.take_longest_ns() >= passed_ns);
+        turn.take_longest_ns();
+        turn.begin(clock::monotonic_ns(), false, true);
+        turn.carried(&mut system, None);
+        let carried_ns = clock::monotonic_ns();
+        turn.end();
+        let held_ns = turn.take_longest_ns();
+        let passed_ns = clock::monotonic_ns() - polled_ns;
+        assert!(held_ns <= passed_ns, "{held_ns} ns in {passed_ns} ns");
+        // What was left has waited since the wake-up.
+        assert!(held_ns >= carried_ns - woken_ns, "{held_ns} ns of {} ns", carried_ns - woken_ns);
+    }
+
+    #[test]
+    fn what_a_turn_left_came_no_later_than_what_it_found() {
+        let mut system = RelayCounters::new(true);
+        let mut turn = Turn::new();
+        // The second turn finds what may have come since the machine started, and leaves something; so does the next one.
+        turn.begin(0, false, false);
+        turn.end();
+        turn.begin(clock::monotonic_ns(), false, false);
+        turn.end();
+        for _ in 0..2 {
+            let polled_ns = clock::monotonic_ns();
+            turn.begin(polled_ns, false, true);
+            turn.carried(&mut system, None);
+            turn.end();
+            assert!(turn.take_longest_ns() >= polled_ns);
+        }
     }
 }

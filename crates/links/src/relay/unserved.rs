@@ -24,12 +24,17 @@ pub struct Unserved {
     pub exhausted: u64,
 }
 
+/// Whether this machine lacked something for a client; otherwise the system, or the network on the way to it, refused the client.
+pub fn is_exhaustion(error: &io::Error) -> bool {
+    error.raw_os_error().is_none_or(|code| !OF_THE_SYSTEM.contains(&code))
+}
+
 impl Unserved {
     /// Counts a client, by the error that came when it was to be led on.
     pub fn count(&mut self, error: &io::Error) {
-        match error.raw_os_error() {
-            Some(code) if OF_THE_SYSTEM.contains(&code) => self.refused += 1,
-            _ => self.exhausted += 1,
+        match is_exhaustion(error) {
+            true => self.exhausted += 1,
+            false => self.refused += 1,
         }
     }
 }

@@ -3,7 +3,8 @@
 //! A latency is known as two bounds ([`crate::evaluation::pair`]), so a change is a regression only where the bounds of
 //! both sides are nearest to each other. If it is one by the upper bounds alone or by the lower bounds alone, it is undecided: wide
 //! bounds of the baseline, or a baseline that was held up, hide a regression from the upper ones. So is an outcome that favours the
-//! side on which fewer messages arrived ([`Survivors`]).
+//! side on which fewer messages arrived ([`Survivors`]). What is printed are the measured values, which are the lower bounds of a share
+//! delivered and the upper bounds of a latency ([`Better::measured`]).
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,7 @@ mod tests;
 use crate::comparison::{NO_HASH, SAME_PAYLOAD_AS_BASELINE};
 use crate::evaluation::contests::Pair;
 use crate::evaluation::pair::Sample;
-use crate::figures::Unit;
+use crate::figures::{Better, Unit};
 use crate::statistics::description::mean_on;
 use crate::statistics::{FEWEST_REPETITIONS, Scale, holm};
 use crate::threshold::{Clause, Limited, MeasuredFigure, change};
@@ -30,10 +31,10 @@ pub(super) fn changes(subject: &Subject, baseline: &Subject, clauses: &[&Clause]
         }
     }
     let bounded = adjusted(&found, |pairs| pairs.bounded);
-    let upper = adjusted(&found, |pairs| pairs.upper);
-    let lower = adjusted(&found, |pairs| pairs.lower);
-    let rows = found.iter().zip(bounded).zip(upper.into_iter().zip(lower));
-    Ok(rows.map(|((one, bounded), (upper, lower))| one.row(Adjusted { bounded, upper, lower })).collect())
+    let measured = adjusted(&found, |pairs| pairs.measured);
+    let other = adjusted(&found, |pairs| pairs.other);
+    let rows = found.iter().zip(bounded).zip(measured.into_iter().zip(other));
+    Ok(rows.map(|((one, bounded), (measured, other))| one.row(Adjusted { bounded, measured, other })).collect())
 }
 
 /// The settings in which runs or cells differ from their counterparts, besides the system, in one sentence. An id of a cell
@@ -117,6 +118,9 @@ fn adjusted(found: &[Change], of: fn(&Pairs) -> Pair) -> Vec<Option<f64>> {
     p_values.into_iter().map(|p| p.and_then(|_| corrected.next())).collect()
 }
 
+/// Why the rate of a flood that was held up is left out.
+const LIMITED: &str = "pubmark or the machine may have limited the rate";
+
 /// Both bounds of a figure in the runs of one side.
 #[derive(Default)]
 struct Bounds {
@@ -126,6 +130,8 @@ struct Bounds {
     remedy: Option<&'static str>,
     /// Runs whose verdict excludes the figure.
     excluded: usize,
+    /// Other runs of a flood, whose rate pubmark or the machine may have limited: it could have been any higher one.
+    limited: usize,
     /// Of how many other runs the figure is not known, and the number of these runs.
     missing: (usize, usize),
     /// Mean share of the messages, or of the requests, whose times these are; `None` for other figures, and if a run lacks it.
@@ -139,22 +145,24 @@ impl Bounds {
         let arrived = metric.of_arrived().map(|share| cell.measured(&share));
         let arrived_in = |run: usize| Some(arrived.as_ref()?.get(run).copied().flatten()?.interval[0]);
         // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
-        // Nor can what the verdict of its run excludes.
+        // Nor can what the verdict of its run excludes, or the rate of a flood that was held up.
         let runs = measured.into_iter().enumerate().filter_map(|(run, measured)| Some((measured?, arrived_in(run))));
-        // A flood that was held up could have had any rate.
+        let (excluded, runs): (Vec<_>, Vec<_>) = runs.partition(|(run, _)| run.excluded);
         let is_rate = metric.unit() == Unit::PerSecond;
-        let (excluded, runs): (Vec<_>, Vec<_>) = runs.partition(|(run, _)| run.excluded || (is_rate && run.held_up));
-        let of_usable = cell.verdicts.len().saturating_sub(excluded.len());
+        let (limited, runs): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(run, _)| is_rate && run.held_up);
+        let of_usable = cell.verdicts.len().saturating_sub(excluded.len() + limited.len());
         let (runs, shares): (Vec<MeasuredFigure>, Vec<Option<f64>>) =
             runs.into_iter().filter(|(run, _)| !run.few_samples && !run.partial).unzip();
         let shares: Option<Vec<f64>> = shares.into_iter().collect();
         // A system that was held up could have been faster by any time.
         let (lower, upper) = runs.iter().map(|run| run.reach(better)).map(|[lower, upper]| (lower, upper)).unzip();
+        let held_up = limited.first().map(|(run, _)| run).or_else(|| runs.iter().find(|run| run.held_up));
         Bounds {
             lower,
             upper,
-            remedy: runs.iter().find(|run| run.held_up).or(runs.first()).map(MeasuredFigure::remedy),
+            remedy: held_up.or(runs.first()).map(MeasuredFigure::remedy),
             excluded: excluded.len(),
+            limited: limited.len(),
             missing: (of_usable.saturating_sub(runs.len()), of_usable),
             arrived: shares.and_then(|shares| mean_on(Scale::Plain, &shares)),
         }
@@ -164,8 +172,23 @@ impl Bounds {
         Sample { lower: &self.lower, upper: &self.upper }
     }
 
+    /// The values that were measured, of a figure whose `better` values are better.
+    fn measured(&self, better: Better) -> &[f64] {
+        better.measured([self.lower.as_slice(), self.upper.as_slice()])
+    }
+
+    /// The bounds that are not the measured values.
+    fn other(&self, better: Better) -> &[f64] {
+        better.measured([self.upper.as_slice(), self.lower.as_slice()])
+    }
+
     fn is_exact(&self) -> bool {
         self.lower == self.upper
+    }
+
+    /// What would bring the bounds nearer, or leave more runs.
+    fn to_decide(&self) -> &'static str {
+        self.remedy.unwrap_or("repeat both more often")
     }
 }
 
@@ -173,10 +196,10 @@ impl Bounds {
 struct Pairs {
     /// Where the difference is smallest.
     bounded: Pair,
-    /// As if the upper bounds were the values.
-    upper: Pair,
-    /// As if the lower bounds were the values.
-    lower: Pair,
+    /// By what was measured.
+    measured: Pair,
+    /// As if the other bounds were the values.
+    other: Pair,
 }
 
 /// The p value of each pair of a change after correction; `None` where repetitions allow no test. Each kind of pair is corrected over
@@ -185,8 +208,8 @@ struct Pairs {
 #[derive(Clone, Copy)]
 struct Adjusted {
     bounded: Option<f64>,
-    upper: Option<f64>,
-    lower: Option<f64>,
+    measured: Option<f64>,
+    other: Option<f64>,
 }
 
 /// A change in one cell, before it is judged together with the others.
@@ -214,8 +237,8 @@ impl<'a> Change<'a> {
         let is_measured = !before.upper.is_empty() && !after.upper.is_empty();
         let pairs = is_measured.then(|| Pairs {
             bounded: Pair::between(&figure, before.sample(), after.sample()),
-            upper: Pair::of(&figure, &before.upper, &after.upper),
-            lower: Pair::of(&figure, &before.lower, &after.lower),
+            measured: Pair::of(&figure, before.measured(figure.better), after.measured(figure.better)),
+            other: Pair::of(&figure, before.other(figure.better), after.other(figure.better)),
         });
         let survivors = Survivors::between(metric.of_arrived(), [before.arrived, after.arrived]);
         Ok(Change { cell, clause, before, after, pairs, survivors })
@@ -239,6 +262,10 @@ impl<'a> Change<'a> {
         Some([least, self.means(&self.before.lower, &self.after.upper)?])
     }
 
+    fn better(&self) -> Better {
+        self.clause.metric.figure().better
+    }
+
     fn is_exact(&self) -> bool {
         self.before.is_exact() && self.after.is_exact()
     }
@@ -257,7 +284,8 @@ impl<'a> Change<'a> {
 
     /// The same as if each message that is missing were as late as those that arrived.
     fn row_of_arrived(&self, p: Adjusted) -> Row {
-        let seen = self.means(&self.before.upper, &self.after.upper);
+        let better = self.better();
+        let seen = self.means(self.before.measured(better), self.after.measured(better));
         let (Some(pairs), Some((before, after)), Some(ends)) = (&self.pairs, seen, self.ends()) else {
             return self.unknown();
         };
@@ -275,8 +303,8 @@ impl<'a> Change<'a> {
         };
         let shown = self.change_text(before, after);
         // The pairs of a figure without bounds are equal, and were corrected together with different ones.
-        let [p_upper, p_lower] = if self.is_exact() { [p.bounded; 2] } else { [p.upper, p.lower] };
-        let passed = |p_shown, detail: &str| match self.by_lower_bounds(pairs, p_lower) {
+        let [p_measured, p_other] = if self.is_exact() { [p.bounded; 2] } else { [p.measured, p.other] };
+        let passed = |p_shown, detail: &str| match self.by_other_bounds(pairs, p_other) {
             Some(why) => row(Outcome::Undecided, p.bounded, format!("{shown}, {why}")),
             None => row(Outcome::Passed, p_shown, format!("{shown}{detail}")),
         };
@@ -286,8 +314,8 @@ impl<'a> Change<'a> {
         if is_proven(&pairs.bounded, p.bounded) && ends.iter().all(|(from, to)| self.clause.is_change(*from, *to)) {
             return row(Outcome::Failed, p.bounded, format!("{shown}{}", p_text(p.bounded)));
         }
-        match pairs.upper.doubt(p_upper) {
-            Some(doubt) => passed(p_upper, &format!(", not shown: {doubt}")),
+        match pairs.measured.doubt(p_measured) {
+            Some(doubt) => passed(p_measured, &format!(", not shown: {doubt}")),
             None => row(Outcome::Undecided, p.bounded, format!("{shown}, {}", self.undecided(ends, p.bounded))),
         }
     }
@@ -304,23 +332,29 @@ impl<'a> Change<'a> {
             true => (&self.before, " of the baseline"),
             false => (&self.after, ""),
         };
-        let plain = match side.excluded > 0 {
-            true => self.plain(Outcome::Undecided, format!("undecided: the verdict{place} excludes it")),
-            false => self.plain(Outcome::NotMeasured, format!("not measured{}", place.replace(" of", " in"))),
+        let plain = match (side.excluded, side.limited) {
+            (0, 0) => self.plain(Outcome::NotMeasured, format!("not measured{}", place.replace(" of", " in"))),
+            (_, 0) => self.plain(Outcome::Undecided, format!("undecided: the verdict{place} excludes it")),
+            _ => {
+                let detail = format!("undecided: {LIMITED}{place}; to decide it, {}", side.to_decide());
+                self.plain(Outcome::Undecided, detail)
+            }
         };
         Row { value: self.mean(&self.after), baseline: self.mean(&self.before), ..plain }
     }
 
-    /// Why it is undecided that there is no change, although the upper bounds show none: the lower ones show one, and the system's
+    /// Why it is undecided that there is no change, although what was measured shows none: the other bounds show one, and the system's
     /// own values are between both. `None` if they show none either.
-    fn by_lower_bounds(&self, pairs: &Pairs, p: Option<f64>) -> Option<String> {
-        let (from, to) = self.means(&self.before.lower, &self.after.lower)?;
-        let is_shown = self.clause.is_change(from, to) && is_proven(&pairs.lower, p);
-        // The bounds are further apart on the side whose lower ones are smaller.
-        let sides = if from < to { [&self.before, &self.after] } else { [&self.after, &self.before] };
+    fn by_other_bounds(&self, pairs: &Pairs, p: Option<f64>) -> Option<String> {
+        let better = self.better();
+        let (from, to) = self.means(self.before.other(better), self.after.other(better))?;
+        let is_shown = self.clause.is_change(from, to) && is_proven(&pairs.other, p);
+        // The bounds are further apart on the side whose lower ones are smaller, or whose upper ones are larger.
+        let (name, is_of_baseline) = better.measured([("upper", to < from), ("lower", from < to)]);
+        let sides = if is_of_baseline { [&self.before, &self.after] } else { [&self.after, &self.before] };
         is_shown.then(|| {
             let text = self.change_text(from, to);
-            format!("undecided: by the lower bounds {text}; to decide it, {}", remedy(sides))
+            format!("undecided: by the {name} bounds {text}; to decide it, {}", remedy(sides))
         })
     }
 
@@ -345,26 +379,32 @@ impl<'a> Change<'a> {
     }
 
     fn mean(&self, side: &Bounds) -> Option<f64> {
-        mean_on(self.scale(), &side.upper)
+        mean_on(self.scale(), side.measured(self.better()))
     }
 }
 
 /// Why the runs of a side are too few to show a change; `None` if they are not.
 fn lacks(side: &Bounds, place: &str) -> Option<String> {
-    let (missing, all) = side.missing;
-    let rest = side.upper.len();
-    match missing > 0 {
-        true => Some(format!("undecided: not measured in {missing} of {all} runs{place}")),
-        false => (side.excluded > 0 && rest < FEWEST_REPETITIONS).then(|| {
-            format!("undecided: verdicts exclude it in {} of {} runs{place}", side.excluded, side.excluded + rest)
-        }),
+    let (missing, usable) = side.missing;
+    if missing > 0 {
+        return Some(format!("undecided: not measured in {missing} of {usable} runs{place}"));
     }
+    let (excluded, limited, rest) = (side.excluded, side.limited, side.upper.len());
+    if excluded + limited == 0 || rest >= FEWEST_REPETITIONS {
+        return None;
+    }
+    let all = excluded + limited + rest;
+    let left_out = [("verdicts exclude it", excluded), (LIMITED, limited)];
+    let left_out = left_out.into_iter().filter(|(_, runs)| *runs > 0);
+    let why: Vec<String> = left_out.map(|(why, runs)| format!("{why} in {runs} of {all} runs")).collect();
+    let remedy = if limited > 0 { format!("; to decide it, {}", side.to_decide()) } else { String::new() };
+    Some(format!("undecided: {}{place}{remedy}", why.join(" and ")))
 }
 
 /// What would decide a change: it concerns the first of these sides whose bounds differ.
 fn remedy(sides: [&Bounds; 2]) -> &'static str {
     let wide = sides.into_iter().find(|side| !side.is_exact());
-    wide.and_then(|side| side.remedy).unwrap_or("repeat both more often")
+    wide.map_or("repeat both more often", Bounds::to_decide)
 }
 
 /// Whether a difference exceeds the noise, given its p value after correction, or whether the noise is not known.

@@ -85,7 +85,7 @@ pub struct Row {
     pub outcome: Outcome,
     /// Lower bound of the deciding figure, in the figure's unit; the value itself where it is known exactly.
     pub lower: Option<f64>,
-    /// Upper bound of the figure.
+    /// Upper bound of the figure; for a change, the mean of what was measured.
     pub value: Option<f64>,
     /// Mean of the baseline, for a change.
     pub baseline: Option<f64>,

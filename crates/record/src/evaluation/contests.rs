@@ -99,7 +99,7 @@ pub fn decide(matches: &[Match]) -> Vec<Contest> {
 /// Whether one of two cells was run before the other, as far as the rank test tells: the runs of an experiment are interleaved.
 /// With fewer than [`FEWEST_REPETITIONS`] runs it tells nothing: one run is always before the other. The arguments are the times
 /// at which their runs began, RFC 3339, UTC.
-pub(super) fn are_apart_in_time(first: &[String], second: &[String]) -> bool {
+pub fn are_apart_in_time(first: &[String], second: &[String]) -> bool {
     if first.len().min(second.len()) < FEWEST_REPETITIONS {
         return false;
     }
@@ -118,16 +118,13 @@ struct Judged {
     p_adjusted: Option<f64>,
 }
 
-/// Indices of the entrants, best mean first; equal means retain their order. The scale is that of both bounds, as for their pairs.
+/// Indices of the entrants, the best mean of what was measured first; equal means retain their order. The scale is that of both bounds, as
+/// for their pairs.
 fn ranking(one: &Match) -> Vec<usize> {
     let values = one.entrants.iter().flat_map(|entrant| entrant.values.iter().chain(&entrant.lower));
     let scale = one.figure.scale.for_values(values);
-    // By the bound that is not favourable.
-    let worst = |entrant: &Entrant| match one.figure.better {
-        Better::Higher => mean_on(scale, &entrant.lower),
-        Better::Lower | Better::Neither => mean_on(scale, &entrant.values),
-    };
-    let means: Vec<f64> = one.entrants.iter().map(|entrant| worst(entrant).unwrap_or(f64::NAN)).collect();
+    let measured = |entrant: &Entrant| mean_on(scale, entrant.sample().measured(one.figure));
+    let means: Vec<f64> = one.entrants.iter().map(|entrant| measured(entrant).unwrap_or(f64::NAN)).collect();
     let mut order: Vec<usize> = (0..means.len()).collect();
     match one.figure.better {
         Better::Higher => order.sort_by(|a, b| means[*b].total_cmp(&means[*a])),

@@ -18,7 +18,8 @@ use pubmark_model::experiment::same_schedule_axes;
 
 use crate::custom;
 use crate::experiment::{
-    Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, LimitedValue, LowerBounds, system_failures,
+    Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, FailureKind, LimitedValue, LowerBounds,
+    system_failures,
 };
 use crate::figures::{FIGURES, Figure, Judged, Unit, custom_figures, delivered_share};
 use crate::latency::{lower, upper};
@@ -375,12 +376,15 @@ fn delivered_in_mean(figure: &Figure, cell: &CellInput) -> Option<f64> {
     mean_on(Scale::Plain, &shares?)
 }
 
-/// Whether a rate of a flood may be higher than what was measured in a usable run, because its verdict says that pubmark or the machine
-/// may have been the limit.
+/// Whether a rate of a flood may be higher than what was measured, because the verdict of a run says that pubmark or the machine may have
+/// been the limit. If that made the run invalid, another one replaces it, and of several runs the slower ones are left.
 fn may_be_higher(figure: &Figure, cell: &CellInput) -> bool {
     let limited = Limited::of_figure(figure, "").filter(|_| figure.unit == Unit::PerSecond);
+    // One without a folder did not begin: nothing was left out for its rate.
+    let is_replaced = |failure: &CellFailure| failure.kind == FailureKind::GeneratorLimited && failure.folder.is_some();
     limited.is_some_and(|limited| {
-        usable_runs(figure, cell).any(|run| limited.measured(&run.record).is_some_and(|measured| measured.held_up))
+        let is_held_up = |run: &RunInput| limited.measured(&run.record).is_some_and(|measured| measured.held_up);
+        usable_runs(figure, cell).any(is_held_up) || cell.failures.iter().any(is_replaced)
     })
 }
 

@@ -1,10 +1,12 @@
 //! Compares two samples of one figure: their difference, its certainty, and how much of it the measurement alone could
 //! have caused.
 //!
-//! Each value of a latency is known as two bounds. The difference is therefore judged at its minimum: the lower bounds
-//! of the sample that looks larger against the upper bounds of the other. Its interval extends from the lower limit of
-//! that difference to the upper limit of the opposite one, so that it covers the difference wherever the values lie
-//! between their bounds (Horowitz and Manski 2000; Imbens and Manski 2004).
+//! Each value of a latency, or of the share delivered, is known as two bounds, of which one was measured ([`Better::measured`]). The
+//! difference is therefore judged at its minimum: the lower bounds of the sample that looks larger against the upper bounds of the
+//! other. Its interval extends from the lower limit of that difference to the upper limit of the opposite one, so that it covers the
+//! difference wherever the values lie between their bounds (Horowitz and Manski 2000; Imbens and Manski 2004).
+//!
+//! [`Better::measured`]: crate::figures::Better::measured
 
 use crate::experiment::Grade;
 use crate::figures::Figure;
@@ -26,7 +28,7 @@ const ENOUGH_FOR_SPREAD: usize = 5;
 pub struct Sample<'a> {
     /// Lower bounds.
     pub lower: &'a [f64],
-    /// Upper bounds, in the same order: the measured values.
+    /// Upper bounds, in the same order.
     pub upper: &'a [f64],
 }
 
@@ -34,6 +36,11 @@ impl<'a> Sample<'a> {
     /// Values without bounds.
     pub fn exact(values: &'a [f64]) -> Sample<'a> {
         Sample { lower: values, upper: values }
+    }
+
+    /// The values that were measured.
+    pub(super) fn measured(&self, figure: &Figure) -> &'a [f64] {
+        figure.better.measured([self.lower, self.upper])
     }
 }
 
@@ -45,7 +52,7 @@ pub struct Pair {
     /// Welch's test for the smallest difference; `None` with too few repetitions. Its p is 1 if the bounds permit no
     /// difference.
     pub tested: Option<Tested>,
-    /// Mean of the second sample over that of the first for ratios, otherwise their difference; of upper bounds.
+    /// Mean of the second sample over that of the first for ratios, otherwise their difference; of the values that were measured.
     pub difference: f64,
     /// Smallest and largest difference that the bounds permit.
     pub measured: (f64, f64),
@@ -70,7 +77,7 @@ impl Pair {
         let scale = figure.scale.for_values(all.into_iter().flatten());
         let gap = |from, to| Gap::new(figure, scale, from, to);
         let (least, most) = (gap(first.upper, second.lower), gap(first.lower, second.upper));
-        let seen = gap(first.upper, second.upper).difference;
+        let seen = gap(first.measured(figure), second.measured(figure)).difference;
         let nearest = if seen < 0.0 { most } else { least };
         // If the smallest difference has the opposite sign, the bounds overlap.
         let is_apart = nearest.difference * seen > 0.0;
@@ -230,6 +237,22 @@ mod tests {
         let by_chance = doubt(&far, Some(0.034)).unwrap();
         assert_eq!(by_chance, "a difference as large would occur with probability 0.03 if both were the same");
         assert!(doubt(&near, Some(0.001)).unwrap().contains("too small"), "below one per cent");
+    }
+
+    #[test]
+    fn the_difference_is_that_of_the_measured_values_whichever_bounds_they_are() {
+        let difference = |name: &str, lower: f64, upper: f64| {
+            let (lower, upper) = ([lower; 5], [upper; 5]);
+            let sample = Sample { lower: &lower, upper: &upper };
+            let pair = Pair::between(figure(name).unwrap(), Sample::exact(&[1.0; 5]), sample);
+            let grade = pair.grade(pair.tested.map(|found| found.p));
+            ((pair.difference * 1e6).round() / 1e6, grade)
+        };
+        // All that is missing of the second may have been dropped on arrival.
+        assert_eq!(difference("delivered", 0.9, 1.0), (-0.1, Grade::NotShown));
+        assert_eq!(difference("delivered", 0.8, 0.85), (-0.2, Grade::Proven));
+        assert_eq!(difference("latency p99", 0.5, 1.0), (1.0, Grade::NotShown));
+        assert_eq!(difference("latency p99", 2.0, 3.0), (3.0, Grade::Proven));
     }
 
     #[test]

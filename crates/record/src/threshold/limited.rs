@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::metrics::{METRICS, Metric, is_held_up};
 use super::{Interval, MeasuredFigure, Operator};
 use crate::custom::{self, PREFIX};
-use crate::figures::{BACK_PRESSURE, Figure, ShownOf, Unit};
+use crate::figures::{BACK_PRESSURE, Better, Figure, ShownOf, Unit};
 use crate::quantity::{self, DIGITS};
 use crate::record::Record;
 use crate::requests::RequestFigures;
@@ -64,10 +64,16 @@ impl Limited {
         }
     }
 
-    /// The corresponding figure.
+    /// The corresponding figure. If the metric is what is missing to it, low values are better.
     pub fn figure(&self) -> Figure<'_> {
         match self {
-            Limited::Known(metric) => *metric.of_figure(),
+            Limited::Known(metric) => {
+                let mut figure = *metric.of_figure();
+                if metric.is_complement {
+                    figure.better = Better::Lower;
+                }
+                figure
+            }
             Limited::Custom { name, symbol } => Figure::custom(own_name(name), symbol),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::limits::{Limits, p99_or_max};
 use super::{Finding, Measure, VerdictInput};
-use crate::links::{LinkFigures, TrunkFigures};
+use crate::links::{LinkBackEnd, LinkFigures, TrunkFigures};
 use crate::quantity::{count, counted, micros};
 use crate::record::{CheckLimits, CheckUnit, Status, VerdictStatus};
 
@@ -91,10 +91,10 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let Some(lateness) = &links.lateness else {
         let sides = links.groups.iter().flat_map(|group| [&group.up, &group.down]);
         let entered = sides.map(|side| side.traffic.entered_packets).fold(0, u64::saturating_add);
-        let finding = match (links.cpu_s, entered) {
-            (None, _) => "the kernel emulated the links; its delays were not measured".to_owned(),
-            (Some(_), 0) => "no packet went through a link".to_owned(),
-            (Some(_), _) => format!(
+        let finding = match (links.back_end, entered) {
+            (LinkBackEnd::KernelNetem, _) => "the kernel emulated the links; its delays were not measured".to_owned(),
+            (LinkBackEnd::UserSpace, 0) => "no packet went through a link".to_owned(),
+            (LinkBackEnd::UserSpace, _) => format!(
                 "the links delayed none of the {} packets that entered; {}",
                 count(entered),
                 read_wait(links).unwrap_or_else(|| "how long they waited for the emulator is not known".to_owned())
@@ -175,7 +175,7 @@ fn read_wait(links: &LinkFigures) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::links::{LinkCheck, LinkDirection, LinkFigures, LinkGroup, RelayFigures, TrunkFigures};
+    use crate::links::{LinkBackEnd, LinkCheck, LinkDirection, LinkFigures, LinkGroup, RelayFigures, TrunkFigures};
     use crate::record::VerdictStatus;
     use crate::sample::{self, Shape};
     use crate::verdict::{VerdictInput, judge};
@@ -216,19 +216,22 @@ mod tests {
 
     #[test]
     fn links_that_only_lose_packets_have_no_lateness_and_are_not_called_unused() {
-        let words = |entered, cpu_s| {
+        let words = |entered, back_end| {
             let (found, words) = status("V18", |links| {
-                links.cpu_s = cpu_s;
+                links.back_end = back_end;
                 links.groups[0].down.traffic.entered_packets = entered;
             });
             assert_eq!(found, VerdictStatus::Valid);
             words
         };
-        assert_eq!(words(0, Some(0.1)), "no packet went through a link");
+        assert_eq!(words(0, LinkBackEnd::UserSpace), "no packet went through a link");
         let expected = "the links delayed none of the 2,000 packets that entered; how long they waited for the emulator is \
                         not known";
-        assert_eq!(words(2_000, Some(0.1)), expected);
-        assert_eq!(words(2_000, None), "the kernel emulated the links; its delays were not measured");
+        assert_eq!(words(2_000, LinkBackEnd::UserSpace), expected);
+        assert_eq!(
+            words(2_000, LinkBackEnd::KernelNetem),
+            "the kernel emulated the links; its delays were not measured"
+        );
     }
 
     #[test]
@@ -245,7 +248,7 @@ mod tests {
         assert_eq!(found, VerdictStatus::Valid);
         assert!(words.starts_with("packets handed on late by p99 90") && words.ends_with(expected), "{words}");
         let (found, words) = status("V18", |links| {
-            (links.cpu_s, links.read_wait) = (Some(0.1), summary(800_000.0));
+            links.read_wait = summary(800_000.0);
             links.groups[0].down.traffic.entered_packets = 2_000;
         });
         assert_eq!(found, VerdictStatus::Valid);

@@ -1,10 +1,10 @@
 //! Emulated links in words.
 
 use pubmark_record::links::{
-    LinkDirection, LinkFigures, LinkGroup, LinkTraffic, RelayFigures, RelayTraffic, TrunkFigures,
+    LinkBackEnd, LinkDirection, LinkFigures, LinkGroup, LinkTraffic, RelayFigures, RelayTraffic, TrunkFigures,
 };
 
-use crate::numbers::{count, counted, share, time};
+use crate::numbers::{MISSING, count, counted, share, time};
 
 /// One line per link: description and traffic. Groups behind equal links share a line.
 pub fn links(links: &LinkFigures) -> Vec<String> {
@@ -81,8 +81,14 @@ pub fn relay(relay: &RelayFigures) -> String {
     let failed = |number: u64, how: &str| if number > 0 { format!(", {} {how}", count(number)) } else { String::new() };
     let refused = failed(relay.refused, "refused by the system");
     let exhausted = failed(relay.exhausted, "for which the relay had no descriptor or port");
+    let closed = match relay.closed {
+        0 => String::new(),
+        many => {
+            format!(", {} closed to make room", counted(many, "socket of a silent client", "sockets of silent clients"))
+        }
+    };
     format!(
-        "relay to the system{}: added {} up and {} down, held a byte at most {}; {}{refused}{exhausted}; {} s of CPU",
+        "relay to the system{}: added {} up and {} down, held a byte at most {}; {}{refused}{exhausted}{closed}; {} s of CPU",
         if relay.realtime { " with real-time priority" } else { "" },
         added(&relay.up),
         added(&relay.down),
@@ -120,9 +126,9 @@ pub fn emulator(links: &LinkFigures) -> String {
     let unexpected = counted(links.unexpected_drops(), "packet", "packets");
     let differs: String = links.differences.iter().map(|how| format!("; {how}")).collect();
     let tcp = &links.congestion_control;
-    let Some(cpu_s) = links.cpu_s else {
+    if links.back_end == LinkBackEnd::KernelNetem {
         return format!("emulated by {}, TCP by {tcp}; {unexpected} dropped unexpectedly{differs}", links.back_end);
-    };
+    }
     let lateness = links.lateness.as_ref();
     format!(
         "emulated in {}{}, TCP by {tcp}; packets handed on late by p99 {}, at most {}; {unexpected} dropped unexpectedly; {} s of \
@@ -131,7 +137,7 @@ pub fn emulator(links: &LinkFigures) -> String {
         if links.realtime { " with real-time priority" } else { "" },
         time(lateness.and_then(|lateness| lateness.p99)),
         time(lateness.map(|lateness| lateness.max)),
-        crate::numbers::significant(cpu_s),
+        links.cpu_s.map_or_else(|| MISSING.to_owned(), crate::numbers::significant),
     )
 }
 
@@ -169,5 +175,23 @@ mod tests {
         let found = words(3, 2_000);
         let expected = ", 3 refused by the system, 2,000 for which the relay had no descriptor or port; ";
         assert!(found.contains(expected), "{found}");
+    }
+
+    #[test]
+    fn sockets_that_made_room_for_others_are_printed() {
+        let words = |closed| relay(&RelayFigures { connections: 9, exhausted: 1, closed, ..RelayFigures::default() });
+        assert!(!words(0).contains("closed"), "{}", words(0));
+        let expected = "no descriptor or port, 2,000 sockets of silent clients closed to make room; ";
+        assert!(words(2_000).contains(expected), "{}", words(2_000));
+        assert!(words(1).contains(", 1 socket of a silent client closed to make room; "), "{}", words(1));
+    }
+
+    #[test]
+    fn a_cpu_time_that_is_not_known_is_not_taken_for_the_kernels_emulation() {
+        let words = |back_end, cpu_s| emulator(&LinkFigures { back_end, cpu_s, ..LinkFigures::default() });
+        let found = words(LinkBackEnd::UserSpace, None);
+        assert!(found.starts_with("emulated in user space") && found.ends_with("; — s of CPU"), "{found}");
+        assert!(words(LinkBackEnd::UserSpace, Some(3.1)).ends_with("; 3.10 s of CPU"));
+        assert!(words(LinkBackEnd::KernelNetem, None).starts_with("emulated by kernel netem, TCP by"));
     }
 }

@@ -1,8 +1,11 @@
 //! First screens of comparisons, experiments and searches: colours show the certainty of a difference.
 
 use pubmark_record::comparison::compare;
+use pubmark_record::evaluation::contests::{Entrant, Match, decide};
 use pubmark_record::experiment::{ExperimentRecord, Grade};
-use pubmark_record::sample_experiment;
+use pubmark_record::figures::figure;
+use pubmark_record::sample_experiment::{self, Grid};
+use pubmark_report::experiment::View;
 use pubmark_report::html;
 
 use crate::fixtures;
@@ -48,6 +51,25 @@ fn where_nothing_is_shown_no_colour_says_otherwise() {
     assert_eq!(bars("g-proven"), grades(&record, Grade::Proven));
     assert_eq!(bars("g-likely"), grades(&record, Grade::Likely));
     assert!(page.contains("<section class=\"g-not-shown\" id=\"verdict\">"));
+}
+
+#[test]
+fn a_share_that_is_lower_is_not_the_same_although_pubmark_may_have_dropped_the_rest() {
+    let mut record = sample_experiment::experiment_over(&Grid { systems: 2, ..Grid::default() });
+    let contest = record.contests.iter_mut().find(|contest| contest.figure == "delivered").unwrap();
+    let (axis, among, ids) = (contest.axis.clone(), contest.among.clone(), contest.ranking.clone());
+    let lossy = Entrant { lower: vec![0.9; 5], ..Entrant::exact(&ids[1], vec![1.0; 5]) };
+    let entrants = vec![Entrant::exact(&ids[0], vec![1.0; 5]), lossy];
+    *contest = decide(&[Match { axis, among, figure: figure("delivered").unwrap(), entrants }]).remove(0);
+    let cell = record.cells.iter_mut().find(|cell| cell.id == ids[1]).unwrap();
+    let delivered = cell.figures.iter_mut().find(|figure| figure.figure == "delivered").unwrap();
+    (delivered.values, delivered.mean) = (vec![Some(0.9); 5], Some(0.9));
+    let page = html::experiment(&record);
+    let scorecard = section(&page, "scorecard");
+    assert!(scorecard.contains("−10.0 points") && !scorecard.contains("the same"), "{scorecard}");
+    let conclusions = View::of(&record).conclusions();
+    let text = &conclusions.iter().find(|found| found.figure == "delivered").unwrap().text;
+    assert!(text.contains(": 10.0 points (") && text.ends_with("the bounds of what was measured overlap"), "{text}");
 }
 
 #[test]

@@ -360,8 +360,7 @@ impl Linked {
             link_bytes,
             lateness: after.lateness.since(&before.lateness).buckets().collect(),
             read_wait: after.read_wait.since(&before.read_wait).buckets().collect(),
-            // A thread that panicked does not leave its CPU time.
-            cpu_ns: emulated.then(|| after.cpu_ns.saturating_sub(before.cpu_ns)),
+            cpu_ns: report::cpu_ns([before, after]).filter(|_| emulated),
             queue_drops,
             overflowed: emulated.then(|| overflowed(&last)),
             unroutable_packets: emulated.then_some(strays.unroutable + strays.malformed),

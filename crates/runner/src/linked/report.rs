@@ -47,7 +47,7 @@ pub struct LinkReport {
     /// [`LinkFigures::read_wait`].
     #[serde(default)]
     pub read_wait: Times,
-    /// CPU time of the emulator in the window, ns; `None` for the kernel's netem.
+    /// CPU time of the emulator in the window, ns; `None` for the kernel's netem, and if it is not known.
     pub cpu_ns: Option<u64>,
     /// [`LinkFigures::queue_drops`].
     pub queue_drops: u64,
@@ -66,6 +66,14 @@ pub struct LinkReport {
     pub packets: Vec<(String, PacketCounts, PacketCounts)>,
 }
 
+impl LinkReport {
+    /// Whether the emulation of the links ended by itself, or the relay behind them was lost. Connections end with them, whatever the
+    /// system does.
+    pub fn is_lost(&self) -> bool {
+        self.gone.is_some() || matches!(self.relay, Some(Err(_)))
+    }
+}
+
 /// What one end of a trunk carried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrunkReport {
@@ -75,6 +83,11 @@ pub struct TrunkReport {
     pub transit: Times,
     /// How many of these times were negative.
     pub negative: u64,
+}
+
+/// CPU time of the emulator between two snapshots, ns; `None` if one of them lacks it (it is 0 there), as after the panic of its thread.
+pub(super) fn cpu_ns([before, after]: [&Snapshot; 2]) -> Option<u64> {
+    after.cpu_ns.checked_sub(before.cpu_ns).filter(|_| before.cpu_ns > 0)
 }
 
 /// What the trunk of a process carried between two snapshots, and what was lost until the last one.
@@ -188,6 +201,7 @@ fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
         connections: sum(&|relay| relay.connections),
         refused: sum(&|relay| relay.refused),
         exhausted: sum(&|relay| relay.exhausted),
+        closed: sum(&|relay| relay.closed),
         up: direction(|relay| &relay.up),
         down: direction(|relay| &relay.down),
         longest_held_us: held_ns as f64 / 1e3,
@@ -336,19 +350,50 @@ mod tests {
         assert_eq!(figures(&[LinkReport::default(), lost]).gone.as_deref(), Some("its thread panicked"));
     }
 
+    fn snapshot(cpu_ns: u64) -> Snapshot {
+        Snapshot {
+            links: vec![],
+            strays: Strays::default(),
+            lateness: Lateness::none(),
+            read_wait: Lateness::none(),
+            trunk: None,
+            cpu_ns,
+            realtime: false,
+        }
+    }
+
+    #[test]
+    fn a_cpu_time_that_a_thread_did_not_leave_is_not_0() {
+        let between = |before, after| cpu_ns([&snapshot(before), &snapshot(after)]);
+        assert_eq!([between(9, 12), between(9, 9)], [Some(3), Some(0)]);
+        assert_eq!([between(9, 0), between(0, 0), between(0, 9)], [None; 3]);
+    }
+
+    #[test]
+    fn links_whose_emulation_or_relay_is_lost_are_lost() {
+        let why = || "it was silent for 3 s".to_owned();
+        assert!(LinkReport { relay: Some(Err(why())), ..LinkReport::default() }.is_lost());
+        assert!(LinkReport { gone: Some(why()), ..LinkReport::default() }.is_lost());
+        let relay = Some(Ok(RelayReport { refused: 7, ..RelayReport::default() }));
+        assert!(!LinkReport { relay, ..LinkReport::default() }.is_lost());
+        assert!(!LinkReport::default().is_lost());
+    }
+
+    #[test]
+    fn sockets_that_relays_closed_are_summed() {
+        let report = |closed| {
+            let relay = RelayReport { closed, ..RelayReport::default() };
+            LinkReport { relay: Some(Ok(relay)), ..LinkReport::default() }
+        };
+        let found = figures(&[report(2), report(5)]).relay.unwrap_or_default();
+        assert_eq!((found.closed, found.exhausted), (7, 0));
+    }
+
     #[test]
     fn losses_of_a_trunk_are_those_of_the_run_and_its_times_those_of_the_window() {
         let snapshot = |unsent, unsent_errno, negative| {
             let counters = TrunkCounters { unsent, unsent_errno, negative, ..TrunkCounters::default() };
-            Snapshot {
-                links: vec![],
-                strays: Strays::default(),
-                lateness: Lateness::none(),
-                read_wait: Lateness::none(),
-                trunk: Some(TrunkSnapshot { counters, transit: Lateness::none() }),
-                cpu_ns: 0,
-                realtime: false,
-            }
+            Snapshot { trunk: Some(TrunkSnapshot { counters, transit: Lateness::none() }), ..snapshot(0) }
         };
         let ends = [snapshot(1, 1, 5), snapshot(1, 1, 7), snapshot(2, 1, 9)];
         let found = trunk(ends.each_ref()).unwrap_or_default();

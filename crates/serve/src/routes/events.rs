@@ -105,11 +105,7 @@ pub async fn events(
             let (tail, current) = begin(file, &entry, resume).map_err(|error| Problem::internal(&error))?;
             Ok(Begun::Submission(entry.submitted.id, tail, current))
         }
-        // A folder that was created without the server has no events.
-        Found::Folder(name) => {
-            let state = lookup::result(&used, &name).map_or(State::Complete, |one| RunEntry::of_folder(&one).state);
-            Ok(Begun::Folder(state))
-        }
+        Found::Folder(name) => Ok(Begun::Folder(name)),
     });
     match begun.await? {
         Begun::Submission(id, tail, current) => {
@@ -119,7 +115,13 @@ pub async fn events(
             }
             tokio::spawn(follow(shared, id, tail, send));
         }
-        Begun::Folder(state) => drop(send.send(Ok(end(state, None))).await),
+        // A folder that was created without the server has no events.
+        Begun::Folder(name) => {
+            let used = Arc::clone(&shared);
+            let result = lookup::reading(&shared, move || Ok(lookup::result(&used, &name))).await?;
+            let state = result.map_or(State::Complete, |one| RunEntry::of_folder(&one).state);
+            drop(send.send(Ok(end(state, None))).await);
+        }
     }
     Ok(Events(ReceiverStream::new(receive)))
 }
@@ -128,8 +130,8 @@ pub async fn events(
 enum Begun {
     /// A submission: its id, the position at which reading starts, and an event that is sent before.
     Submission(String, Tail, Option<Event>),
-    /// A results folder in this state.
-    Folder(State),
+    /// A results folder of this name.
+    Folder(String),
 }
 
 /// The position at which reading starts, and an event that is sent before.
@@ -210,4 +212,25 @@ fn end(state: State, failure: Option<&Failure>) -> Event {
     let hint = failure.and_then(|failure| failure.hint.as_deref());
     let end = End { event: "end", state, error: failure.map(Failure::reason), hint };
     Event::default().event("end").data(serde_json::to_string(&end).expect("plain JSON"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn events_of_a_run_wait_for_no_record() {
+        let place = tempfile::tempdir().unwrap();
+        let (shared, id) = Shared::of_two_repetitions(place.path(), State::Complete);
+        std::fs::create_dir(shared.store.runs().join("made-by-a-command")).unwrap();
+        let shared = Arc::new(shared);
+        // Whoever needs a permit to read fails.
+        shared.reads.close();
+        for (name, has_events) in [(id.as_str(), true), ("made-by-a-command", false)] {
+            let path = Path(Id { id: name.to_owned() });
+            let begun = events(AxumState(Arc::clone(&shared)), path, Resume { last_event_id: None }).await;
+            assert_eq!(begun.is_ok(), has_events, "{name}");
+        }
+    }
 }

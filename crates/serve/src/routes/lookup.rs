@@ -7,7 +7,7 @@ use pubmark_record::headline::Kind;
 use pubmark_runner::{ErrorKind, RunError};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::library::{Listed, holds_results};
 use crate::problem::Problem;
@@ -130,12 +130,23 @@ pub async fn planning<Value: Send + 'static>(
     permitted(&shared.plans, work).await
 }
 
+/// Reads the summary of a result, beside other slow work: a client that follows a run does not wait for that. Only a few requests
+/// do so at the same time, because the record behind a summary may be large.
+///
+/// # Errors
+/// As [`slowly`].
+pub async fn reading<Value: Send + 'static>(
+    shared: &Arc<Shared>,
+    work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
+) -> Result<Value, Problem> {
+    permitted(&shared.reads, work).await
+}
+
 async fn permitted<Value: Send + 'static>(
     permits: &Arc<Semaphore>,
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
-    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server is shutting down"));
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(ends)?;
+    let permit = permit(permits).await?;
     // The work holds the permit, because it continues if the client disconnects.
     briefly(move || {
         let _permit = permit;
@@ -144,7 +155,14 @@ async fn permitted<Value: Send + 'static>(
     .await
 }
 
-/// Runs short file access, separately from slow work: a client that follows or cancels a run does not wait for slow work.
+/// Waits for a permit. The wait has no time limit, because it ends when the client disconnects: then its request is dropped.
+async fn permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server is shutting down"));
+    Arc::clone(permits).acquire_owned().await.map_err(ends)
+}
+
+/// Runs short file access that reads no record, separately from slow work: a client that follows or cancels a run does not wait for
+/// slow work.
 ///
 /// # Errors
 /// The error of the work, or the work was cancelled.
@@ -163,14 +181,45 @@ pub async fn listing<Value: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
-    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server is shutting down"));
-    let _permit = shared.lists.acquire().await.map_err(ends)?;
-    slowly(shared, work).await
+    let permit = permit(&shared.lists).await?;
+    // As in `permitted`: otherwise lists whose clients disconnected would take all permits of slow work.
+    slowly(shared, move || {
+        let _permit = permit;
+        work()
+    })
+    .await
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_list_whose_client_disconnected_is_still_the_only_one() {
+        let place = tempfile::tempdir().unwrap();
+        let shared = Arc::new(Shared::of_two_repetitions(place.path(), State::Complete).0);
+        let (begins, begun) = tokio::sync::oneshot::channel();
+        let (ends, end) = mpsc::channel::<()>();
+        let used = Arc::clone(&shared);
+        let list = tokio::spawn(async move {
+            let work = move || {
+                begins.send(()).unwrap();
+                // Until the test drops its end.
+                let _ = end.recv();
+                Ok(())
+            };
+            listing(&used, work).await
+        });
+        begun.await.unwrap();
+        list.abort();
+        assert!(list.await.unwrap_err().is_cancelled());
+        assert_eq!(shared.lists.available_permits(), 0, "it goes on");
+        drop(ends);
+        drop(shared.lists.acquire().await.unwrap());
+    }
 
     #[test]
     fn a_name_is_one_component_and_none_of_the_servers() {

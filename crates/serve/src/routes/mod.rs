@@ -88,7 +88,8 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
             get_with(runs::one, |op| op.id("getRun").summary("How far a submission is, or what a folder holds"))
                 .delete_with(runs::cancel, |op| {
                     op.id("cancelRun").summary("Cancel a submission").description(
-                        "One that waits will not begin. One that is under way ends in order, and what was measured is recorded.",
+                        "One that waits will not begin. One that is under way ends in order, and what was measured is recorded. In \
+                         the response `headline`, `offered_per_s`, `devices` and `note` are `null`.",
                     )
                 }),
         )

@@ -12,6 +12,9 @@ pub const ID_BYTES: usize = 26;
 /// What acknowledges a delivery.
 pub const ACK: &[u8] = b"+ACK";
 
+/// Start of the subjects to which deliveries are acknowledged.
+pub const ACK_SUBJECTS: &str = "$JS.ACK.";
+
 /// Start of the subjects on which a server reports that a consumer was deleted.
 pub const CONSUMER_DELETED: &str = "$JS.EVENT.ADVISORY.CONSUMER.DELETED.";
 
@@ -73,10 +76,7 @@ pub struct CreateConsumer<'a> {
 impl CreateConsumer<'_> {
     /// Where it is created; the same again changes nothing.
     pub fn create_subject(&self) -> String {
-        match self.config.durable_name {
-            Some(name) => format!("$JS.API.CONSUMER.DURABLE.CREATE.{}.{name}", self.stream_name),
-            None => format!("$JS.API.CONSUMER.CREATE.{}", self.stream_name),
-        }
+        create_consumer_subject(self.stream_name, self.config.durable_name)
     }
 }
 
@@ -112,6 +112,14 @@ impl ApiResponse {
     /// Decodes the JSON; the error is the reason.
     pub fn read(json: &[u8]) -> Result<ApiResponse, String> {
         serde_json::from_slice(json).map_err(|error| error.to_string())
+    }
+}
+
+/// Subject to create a consumer, with its name if it is durable.
+pub fn create_consumer_subject(stream: &str, durable: Option<&str>) -> String {
+    match durable {
+        Some(name) => format!("$JS.API.CONSUMER.DURABLE.CREATE.{stream}.{name}"),
+        None => format!("$JS.API.CONSUMER.CREATE.{stream}"),
     }
 }
 
@@ -155,7 +163,7 @@ pub fn encode_ack(to: &str, reply: Option<&str>, out: &mut Vec<u8>) {
 /// `$JS.ACK.stream.consumer.delivered.stream number.consumer number.time.pending`, with domain and account ahead of the stream on
 /// servers that have them.
 pub fn stream_sequence(ack_subject: &str) -> Option<u64> {
-    let words: Vec<&str> = ack_subject.strip_prefix("$JS.ACK.")?.split('.').collect();
+    let words: Vec<&str> = ack_subject.strip_prefix(ACK_SUBJECTS)?.split('.').collect();
     let at = match words.len() {
         7 => 3,
         9.. => 5,

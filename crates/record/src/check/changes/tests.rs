@@ -3,7 +3,7 @@
 use super::*;
 use crate::check::subject::{of_experiment, of_run};
 use crate::check::{Demands, judge};
-use crate::experiment::ExperimentRecord;
+use crate::experiment::{ExperimentRecord, LimitedValue};
 use crate::links::{LinkDirection, LinkFigures, LinkGroup};
 use crate::record::{Reason, Record, VerdictStatus};
 use crate::threshold::Conditions;
@@ -211,12 +211,74 @@ fn the_rate_of_a_flood_that_was_held_up_is_no_change() {
     whole.settings.flood = true;
     let mut half = whole.clone();
     half.throughput.delivered_per_s *= 0.5;
-    let outcome = |before: &Record, after: &Record| judged(&of_run(before), &of_run(after), "rate<-5%").outcome;
-    assert_eq!(outcome(&whole, &half), Outcome::Failed);
+    let row = |before: &Record, after: &Record| judged(&of_run(before), &of_run(after), "rate<-5%");
+    assert_eq!(row(&whole, &half).outcome, Outcome::Failed);
     let (text, hint) = (String::new(), String::new());
     half.verdict.reasons = vec![Reason { code: "V04".to_owned(), status: VerdictStatus::Suspect, text, hint }];
-    assert_eq!(outcome(&whole, &half), Outcome::Undecided);
-    assert_eq!(outcome(&half, &whole), Outcome::Undecided, "the baseline could have been faster");
+    // The baseline could have been faster as well.
+    for (before, after, whose) in [(&whole, &half, "the rate;"), (&half, &whole, "the rate of the baseline;")] {
+        let row = row(before, after);
+        assert_eq!(row.outcome, Outcome::Undecided, "{row:?}");
+        assert!(row.detail.contains("CPU time") && row.detail.contains(whose), "{row:?}");
+        assert!(!row.detail.contains("exclude"), "a suspect verdict excludes nothing: {row:?}");
+    }
+}
+
+#[test]
+fn rates_that_were_held_up_leave_too_few_runs_and_the_remedy_is_named() {
+    let rates = |limited: usize, excluded: usize| {
+        let mut record = experiment(&five(1_000.0, 1_020.0));
+        let mut figure = record.cells[0].figures[0].clone();
+        figure.figure = "delivered rate".to_owned();
+        figure.values = vec![Some(1_000.0); 5];
+        figure.lower = None;
+        let value = LimitedValue { lower: 1_000.0, upper: 1_000.0, few_samples: false, held_up: true, partial: false };
+        figure.limited = (0..5).map(|run| (run < limited).then_some(value)).collect();
+        figure.excluded = (1..=5).rev().take(excluded).collect();
+        record.cells[0].figures.push(figure);
+        of_experiment(record)
+    };
+    let row = judged(&rates(3, 0), &rates(0, 0), "rate<-5%");
+    assert_eq!(row.outcome, Outcome::Undecided, "{row:?}");
+    let expected = "undecided: pubmark or the machine may have limited the rate in 3 of 5 runs of the baseline; to decide it, run \
+                    where the system and pubmark get the CPU time that they need (see the verdict)";
+    assert_eq!(row.detail, expected);
+    let row = judged(&rates(0, 0), &rates(2, 1), "rate<-5%");
+    let expected = "undecided: verdicts exclude it in 1 of 5 runs and pubmark or the machine may have limited the rate in 2 of 5 runs; ";
+    assert!(row.outcome == Outcome::Undecided && row.detail.starts_with(expected), "{row:?}");
+    assert_eq!(judged(&rates(2, 0), &rates(0, 0), "rate<-5%").outcome, Outcome::Passed, "three are enough");
+}
+
+#[test]
+fn a_change_is_that_of_what_was_measured_whichever_bound_it_is() {
+    // Of 2,000 messages that are missing, pubmark may have dropped 500 on arrival: 80 %, and 85 % at best.
+    let mut lossy = sample::record();
+    let delivery = &mut lossy.delivery;
+    (delivery.messages.delivered, delivery.messages.lost) = (8_000, 2_000);
+    delivery.own_drops.library_datagrams = Some(500);
+    let change = |condition| judged(&of_run(&sample::record()), &of_run(&lossy), condition);
+    let row = change("delivered<-10%");
+    assert_eq!((row.outcome, row.baseline, row.value), (Outcome::Failed, Some(1.0), Some(0.8)), "{row:?}");
+    assert!(row.detail.starts_with("−20.0 % (100 % → 80 %)"), "{row:?}");
+    let row = change("delivered<-17%");
+    assert_eq!((row.outcome, row.value), (Outcome::Undecided, Some(0.8)), "{row:?}");
+    assert!(row.detail.contains("undecided: by the nearest bounds −15.0 %; "), "{row:?}");
+    // What is missing is the rest of it, and its upper bound was measured.
+    let row = change("loss>+10%");
+    assert_eq!(
+        (row.outcome, row.value.map(|lost| (lost * 1e6).round())),
+        (Outcome::Failed, Some(200_000.0)),
+        "{row:?}"
+    );
+    assert!(row.detail.contains("(0 % → 20 %)"), "{row:?}");
+    // A change that what was measured does not show.
+    let mut lost = lossy.clone();
+    lost.delivery.own_drops.library_datagrams = None;
+    let row = judged(&of_run(&lossy), &of_run(&lost), "delivered<-5%");
+    assert_eq!((row.outcome, row.change), (Outcome::Undecided, Some(0.0)), "{row:?}");
+    let expected = "undecided: by the upper bounds −5.9 % (85 % → 80 %); to decide it, make pubmark more punctual";
+    assert!(row.detail.contains(expected), "{row:?}");
+    assert_eq!(judged(&of_run(&lossy), &of_run(&lossy), "delivered<-5%").outcome, Outcome::Passed);
 }
 
 #[test]

@@ -1,0 +1,149 @@
+//! The server's errors. Those about a right that the session lacks leave the connection.
+//!
+//! An error about a message names its subject, not the message. It comes when the server would have passed the message to its
+//! stream, and the stream acknowledges messages in their order. So of the messages to a subject that have no acknowledgement, all
+//! were refused if there are as many errors; otherwise those that were sent before one with an acknowledgement.
+
+use pubmark_protocol::clients::Outgoing;
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
+use pubmark_wire::nats::jetstream::{ACK_SUBJECTS, CONSUMER_DELETED, create_consumer_subject};
+
+use super::session::JetStream;
+use crate::connection::{Link, Phase, Progress, Shared};
+use crate::nats::opening;
+
+/// Start of a server's error about a message to a subject that may not be published to.
+const FORBIDDEN: &str = "permissions violation for publish to \"";
+
+/// Errors about messages to one subject, of which it is not known yet which ones they are.
+pub(super) struct RefusedMessages {
+    /// Number of them; 1 at least.
+    count: usize,
+    /// The server's words.
+    reason: Reason,
+}
+
+/// A message that awaits its acknowledgement: publication, sequence number, tag.
+type Awaiting = (u16, u32, u16);
+
+impl JetStream {
+    /// Handles an error; the cause if it ends the connection.
+    pub(super) fn on_error(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        words: &str,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        // Without the right to these reports, a consumer that is deleted goes unnoticed; everything else works.
+        if opening::forbidden_subject(words).is_some_and(|subject| subject.starts_with(CONSUMER_DELETED)) {
+            if !std::mem::replace(&mut self.lacks_reports, true) {
+                sink.event(link.id, Event::NotPermitted("reports of deleted consumers"));
+            }
+            return Ok(());
+        }
+        if link.phase != Phase::Open || !opening::refuses_message(words) {
+            return Err(opening::cause(link.phase, words));
+        }
+        let subject = forbidden_subject(words).unwrap_or_default();
+        if self.subjects.iter().any(|own| &**own == subject) {
+            self.on_message_refused(link, subject, words, sink);
+            self.send_held(link, shared, sink);
+        } else if subject.starts_with(ACK_SUBJECTS) {
+            sink.event(link.id, Event::NotPermitted("acknowledging messages"));
+        } else if let Some(index) = self.requested_consumer(link, subject) {
+            self.listeners[index].is_requested = false;
+            sink.event(link.id, Event::Subscribed { index, granted: Err(Reason::words(words.to_owned())) });
+        } else {
+            sink.event(link.id, Event::NotPermitted("publishing to a subject"));
+        }
+        Ok(())
+    }
+
+    /// A message to this subject was not passed on.
+    fn on_message_refused(&mut self, link: &Link, subject: &str, words: &str, sink: &mut impl Sink) {
+        if self.awaiting(subject).is_empty() {
+            // One of level 0: all that is known of them is their number.
+            return sink.event(link.id, Event::NotPermitted("publishing to a subject"));
+        }
+        let first = || RefusedMessages { count: 0, reason: Reason::words(words.to_owned()) };
+        self.refused.entry(subject.into()).or_insert_with(first).count += 1;
+        self.settle_refused(link, subject, None, sink);
+    }
+
+    /// Reports the messages to a subject that are known to be refused now that another one has an outcome: `acknowledged` if the
+    /// stream has it.
+    pub(super) fn settle_refused(
+        &mut self,
+        link: &Link,
+        subject: &str,
+        acknowledged: Option<Outgoing>,
+        sink: &mut impl Sink,
+    ) {
+        let mut known = self.awaiting(subject);
+        let Some(refused) = self.refused.get_mut(subject) else { return };
+        if known.len() > refused.count {
+            known.retain(|(publication, sequence, _)| {
+                acknowledged.is_some_and(|one| one.publication == *publication && *sequence < one.sequence)
+            });
+            known.truncate(refused.count);
+        }
+        let reason = refused.reason.clone();
+        refused.count -= known.len();
+        if refused.count == 0 {
+            self.refused.remove(subject);
+        }
+        for entry in known.into_iter().filter_map(|(_, _, tag)| self.in_flight.remove(tag)) {
+            sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(reason.clone()) });
+        }
+    }
+
+    /// Messages to a subject that were written and await an acknowledgement; those of a publication in their order.
+    fn awaiting(&mut self, subject: &str) -> Vec<Awaiting> {
+        let mut found = vec![];
+        for tag in 1..=self.highest_tag {
+            let Some(entry) = self.in_flight.get(tag) else { continue };
+            let Outgoing { publication, sequence, .. } = entry.message;
+            if entry.progress == Progress::Written && &*self.subjects[usize::from(publication)] == subject {
+                found.push((publication, sequence, tag));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// The first consumer that was requested at this subject and that the server has not responded about.
+    fn requested_consumer(&self, link: &Link, subject: &str) -> Option<usize> {
+        (0..self.listeners.len()).find(|index| {
+            let listener = &self.listeners[*index];
+            let durable = link.config.persistent.then(|| self.durable(*index));
+            listener.is_requested && create_consumer_subject(&listener.stream, durable.as_deref()) == subject
+        })
+    }
+}
+
+/// The subject that we may not publish to, if that is what an error is about.
+fn forbidden_subject(words: &str) -> Option<&str> {
+    let (start, rest) = words.split_at_checked(FORBIDDEN.len())?;
+    rest.split('"').next().filter(|_| start.eq_ignore_ascii_case(FORBIDDEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_about_a_message_names_its_subject() {
+        for (words, subject) in [
+            ("Permissions Violation for Publish to \"level.a\"", Some("level.a")),
+            ("permissions violation for publish to \"$JS.ACK.S.C.1.2.3.4.5\"", Some("$JS.ACK.S.C.1.2.3.4.5")),
+            ("Permissions Violation for Publish to level.a", None),
+            ("Permissions Violation for Publish with Reply of \"level.a\"", None),
+            ("Permissions Violation for Subscription to \"level.a\"", None),
+            ("Invalid Publish Subject", None),
+            ("", None),
+        ] {
+            assert_eq!(forbidden_subject(words), subject, "{words}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Requests that wait because as many as permitted are open.
+
+use std::time::Duration;
+
+use super::{SECOND_NS, Simulation};
+
+const REQUESTS: &str = "
+name: virtual
+devices: []
+subscribers: []
+requesters:
+  - {name: asks, rate: 100/s, payload: 100B, topic: 'q/{device}', qos: 1, timeout: 5s, in_flight: 1}
+responders:
+  - {name: answers, filters: ['q/+'], qos: 1}
+";
+
+/// The replies before, which nothing waited for, say nothing about the end of a wait that begins later.
+#[test]
+fn a_wait_for_a_slow_reply_is_the_systems_whatever_was_answered_before() {
+    let simulation = Simulation::new(REQUESTS, Duration::from_secs(3));
+    simulation.broker.borrow_mut().replies =
+        Box::new(|sequence| Some(if sequence == 50 { SECOND_NS } else { 100_000 }));
+    let ended = simulation.run();
+    let backpressure = &ended.outcome.times.backpressure;
+    assert!(backpressure.upper.max_ns() > 900_000_000, "{} ns", backpressure.upper.max_ns());
+    assert!(backpressure.lower.max_ns() > 900_000_000, "{} ns", backpressure.lower.max_ns());
+}
