@@ -105,7 +105,7 @@ fn perform(prepared: PreparedExperiment, options: &Options, watcher: &mut Watche
     if !finished.complete {
         let why = match finished.refused.as_slice() {
             [] => "stopped before its end".to_owned(),
-            refused => format!("runs are missing that cannot be made here: {}", refused.join("; ")),
+            refused => format!("not complete; some of its runs cannot be made here: {}", refused.join("; ")),
         };
         printer.note(&format!("{why}; to go on: {resume}"));
         return Ok(ExitCode::Interrupted);

@@ -5,7 +5,7 @@ use pubmark_model::workload::Workload;
 use crate::error::RunError;
 use crate::spec::{Netem, RunSpec};
 use crate::target::CheckedTarget;
-use crate::{trunked, workers};
+use crate::{linked, trunked, workers};
 use pubmark_protocols::ProtocolPair;
 
 /// Refuses runs that emulated links cannot carry, before anything starts.
@@ -39,6 +39,16 @@ pub fn validate(
         }
         CheckedTarget::Brokerless { definition, .. } if spec.nodes.nodes.is_some() => {
             trunked::check(definition, &protocol_pair.subscribe.capabilities, workload, spec.node_count())?;
+        }
+        CheckedTarget::Started { definition, options }
+            if linked::are_here(spec, workload)
+                && linked::are_apart_from_machine()
+                && options.runs_in_container(definition) =>
+        {
+            return refused(
+                "without root, links are in a network of their own, which containers cannot join",
+                "as root, a system that runs as a program (`pubmark list systems`), or `--link none`",
+            );
         }
         CheckedTarget::Started { .. } | CheckedTarget::Brokerless { .. } | CheckedTarget::External { .. } => {}
     }

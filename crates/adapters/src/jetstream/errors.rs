@@ -4,6 +4,7 @@
 //! stream, and the stream acknowledges messages in their order. So of the messages to a subject that have no acknowledgement, all
 //! were refused if there are as many errors; otherwise those that were sent before one with an acknowledgement.
 
+use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_wire::nats::jetstream::{ACK_SUBJECTS, CONSUMER_DELETED, create_consumer_subject};
@@ -62,8 +63,11 @@ impl JetStream {
 
     /// A message to this subject was not passed on.
     fn on_message_refused(&mut self, link: &Link, subject: &str, words: &str, sink: &mut impl Sink) {
-        if self.awaiting(subject).is_empty() {
-            // One of level 0: all that is known of them is their number.
+        // Where the session also sends messages of level 0 to the subject, an error may be about one of those.
+        let mut publications = self.subjects.iter().zip(&link.config.publications);
+        let has_level_0 = publications.any(|(own, one)| &**own == subject && one.qos == Qos::BestEffort);
+        if has_level_0 || self.awaiting(subject).is_empty() {
+            // Of those all that is known is their number.
             return sink.event(link.id, Event::NotPermitted("publishing to a subject"));
         }
         let first = || RefusedMessages { count: 0, reason: Reason::words(words.to_owned()) };

@@ -17,7 +17,7 @@ use pubmark_report::terminal;
 use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::spec::Window;
 use pubmark_runner::stream::EventStream;
-use pubmark_runner::{Host, RunError, RunSpec, now, target};
+use pubmark_runner::{ErrorKind, Host, RunError, RunSpec, now, target};
 
 use crate::commands::machines::JoinOptions;
 use crate::commands::setup::Setup;
@@ -169,7 +169,9 @@ impl Capacity {
             // A search that did not begin leaves no folder: `remove_dir` removes empty folders only.
             let _ = std::fs::remove_dir(folder.path());
         })?;
-        let failure = failure.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
+        let is_written = failure.as_ref().is_none_or(|error| error.kind != ErrorKind::NotWritten);
+        let marked = if is_written { folder.mark_latest() } else { Ok(()) };
+        let failure = failure.or(marked.err().map(|error| save::unwritten(&error)));
         stream.ends(folder.path(), record.status);
         self.events.show(self.json, (&record, folder.path()), terminal::capacity, printer)?;
         failure.map_or_else(|| Ok(Conclusion::of_search(&record).into()), |error| Err(error.into()))

@@ -81,6 +81,22 @@ fn a_plain_user_is_told_before_runs_behind_links_would_cut_others_off() {
 }
 
 #[test]
+fn a_plain_user_is_told_that_containers_cannot_join_links() {
+    if !can_be_made_by_nobody() {
+        return;
+    }
+    let place = place_of_nobody();
+    // An image that does not exist: nothing is to be fetched or started.
+    let system = ["--system", "emqx", "--image", "localhost/none:0", "--link", "lte"];
+    for more in [&["--dry-run"][..], &[]] {
+        let called = call(&place, &[&["run", "hello"][..], &system, &SHORT, more].concat());
+        assert_eq!(called.code(), 2, "{called:?}");
+        let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("which containers cannot join"), "{words}");
+    }
+}
+
+#[test]
 fn a_plain_user_searches_for_the_capacity_behind_links() {
     if !can_be_made_by_nobody() {
         return;

@@ -1,6 +1,7 @@
 //! Bytes that no server should send: they only end the connection.
 
 use std::io::Write as _;
+use std::time::{Duration, Instant};
 
 use pubmark_conformance::peer::{publisher, subscriber};
 use pubmark_model::qos::Qos;
@@ -16,14 +17,16 @@ use crate::script::{CHANNEL, Script, Until, attach, delivery, flow, message};
 
 /// More than the sockets' buffers and the responses that a client may have for a server that does not read.
 const MOST_UNREAD_BYTES: usize = 64 << 20;
+/// Longest wait until the client ends such a connection.
+const LIMIT: Duration = Duration::from_secs(20);
 
 impl Script {
     /// Repeats these bytes and reads nothing until the client ends the connection; returns the cause.
     fn repeat_unread(&mut self, id: SessionId, bytes: &[u8]) -> Cause {
         let block = bytes.repeat(10_000);
-        let mut sent = 0;
+        let (mut sent, deadline) = (0, Instant::now() + LIMIT);
         while self.peer.record.causes(id).is_empty() {
-            assert!(sent < MOST_UNREAD_BYTES, "the client goes on after {sent} B");
+            assert!(sent < MOST_UNREAD_BYTES && Instant::now() < deadline, "the client goes on after {sent} B");
             match self.stream().write(&block[sent % bytes.len()..]) {
                 Ok(taken) => sent += taken,
                 Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}"),

@@ -16,7 +16,7 @@ responders:
 
 /// The replies before, which nothing waited for, say nothing about the end of a wait that begins later.
 #[test]
-fn a_wait_for_a_slow_reply_is_the_systems_whatever_was_answered_before() {
+fn a_wait_for_a_slow_reply_is_the_systems_whatever_replies_came_before() {
     let simulation = Simulation::new(REQUESTS, Duration::from_secs(3));
     simulation.broker.borrow_mut().replies =
         Box::new(|sequence| Some(if sequence == 50 { SECOND_NS } else { 100_000 }));

@@ -382,7 +382,7 @@ mod tests {
         }
 
         /// The system sends a datagram to a client, whose socket has this number; the relay forwards it at this time.
-        fn answers(&mut self, client: SocketAddr, number: usize, now_ns: u64) {
+        fn responds(&mut self, client: SocketAddr, number: usize, now_ns: u64) {
             self.system.send_to(b"back", client).unwrap();
             wait_until(|| self.exchange.waiting_bytes() > 0);
             self.exchange.down(now_ns, number, &mut self.counters[1], &mut self.turn);
@@ -396,7 +396,7 @@ mod tests {
         let from_first = relay.sends(&first, 0).unwrap();
         relay.sends(&second, 100 * SECOND).unwrap();
         // What a client receives is a sign of life, too.
-        relay.answers(from_first, 0, 200 * SECOND);
+        relay.responds(from_first, 0, 200 * SECOND);
         assert_eq!(relay.sends(&third, 400 * SECOND - 1), None);
         assert_count_eq!((relay.unserved.exhausted, relay.exchange.closed()), (1, 0));
         let from_third = relay.sends(&third, 400 * SECOND).unwrap();
@@ -404,7 +404,7 @@ mod tests {
         assert_count_eq!((relay.unserved.exhausted, relay.exchange.closed()), (1, 1));
         // Whoever is left has the socket that it had, and the number of the other one leads to the new client.
         assert_eq!(relay.sends(&first, 401 * SECOND), Some(from_first));
-        relay.answers(from_third, 1, 402 * SECOND);
+        relay.responds(from_third, 1, 402 * SECOND);
         assert_eq!(third.recv_from(&mut [0; 5]).unwrap(), (4, relay.at));
         assert_count_eq!((relay.counters[0].dropped, relay.counters[1].dropped), (1, 0));
         // There is no room for a third one again: each client that gets none counts.

@@ -6,6 +6,7 @@ mod carried;
 mod report;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pubmark_engine::plan::Networks;
 use pubmark_links::error::LinkError;
@@ -152,6 +153,9 @@ pub fn missing() -> [Option<String>; 2] {
     [found.missing(), found.kernel_netem.err()]
 }
 
+/// [`claim`] separated this process from the machine's network.
+static HAS_LEFT_NETWORK: AtomicBool = AtomicBool::new(false);
+
 /// Whether creating links would separate this process from the machine's network.
 pub fn leaves_network() -> bool {
     !privilege::is_administrator()
@@ -164,7 +168,15 @@ pub fn leaves_network() -> bool {
 /// # Errors
 /// What this machine lacks.
 pub fn claim() -> Result<(), RunError> {
-    privilege::claim().map(|_| ()).map_err(|error| failed(&error))
+    let leaves = leaves_network();
+    privilege::claim().map_err(|error| failed(&error))?;
+    HAS_LEFT_NETWORK.store(leaves, Relaxed);
+    Ok(())
+}
+
+/// Whether links of this process are not in the machine's network: [`claim`] left it, or would.
+pub fn are_apart_from_machine() -> bool {
+    leaves_network() || HAS_LEFT_NETWORK.load(Relaxed)
 }
 
 /// Whether devices open connections, and whether subscribers do.
