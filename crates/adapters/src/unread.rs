@@ -13,14 +13,15 @@
 use pubmark_protocol::events::Unread;
 
 /// A read with fewer packets and fewer bytes than these leaves every window open: TCP's first window is ten segments (RFC
-/// 6928), half of its first receive window is 32 KiB, and no server known to us has an in-flight window below ten.
+/// 6928), half of its first receive window is 32 KiB, and no server known to us has an in-flight window below ten, but for the blocks
+/// of CoAP, which are parts.
 const WINDOW_PACKETS: u32 = 8;
 pub(crate) const WINDOW_BYTES: usize = 32 * 1024;
 /// What waited longer than this in the socket is acknowledged at once, as it would have been if it had been read at once.
 const LATE_NS: u64 = 100_000;
 /// A thread that reads so late was stopped, or had no processor. Its time is kept however little it read: few messages may have been
-/// on their way, and many held back behind them. Shorter times of few packets are not kept: those of a reader of quanta
-/// (`--pace`) would be nearly all the time.
+/// on their way, and many held back behind them. Shorter times are not kept: a read of several packets has no stamp, so its time
+/// begins with the read before, and those of a reader in time would be nearly all the time.
 const STOPPED_NS: u64 = 5_000_000;
 /// Times that are stored for a connection.
 const MOST_TIMES: usize = 8;
@@ -35,6 +36,8 @@ pub(crate) struct UnreadTimes {
     goes_on: bool,
     /// Its time is kept then, for all that was sent before its end. Otherwise it is added to that of the next read.
     is_kept: bool,
+    /// It, or one that awaits the same responses, was read by a thread that was stopped.
+    was_stopped: bool,
     /// The protocol's responses to it are to be written next.
     has_responses: bool,
     /// The read that is being handled has a part of what the peer has, and the next part waits for our request.
@@ -102,7 +105,10 @@ impl UnreadTimes {
         // The same responses are to both reads: a server may be told once of all that arrived.
         self.has_responses |= read.has_responses;
         let is_one = is_added && self.has_responses;
-        self.is_kept = (is_one && self.is_kept) || is_part || (was_stopped && !self.is_loopback);
+        // A server on this machine that had more than the sockets hold passes it on after the socket was found empty.
+        let had_more = was_stopped && (!self.is_loopback || read.may_have_filled_a_window());
+        self.was_stopped = (is_one && self.was_stopped) || was_stopped;
+        self.is_kept = (is_one && self.is_kept) || is_part || had_more;
         self.goes_on = (is_one && self.goes_on) || is_part || was_stopped || read.may_have_filled_a_window();
     }
 
@@ -119,13 +125,14 @@ impl UnreadTimes {
             && let Some(last) = self.times[..self.count].last_mut()
         {
             last.to_ns = last.to_ns.max(at_ns);
-            self.is_kept |= self.goes_on;
+            self.is_kept |= self.was_stopped;
         }
     }
 
-    /// The socket was empty after TCP's acknowledgement.
+    /// The socket was empty after TCP's acknowledgement. What the responses of a thread that was stopped release is still to come.
     pub(crate) fn note_nothing(&mut self) {
-        if self.is_loopback && !self.is_kept && !self.has_responses {
+        let is_awaited = self.has_responses && self.was_stopped;
+        if self.is_loopback && !self.is_kept && !is_awaited {
             self.goes_on = false;
         }
     }
@@ -202,12 +209,33 @@ mod tests {
     }
 
     #[test]
-    fn the_rounds_of_a_full_window_count_together() {
+    fn the_rounds_of_a_thread_that_is_stopped_in_each_count_together() {
         let mut times = UnreadTimes::new(true);
         for round in 0..5 {
-            note_responded(&mut times, &later(FULL, round * 1_000_000));
+            note_responded(&mut times, &later(STOPPED, round * 50_000_000));
         }
-        assert_eq!([0, 2_500_000].map(|sent_ns| after_ns(&times, sent_ns)), [300_000, 120_000]);
+        assert_eq!([0, 125_000_000].map(|sent_ns| after_ns(&times, sent_ns)), [100_050_000, 40_020_000]);
+    }
+
+    #[test]
+    fn the_rounds_of_a_reader_in_time_count_alone_however_much_it_reads() {
+        let mut times = UnreadTimes::new(true);
+        for round in 0..50 {
+            // It waited for 1 ms: where in that time the messages arrived is not known.
+            let read = later(FULL, round * 1_000_000);
+            note_responded(&mut times, &Read { absent_at_ns: read.at_ns - 1_000_000, ..read });
+            assert_eq!(after_ns(&times, 0), 1_010_000, "{round}");
+        }
+    }
+
+    #[test]
+    fn a_stop_with_more_than_the_sockets_hold_counts_for_what_follows_without_responses() {
+        let mut times = UnreadTimes::new(true);
+        times.note_read(&Read { packets: 1_000, bytes: 3_000_000, ..STOPPED }, STOPPED.at_ns);
+        times.note_nothing();
+        let next = later(SMALL, 30_000_000);
+        times.note_read(&next, next.at_ns);
+        assert_eq!(after_ns(&times, 0), 20_050_000);
     }
 
     #[test]

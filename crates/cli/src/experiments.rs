@@ -103,11 +103,7 @@ fn perform(prepared: PreparedExperiment, options: &Options, watcher: &mut Watche
         );
     }
     if !finished.complete {
-        let why = match finished.refused.as_slice() {
-            [] => "stopped before its end".to_owned(),
-            refused => format!("not complete; some of its runs cannot be made here: {}", refused.join("; ")),
-        };
-        printer.note(&format!("{why}; to go on: {resume}"));
+        printer.note(&format!("{}; to go on: {resume}", finished.unfinished()));
         return Ok(ExitCode::Interrupted);
     }
     Ok(Conclusion::of_experiment(record).into())

@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_model::units;
-use pubmark_record::message_log::LogFormat;
 use pubmark_record::objectives::Undecided;
 use pubmark_runner::spec::text::Text;
 use pubmark_systems::limits::{self, ResourceLimits};
@@ -52,14 +51,6 @@ pub fn limits(text: &str) -> Result<ResourceLimits, String> {
 /// Parses `KEY=VALUE`.
 pub fn setting(text: &str) -> Result<(String, String), String> {
     Text::read(text)
-}
-
-/// Parses a format of message logs.
-pub fn log_format(text: &str) -> Result<LogFormat, String> {
-    LogFormat::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| {
-        let names = LogFormat::ALL.map(|format| format!("`{}`", format.as_str()));
-        format!("a format is expected, {}, not `{text}`", names.join(" or "))
-    })
 }
 
 /// Parses a factor of rates.

@@ -31,6 +31,17 @@ impl LogFormat {
         }
     }
 
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// There is no format of this name.
+    pub fn read(text: &str) -> Result<LogFormat, String> {
+        LogFormat::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| {
+            let names = LogFormat::ALL.map(|format| format!("`{}`", format.as_str()));
+            format!("a format is expected, {}, not `{text}`", names.join(" or "))
+        })
+    }
+
     /// Name of the file in the folder of a run.
     pub fn file_name(self) -> &'static str {
         match self {

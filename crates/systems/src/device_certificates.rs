@@ -40,6 +40,18 @@ pub struct Order<'a> {
     pub days: u32,
 }
 
+/// Reads a prefix of the devices' names.
+///
+/// # Errors
+/// It is too long, or has other letters than a common name of a certificate should have.
+pub fn prefix(text: &str) -> Result<String, String> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    match text.len() <= 40 && text.chars().all(is_plain) {
+        true => Ok(text.to_owned()),
+        false => Err("up to 40 letters, digits, `-` and `_`".to_owned()),
+    }
+}
+
 /// Creates all files in `folder`, which must not exist. Only its owner can read it.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ pub enum What {
         out: PathBuf,
 
         /// Prefix of the devices' names, which have a number from 0 behind it; letters, digits, `-`, `_`
-        #[arg(long, value_name = "TEXT", default_value = "device-", value_parser = prefix)]
+        #[arg(long, value_name = "TEXT", default_value = "device-", value_parser = device_certificates::prefix)]
         prefix: String,
 
         /// Days for which the certificates are valid, from yesterday on, because clocks differ
@@ -42,14 +42,6 @@ pub enum What {
               value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_VALID_DAYS)))]
         days: u32,
     },
-}
-
-fn prefix(text: &str) -> Result<String, String> {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    match text.len() <= 40 && text.chars().all(is_plain) {
-        true => Ok(text.to_owned()),
-        false => Err("up to 40 letters, digits, `-` and `_`".to_owned()),
-    }
 }
 
 impl Devices {

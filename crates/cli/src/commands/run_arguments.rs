@@ -13,7 +13,7 @@ use pubmark_runner::{RunError, RunSpec};
 use crate::commands::machines::JoinOptions;
 use crate::commands::setup::{Setup, replace, replace_some};
 use crate::events::Events;
-use crate::values::{UNDECIDED, duration, log_format, one_of, positive_duration, rate_factor};
+use crate::values::{UNDECIDED, duration, one_of, positive_duration, rate_factor};
 use crate::watching::Watching;
 
 /// Run a workload against a system and record what happened.
@@ -92,7 +92,7 @@ pub struct Run {
     /// Write a row for each message and each subscriber beside the record: messages.parquet, or as `csv` or `ndjson`
     /// (docs/reference/message-log.md)
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "parquet",
-          value_parser = log_format, help_heading = "Output", hide_short_help = true)]
+          value_parser = LogFormat::read, help_heading = "Output", hide_short_help = true)]
     pub message_log: Option<LogFormat>,
 
     /// Compute a metric of your own from the message log, with a program that prints its value; `custom.NAME` in `--slo`. Implies

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pubmark_record::past_runs::filter::{Filter, FilterError};
+use pubmark_record::past_runs::filter::{Filter, FilterError, is_path};
 use pubmark_record::past_runs::{DEFAULT_FOLDER, moment, search};
 use pubmark_report::terminal::past_runs as text;
 
@@ -93,26 +93,5 @@ impl Runs {
         }
         filter.since = self.since.clone();
         Ok(filter)
-    }
-}
-
-/// Whether a word is a path and no filter. What is listed contains no path.
-fn is_path(word: &str) -> bool {
-    let starts = ["/", "./", "../", "~/"];
-    word == "." || word == ".." || starts.iter().any(|start| word.starts_with(start)) || word.ends_with('/')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_not_searched_for() {
-        for word in ["/nonexistent", "./runs", "../runs", "~/runs", "runs/", "."] {
-            assert!(is_path(word), "{word}");
-        }
-        for word in ["mosquitto", "smart-home", "verdict=valid", "n/a"] {
-            assert!(!is_path(word), "{word}");
-        }
     }
 }

@@ -195,9 +195,8 @@ impl Requests {
         }
         if publisher.is_waiting() {
             // Without a wait that it ends now, the time would be taken for the end of a later one.
-            let certain_ns = delivery.absent_at_ns().map(|absent_at_ns| absent_at_ns.min(limit_ns));
-            let free_since_ns = &mut sessions[publisher.session].free_since_ns;
-            *free_since_ns = free_since_ns.or(certain_ns);
+            let certain_ns = delivery.at_ns.saturating_sub(width_ns(header, delivery)).min(limit_ns);
+            sessions[publisher.session].free_since_ns.get_or_insert(certain_ns);
         }
         self.note_closed(publisher, 1, sessions);
     }

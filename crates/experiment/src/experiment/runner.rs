@@ -54,6 +54,16 @@ pub struct Finished {
     pub unwritten: Option<RunError>,
 }
 
+impl Finished {
+    /// Why runs are missing, in words.
+    pub fn unfinished(&self) -> String {
+        match self.refused.as_slice() {
+            [] => "stopped before its end".to_owned(),
+            refused => format!("not complete; some of its runs cannot be made here: {}", refused.join("; ")),
+        }
+    }
+}
+
 /// The reason why an experiment stopped by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoProgress {

@@ -140,6 +140,12 @@ impl Filter {
     }
 }
 
+/// Whether a word is a path and no filter. What is listed contains no path.
+pub fn is_path(word: &str) -> bool {
+    let starts = ["/", "./", "../", "~/"];
+    word == "." || word == ".." || starts.iter().any(|start| word.starts_with(start)) || word.ends_with('/')
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -240,6 +246,16 @@ mod tests {
         {
             (entry.status, entry.in_progress) = (status, in_progress);
             assert_eq!(refused(&format!("status={}", entry.status_word())), None);
+        }
+    }
+
+    #[test]
+    fn a_path_is_not_searched_for() {
+        for word in ["/nonexistent", "./runs", "../runs", "~/runs", "runs/", "."] {
+            assert!(is_path(word), "{word}");
+        }
+        for word in ["mosquitto", "smart-home", "verdict=valid", "n/a"] {
+            assert!(!is_path(word), "{word}");
         }
     }
 }
