@@ -90,7 +90,7 @@ impl UnreadTimes {
     /// Bytes were read, and acknowledged at `acknowledged_ns`.
     pub(crate) fn note_read(&mut self, read: &Read, acknowledged_ns: u64) {
         let last = self.all().last().copied().unwrap_or_default();
-        let was_stopped = read.late_ns() > STOPPED_NS;
+        let was_stopped = acknowledged_ns.saturating_sub(read.absent_at_ns) > STOPPED_NS;
         // Until its responses are written, all that the last read had is unacknowledged.
         let last_to_ns = if self.has_responses { last.to_ns.max(read.absent_at_ns) } else { last.to_ns };
         let is_added = self.has_responses || (self.goes_on && !self.is_kept);
@@ -106,7 +106,7 @@ impl UnreadTimes {
         self.has_responses |= read.has_responses;
         let is_one = is_added && self.has_responses;
         // A server on this machine that had more than the sockets hold passes it on after the socket was found empty.
-        let had_more = was_stopped && (!self.is_loopback || read.may_have_filled_a_window());
+        let had_more = was_stopped && (!self.is_loopback || read.bytes >= WINDOW_BYTES);
         self.was_stopped = (is_one && self.was_stopped) || was_stopped;
         self.is_kept = (is_one && self.is_kept) || is_part || had_more;
         self.goes_on = (is_one && self.goes_on) || is_part || was_stopped || read.may_have_filled_a_window();
@@ -124,6 +124,9 @@ impl UnreadTimes {
         if std::mem::take(&mut self.has_responses)
             && let Some(last) = self.times[..self.count].last_mut()
         {
+            if at_ns.saturating_sub(last.to_ns) > STOPPED_NS {
+                (self.was_stopped, self.goes_on) = (true, true);
+            }
             last.to_ns = last.to_ns.max(at_ns);
             self.is_kept |= self.was_stopped;
         }
@@ -220,11 +223,23 @@ mod tests {
     #[test]
     fn the_rounds_of_a_reader_in_time_count_alone_however_much_it_reads() {
         let mut times = UnreadTimes::new(true);
-        for round in 0..50 {
+        for round in 1..50 {
             // It waited for 1 ms: where in that time the messages arrived is not known.
             let read = later(FULL, round * 1_000_000);
             note_responded(&mut times, &Read { absent_at_ns: read.at_ns - 1_000_000, ..read });
-            assert_eq!(after_ns(&times, 0), 1_010_000, "{round}");
+            assert!((1_000_000..=1_010_000).contains(&after_ns(&times, 0)), "{round}: {:?}", times.all());
+        }
+    }
+
+    #[test]
+    fn a_stop_before_the_responses_are_written_counts_in_every_round() {
+        let mut times = UnreadTimes::new(true);
+        times.note_read(&Read { has_responses: true, ..FULL }, FULL.at_ns);
+        times.note_nothing();
+        times.note_written(FULL.at_ns + 40_000_000);
+        for round in 1..4 {
+            note_responded(&mut times, &later(SMALL, 40_000_000 + round * 1_000_000));
+            assert_eq!(after_ns(&times, 0), 40_050_000 + 60_000, "{round}");
         }
     }
 
@@ -329,17 +344,17 @@ mod tests {
 
     #[test]
     fn of_many_times_the_sum_is_never_too_small_and_not_much_too_large() {
-        const ROUND_NS: u64 = 1_000_000;
+        const ROUND_NS: u64 = 400_000_000;
         let mut times = UnreadTimes::new(true);
         for round in 0..1_000 {
-            note_responded(&mut times, &later(FULL, round * ROUND_NS));
+            note_responded(&mut times, &later(STOPPED, round * ROUND_NS));
             assert!(times.all().len() <= MOST_TIMES);
             assert!(times.all().windows(2).all(|pair| pair[0].to_ns <= pair[1].from_ns));
         }
-        // 60 µs in each round.
+        // 20.01 ms in each round.
         for rounds in 1..=1_000 {
             let counted_ns = after_ns(&times, (1_000 - rounds) * ROUND_NS);
-            let range = rounds * 60_000..=rounds * 60_000 + rounds * ROUND_NS / 5;
+            let range = rounds * 20_010_000..=rounds * 20_010_000 + rounds * ROUND_NS / 5;
             assert!(range.contains(&counted_ns), "{rounds} rounds: {counted_ns} ns, not in {range:?}");
         }
     }

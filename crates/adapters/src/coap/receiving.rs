@@ -112,8 +112,10 @@ impl Session {
             // A server that awaits an acknowledgement sends the next confirmable message after it (RFC 7252 §4.7).
             let absent_at_ns = first_at_ns.max(self.link.empty_at_ns);
             // Datagrams have no window: they count as one packet. The responses were sent as they were handled.
-            let read = Read { absent_at_ns, at_ns, packets: 1, bytes: 0, has_responses: false };
-            self.link.unread.note_read(&read, clock::monotonic_ns());
+            let read = Read { absent_at_ns, at_ns, packets: 1, bytes: 0, has_responses: true };
+            let acknowledged_ns = clock::monotonic_ns();
+            self.link.unread.note_read(&read, acknowledged_ns);
+            self.link.unread.note_written(acknowledged_ns);
         }
         // A full buffer holds several datagrams: after one alone no system call is needed.
         if count > 1 {

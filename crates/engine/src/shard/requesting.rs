@@ -195,7 +195,9 @@ impl Requests {
         }
         if publisher.is_waiting() {
             // Without a wait that it ends now, the time would be taken for the end of a later one.
-            let certain_ns = delivery.at_ns.saturating_sub(width_ns(header, delivery)).min(limit_ns);
+            // That its responder was late is not subtracted: the header's lag contains this requester's own, which would grow with each
+            // round.
+            let certain_ns = delivery.at_ns.saturating_sub(delivery.late_ns(open.submitted_ns)).min(limit_ns);
             sessions[publisher.session].free_since_ns.get_or_insert(certain_ns);
         }
         self.note_closed(publisher, 1, sessions);
