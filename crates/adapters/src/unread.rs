@@ -6,9 +6,9 @@
 //!
 //! What one acknowledgement releases may come in several reads, and hold back more until those are acknowledged. So the sum
 //! counts: of each time that is kept here, the part between the write of a message and its arrival. Compare the connection with
-//! one that is read at once. While nothing is unread, nothing of ours prevents the system from sending, and it gets on as it would
-//! there; while something is unread, it may not get on at all. So a message is later than it would be there by no more than
-//! that sum. A message that was sent after a time has no part of it, so that nothing has to be forgotten.
+//! one that is read at once. While no byte is unread, the generator does not prevent the system from sending, and both connections
+//! make the same progress; while bytes are unread, this one may make none. So a message is later than on the other connection by no
+//! more than that sum. A message that was sent after a time has no part of it, so that nothing has to be forgotten.
 
 use pubmark_protocol::events::Unread;
 

@@ -28,7 +28,8 @@ use crate::socket_drops::SocketDrops;
 
 /// Longest wait for the shards of a process to open their adapters, and for a shard to end its sessions: longer than any
 /// limit of an adapter and of the message log, and shorter than the wait for a worker process, which then reports the
-/// shard (unless the run is stopped: then the wait for the process is shorter). A client library that does not return from a call exceeds it.
+/// shard (unless the run is stopped: then the wait for the process is shorter). A client library that does not return from a call
+/// exceeds it.
 const SHARD_LIMIT: Duration = Duration::from_secs(100);
 /// The same for each further shard, after one did not end: the run has failed.
 const FAILED_LIMIT: Duration = Duration::from_secs(10);
@@ -367,7 +368,7 @@ mod tests {
         }
     }
 
-    /// A shard that ends as it is told to, without an outcome.
+    /// A shard that ends on `Command::Finish`, with an error.
     fn ends(_: Setup, commands: &Receiver<Command>, opened: &Sender<Waker>) -> Result<ShardOutcome, EngineError> {
         opened.send(Waker::new(|| {})).unwrap();
         while commands.recv().unwrap() != Command::Finish {}

@@ -175,7 +175,7 @@ pub struct DeliveryWindow {
 }
 
 impl DeliveryWindow {
-    /// The window of a session with so many subscriptions, whose subscriber takes `processing` for each message and acknowledges
+    /// The window of a session with this number of subscriptions, whose subscriber takes `processing` for each message and acknowledges
     /// it when it begins: it begins everything that may be sent ahead within half of the time. Otherwise messages that only wait
     /// for their subscriber would be sent again, and the copies would count as the system's.
     pub fn of_slow_subscriber(self, processing: Duration, subscriptions: usize) -> DeliveryWindow {

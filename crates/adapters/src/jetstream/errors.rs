@@ -25,7 +25,7 @@ pub(super) struct RefusedMessages {
 }
 
 /// A message that awaits its acknowledgement: publication, sequence number, tag.
-type Awaiting = (u16, u32, u16);
+pub(super) type Awaiting = (u16, u32, u16);
 
 impl JetStream {
     /// Handles an error; the cause if it ends the connection.
@@ -66,25 +66,27 @@ impl JetStream {
         // Where the session also sends messages of level 0 to the subject, an error may be about one of those.
         let mut publications = self.subjects.iter().zip(&link.config.publications);
         let has_level_0 = publications.any(|(own, one)| &**own == subject && one.qos == Qos::BestEffort);
-        if has_level_0 || self.awaiting(subject).is_empty() {
+        let awaiting = self.awaiting(subject);
+        if has_level_0 || awaiting.is_empty() {
             // Of those all that is known is their number.
             return sink.event(link.id, Event::NotPermitted("publishing to a subject"));
         }
         let first = || RefusedMessages { count: 0, reason: Reason::words(words.to_owned()) };
         self.refused.entry(subject.into()).or_insert_with(first).count += 1;
-        self.settle_refused(link, subject, None, sink);
+        self.settle_refused(link, subject, awaiting, None, sink);
     }
 
-    /// Reports the messages to a subject that are known to be refused now that another one has an outcome: `acknowledged` if the
-    /// stream has it.
+    /// Reports those of the `awaiting` messages to a subject that are known to be refused now that another one has an outcome:
+    /// `acknowledged` if the stream has it.
     pub(super) fn settle_refused(
         &mut self,
         link: &Link,
         subject: &str,
+        awaiting: Vec<Awaiting>,
         acknowledged: Option<Outgoing>,
         sink: &mut impl Sink,
     ) {
-        let mut known = self.awaiting(subject);
+        let mut known = awaiting;
         let Some(refused) = self.refused.get_mut(subject) else { return };
         if known.len() > refused.count {
             known.retain(|(publication, sequence, _)| {
@@ -103,7 +105,7 @@ impl JetStream {
     }
 
     /// Messages to a subject that were written and await an acknowledgement; those of a publication in their order.
-    fn awaiting(&mut self, subject: &str) -> Vec<Awaiting> {
+    pub(super) fn awaiting(&mut self, subject: &str) -> Vec<Awaiting> {
         let mut found = vec![];
         for tag in 1..=self.highest_tag {
             let Some(entry) = self.in_flight.get(tag) else { continue };

@@ -158,9 +158,11 @@ impl JetStream {
         };
         let acknowledged = outcome.is_ok().then_some(entry.message);
         sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome });
-        if !self.refused.is_empty() {
-            let subject = self.subjects[usize::from(entry.message.publication)].clone();
-            self.settle_refused(link, &subject, acknowledged, sink);
+        let subject = &self.subjects[usize::from(entry.message.publication)];
+        if self.refused.contains_key(&**subject) {
+            let subject = subject.clone();
+            let awaiting = self.awaiting(&subject);
+            self.settle_refused(link, &subject, awaiting, acknowledged, sink);
         }
         self.send_held(link, shared, sink);
         Ok(())

@@ -1,4 +1,4 @@
-//! JetStream: messages and requests that the server does not pass on, for want of a right or of a stream.
+//! JetStream: messages and requests that the server refuses, because the client has no permission or there is no stream.
 
 use pubmark_adapters::jetstream::JetStreamClients;
 use pubmark_conformance::peer::{publisher, subscriber};
@@ -16,7 +16,7 @@ fn stored(reply: &str) -> String {
     format!("MSG {reply} 1 9\r\n{{\"seq\":1}}\r\n")
 }
 
-/// Sends so many messages and returns the subjects for their acknowledgements.
+/// Sends `count` messages and returns the subjects for their acknowledgements.
 fn published(
     harness: &mut Harness<JetStreamClients>,
     id: SessionId,

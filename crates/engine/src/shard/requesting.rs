@@ -194,9 +194,8 @@ impl Requests {
             self.record_late(publisher, header, delivery);
         }
         if publisher.is_waiting() {
-            // Without a wait that it ends now, the time would be taken for the end of a later one.
-            // That its responder was late is not subtracted: the header's lag contains this requester's own, which would grow with each
-            // round.
+            // Without a wait that it ends now, the time would be taken for the end of a later one. The lag in the header is not
+            // subtracted: it contains that of the request, which is this wait, so it would grow with each round.
             let certain_ns = delivery.at_ns.saturating_sub(delivery.late_ns(open.submitted_ns)).min(limit_ns);
             sessions[publisher.session].free_since_ns.get_or_insert(certain_ns);
         }

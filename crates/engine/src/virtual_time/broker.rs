@@ -8,6 +8,7 @@ use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Reason, Token};
 use pubmark_protocol::header;
+use pubmark_protocol::timing::Timing;
 
 /// A client: a session of a shard.
 pub type Client = (usize, SessionId);
@@ -340,6 +341,9 @@ impl Broker {
         {
             let mut reply = Vec::new();
             header::write_reply(&mut reply, run, publisher, sequence, due_ns);
+            // A responder in time: the reply has the lag of its request.
+            let (now_ns, lag_ns) = (self.now_ns, message.timing.lag_at(self.now_ns));
+            header::patch_write_start(&mut reply, &Timing { due_ns: now_ns, submitted_ns: now_ns, lag_ns }, now_ns);
             self.send(self.now_ns + after_ns, client, ClientEvent::Answer(message.token(), reply.into()));
         }
         if matches!(outcome, Some(Err(_))) && !self.delivers_refused {

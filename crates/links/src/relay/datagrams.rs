@@ -17,8 +17,8 @@ use super::unserved::{Unserved, is_exhaustion};
 /// Clients of one socket; more get none.
 const MOST_PEERS: usize = 65_536;
 /// A client that neither sent nor received for this long, ns, has ended. Those of pubmark ping a system that was silent for the
-/// keep-alive, 60 s, and a client program is told the same. After EXCHANGE_LIFETIME, 247 s (RFC 7252 §4.8.2), no exchange of CoAP
-/// goes on either, and another client may send the same message identifiers from the same port.
+/// keep-alive, 60 s, and client programs receive the same `keep_alive_s`. After EXCHANGE_LIFETIME, 247 s (RFC 7252 §4.8.2), all
+/// exchanges of CoAP have ended, too, and another client may send the same message identifiers from the same port.
 const ENDED_AFTER_NS: u64 = 300_000_000_000;
 
 /// The socket that clients send to, and those towards the system.
