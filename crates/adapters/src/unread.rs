@@ -95,11 +95,13 @@ impl UnreadTimes {
         let last_to_ns = if self.has_responses { last.to_ns.max(read.absent_at_ns) } else { last.to_ns };
         let is_added = self.has_responses || (self.goes_on && !self.is_kept);
         let before_ns = if is_added { last_to_ns - last.from_ns } else { 0 };
-        // The times without anything unread, between the reads, do not count.
-        let since_ns = acknowledged_ns.saturating_sub(read.absent_at_ns.max(last_to_ns));
         if is_added || !self.goes_on {
             self.count = self.count.saturating_sub(1);
         }
+        // The times without anything unread, between the reads, do not count, and what is stored already does not count twice. What
+        // came before the last read was acknowledged does count: that acknowledgement was not for it.
+        let stored_to_ns = if is_added { last_to_ns } else { self.all().last().map_or(0, |stored| stored.to_ns) };
+        let since_ns = acknowledged_ns.saturating_sub(read.absent_at_ns.max(stored_to_ns));
         self.push(Unread { from_ns: acknowledged_ns.saturating_sub(since_ns + before_ns), to_ns: acknowledged_ns });
         let is_part = std::mem::take(&mut self.is_part);
         // The same responses are to both reads: a server may be told once of all that arrived.
@@ -209,6 +211,15 @@ mod tests {
                 assert_eq!(after_ns(&times, read.absent_at_ns), 60_000, "sent after it");
             }
         }
+    }
+
+    #[test]
+    fn what_arrives_while_a_read_is_handled_counts_from_its_arrival() {
+        let mut times = UnreadTimes::new(true);
+        times.note_read(&SMALL, SMALL.at_ns + 300_000);
+        let read = later(SMALL, SMALL.at_ns + 20_000);
+        times.note_read(&read, SMALL.at_ns + 310_000);
+        assert_eq!(times.all(), [Unread { from_ns: read.absent_at_ns, to_ns: SMALL.at_ns + 310_000 }]);
     }
 
     #[test]

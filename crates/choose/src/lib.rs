@@ -13,6 +13,7 @@ mod evidence;
 pub mod folder;
 pub mod headroom;
 mod html;
+pub mod links;
 pub mod machines;
 mod markdown;
 pub mod race;

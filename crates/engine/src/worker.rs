@@ -2,7 +2,10 @@
 //! receive commands from channels, those in worker processes ([`crate::remote`]) from a socket.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Acquire};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Relaxed},
+};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,7 +21,7 @@ use crate::progress::Progress;
 use crate::remote::AccessReport;
 use crate::remote::launcher::Launcher;
 use crate::remote::order::Order;
-use crate::remote::process::Process;
+use crate::remote::process::{Process, STOPPED_LIMIT};
 use crate::setup;
 use crate::shard::setup::Setup;
 use crate::shard_outcome::ShardOutcome;
@@ -28,11 +31,42 @@ use crate::socket_drops::SocketDrops;
 
 /// Longest wait for the shards of a process to open their adapters, and for a shard to end its sessions: longer than any
 /// limit of an adapter and of the message log, and shorter than the wait for a worker process, which then reports the
-/// shard (unless the run is stopped: then the wait for the process is shorter). A client library that does not return from a call
-/// exceeds it.
+/// shard. A client library that does not return from a call exceeds it. Once the run is stopped, both waits are shorter.
 const SHARD_LIMIT: Duration = Duration::from_secs(100);
 /// The same for each further shard, after one did not end: the run has failed.
 const FAILED_LIMIT: Duration = Duration::from_secs(10);
+/// Interval between two checks of `stop`, during a wait for a shard.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Longest waits for a shard that is a thread of this process.
+#[derive(Clone, Copy)]
+struct Limits {
+    whole: Duration,
+    /// From the time on at which `stop` was set.
+    stopped: Duration,
+}
+
+impl Limits {
+    /// Receives from a shard, within these limits of a wait that began then.
+    fn receive<T>(self, from: &Receiver<T>, began: Instant, stop: &AtomicBool) -> Result<T, RecvTimeoutError> {
+        let (mut until, mut stopped) = (began + self.whole, false);
+        loop {
+            let now = Instant::now();
+            if !stopped && stop.load(Relaxed) {
+                (until, stopped) = (until.min(now + self.stopped), true);
+            }
+            match from.recv_timeout(POLL_INTERVAL.min(until.saturating_duration_since(now))) {
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The time in which a shard did not do what it was waited for.
+    fn passed(self, stop: &AtomicBool) -> Duration {
+        if stop.load(Relaxed) { self.whole.min(self.stopped) } else { self.whole }
+    }
+}
 
 struct Thread {
     name: String,
@@ -62,27 +96,27 @@ impl Thread {
         Ok(Thread { name, commands, opened, waker: None, outcome, handle, given_up: None })
     }
 
-    /// Waits until the shard has opened its adapter, for the rest of a limit that began then. Returns false if the shard
-    /// failed and ended, or was given up; its result has the reason.
-    fn wait_until_open(&mut self, began: Instant, limit: Duration) -> bool {
-        match self.opened.recv_timeout(limit.saturating_sub(began.elapsed())) {
+    /// Waits until the shard has opened its adapter, in a wait that began then. Returns false if the shard failed and ended,
+    /// or was given up; its result has the reason.
+    fn wait_until_open(&mut self, began: Instant, limits: Limits, stop: &AtomicBool) -> bool {
+        match limits.receive(&self.opened, began, stop) {
             Ok(waker) => self.waker = Some(waker),
-            Err(RecvTimeoutError::Timeout) => self.given_up = Some(self.stuck("open its client", limit)),
+            Err(RecvTimeoutError::Timeout) => self.given_up = Some(self.stuck("open its client", limits.passed(stop))),
             Err(RecvTimeoutError::Disconnected) => {}
         }
         self.waker.is_some()
     }
 
-    /// Ends the shard, and waits for its outcome for this time at most.
-    fn finish(mut self, limit: Duration) -> Result<ShardOutcome, EngineError> {
+    /// Ends the shard, and waits for its outcome within these limits.
+    fn finish(mut self, limits: Limits, stop: &AtomicBool) -> Result<ShardOutcome, EngineError> {
         // Also if it was given up: it ends if its client returns after all.
         self.command(Command::Finish);
         if let Some(error) = self.given_up.take() {
             return Err(error);
         }
-        let outcome = match self.outcome.recv_timeout(limit) {
+        let outcome = match limits.receive(&self.outcome, Instant::now(), stop) {
             Ok(outcome) => outcome,
-            Err(RecvTimeoutError::Timeout) => return Err(self.stuck("end its sessions", limit)),
+            Err(RecvTimeoutError::Timeout) => return Err(self.stuck("end its sessions", limits.passed(stop))),
             // It panicked.
             Err(RecvTimeoutError::Disconnected) => Err(EngineError::Lost(self.name)),
         };
@@ -133,8 +167,7 @@ pub struct Worker {
     processes: Vec<Process>,
     /// From the start of the measured window until the first shard of this process ends.
     drops: Option<SocketDrops>,
-    /// Longest wait for a shard that is a thread of this process.
-    limit: Duration,
+    limits: Limits,
     /// Shared with the shards.
     pub progress: Arc<Progress>,
 }
@@ -161,7 +194,8 @@ impl Worker {
     }
 
     fn new(limit: Duration, progress: Arc<Progress>) -> Worker {
-        Worker { handles: vec![], given: vec![], processes: vec![], drops: None, limit, progress }
+        let limits = Limits { whole: limit, stopped: STOPPED_LIMIT };
+        Worker { handles: vec![], given: vec![], processes: vec![], drops: None, limits, progress }
     }
 
     /// Starts the shards of a plan: as threads, or in processes that `launcher` starts if the plan requires them. Does
@@ -229,7 +263,7 @@ impl Worker {
         let (began, mut all) = (Instant::now(), true);
         for handle in &mut self.handles {
             if let ShardHandle::Thread(Some(thread)) = handle {
-                all &= thread.wait_until_open(began, self.limit);
+                all &= thread.wait_until_open(began, self.limits, stop);
             }
         }
         match all {
@@ -285,16 +319,17 @@ impl Worker {
         }
     }
 
-    /// Ends a shard that is a thread of this process and returns its outcome. The first one has the drops of all.
-    pub fn finish_one(&mut self, index: usize) -> Result<ShardOutcome, EngineError> {
+    /// Ends a shard that is a thread of this process and returns its outcome, which it waits for only briefly once `stop` is
+    /// set. The first one has the drops of all.
+    pub fn finish_one(&mut self, index: usize, stop: &AtomicBool) -> Result<ShardOutcome, EngineError> {
         match self.handles.get_mut(index) {
             Some(ShardHandle::Thread(thread)) => match thread.take() {
                 Some(thread) => {
                     // Before the shard closes its sockets.
                     let dropped = self.drops.take().map_or(0, |drops| drops.since());
-                    let mut outcome = thread.finish(self.limit).inspect_err(|error| {
+                    let mut outcome = thread.finish(self.limits, stop).inspect_err(|error| {
                         if matches!(error, EngineError::Stuck { .. }) {
-                            self.limit = self.limit.min(FAILED_LIMIT);
+                            self.limits.whole = self.limits.whole.min(FAILED_LIMIT);
                         }
                     })?;
                     outcome.counters.library_overflowed += dropped;
@@ -322,7 +357,7 @@ impl Worker {
                         }
                     }
                 }
-                ShardHandle::Thread(_) => match self.finish_one(index) {
+                ShardHandle::Thread(_) => match self.finish_one(index, stop) {
                     Ok(outcome) => finished.outcomes.push((index, outcome)),
                     Err(error) => failure = failure.or(Some(error)),
                 },
@@ -342,7 +377,6 @@ impl Worker {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::sync::atomic::Ordering::Relaxed;
     use std::thread;
 
     use super::*;
@@ -393,7 +427,7 @@ mod tests {
     #[test]
     fn a_client_that_does_not_end_is_an_error_and_the_other_shards_are_ended() {
         let mut worker = start(SHARD_LIMIT, [does_not_end, ends]).unwrap();
-        worker.limit = AT_ONCE;
+        worker.limits.whole = AT_ONCE;
         let error = worker.finish(&AtomicBool::new(false)).map(drop).unwrap_err();
         assert_eq!(error.to_string(), "shard `publisher 0` did not end its sessions within 0 s");
         let until = Instant::now() + SHARD_LIMIT;
@@ -401,6 +435,14 @@ mod tests {
             assert!(Instant::now() < until, "the other shard was not ended");
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn a_client_that_does_not_end_is_given_up_sooner_once_the_run_is_stopped() {
+        let mut worker = start(SHARD_LIMIT, [does_not_end, does_not_end]).unwrap();
+        worker.limits.stopped = AT_ONCE;
+        let error = worker.finish(&AtomicBool::new(true)).map(drop).unwrap_err();
+        assert_eq!(error.to_string(), "shard `publisher 0` did not end its sessions within 0 s");
     }
 
     #[test]

@@ -5,18 +5,23 @@ use std::path::Path;
 
 use pubmark_experiment::experiment::definition::{DEFINITION_FILE, hashes_of};
 use pubmark_model::experiment::{Experiment, PlannedCell, cells};
+use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::experiment::{Cell, ExperimentRecord, FailureKind};
 use pubmark_record::record::Status;
 use pubmark_runner::target::definition;
 
 use crate::definition::Paper;
 use crate::record::{ComparedSystem, ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsSummary};
+use crate::table::own_words;
 use crate::{series, statement, table};
 
 /// Reason of a cell, or of an experiment, that was not run.
 pub(crate) const NOT_RUN: &str = "not run";
 /// Reason of a cell of an experiment that cannot be run here.
 pub(crate) const LEFT_OUT: &str = "left out";
+
+/// Repetition of the failure of a cell that was refused before any run of a call.
+const REFUSED: u32 = 0;
 
 /// An experiment and its results.
 #[derive(Clone, Debug)]
@@ -47,8 +52,9 @@ impl Part {
         let failures = cell.failures.iter().filter(|failure| failure.kind != FailureKind::Interrupted);
         let made = failures.map(|failure| failure.repetition).chain(cell.runs.iter().map(|run| run.repetition));
         let made: BTreeSet<u32> = made.collect();
-        // Repetition 0 is that of a cell that was refused before any run.
-        self.is_complete() || made.contains(&0) || (1..=record.repetitions).all(|repetition| made.contains(&repetition))
+        self.is_complete()
+            || made.contains(&REFUSED)
+            || (1..=record.repetitions).all(|repetition| made.contains(&repetition))
     }
 
     /// Returns whether all runs of the experiment were made.
@@ -119,6 +125,7 @@ fn runs(experiment: &Experiment, record: &ExperimentRecord) -> RunsSummary {
         took_s: record.took_s,
         cells: record.cells.len() as u32,
         cells_measured: record.cells.iter().filter(is_measured).count() as u32,
+        refused: refused(record),
         repetitions: record.repetitions,
         duration_s: record.duration_s,
         warmup_s: record.warmup_s,
@@ -130,6 +137,18 @@ fn runs(experiment: &Experiment, record: &ExperimentRecord) -> RunsSummary {
         environment: record.environment.clone(),
         nodes: record.nodes.clone(),
     }
+}
+
+/// The cells that lack runs and could not be run here, as [`RunsSummary::refused`]. Such a cell may have runs of an earlier call, for
+/// instance if its system was removed since.
+fn refused(record: &ExperimentRecord) -> Vec<String> {
+    let refusal = |cell: &Cell| {
+        let refusal = cell.failures.iter().find(|failure| failure.repetition == REFUSED)?;
+        let lacks_runs = (cell.runs.len() as u64) < u64::from(record.repetitions);
+        lacks_runs.then(|| format!("{}: {}", refusal.kind.words(), own_words(&refusal.text)))
+    };
+    let found = record.cells.iter().filter_map(|cell| Some((cell.label.as_str(), refusal(cell)?)));
+    by_reason(found).into_iter().map(|(reason, labels)| format!("{}: {reason}", named(&labels))).collect()
 }
 
 /// Name of the axis of systems.
@@ -243,6 +262,25 @@ mod tests {
         assert!(!part.is_cell_complete(&id));
         part.left_out = true;
         assert!(part.is_cell_complete(&id));
+    }
+
+    #[test]
+    fn cells_that_lack_runs_and_could_not_be_run_are_named_with_the_reason() {
+        let text = "{name: t, workload: hello, axes: {system: [alphamq, betamq]}}";
+        let experiment = parse("t.yaml", text, &|_, _| Ok(())).expect("an experiment");
+        let mut record = sample_experiment::experiment();
+        let refused = |record: &ExperimentRecord| runs(&experiment, record).refused;
+        let label = &record.cells.iter().find(|cell| cell.runs.is_empty()).expect("a refused cell").label;
+        let never_run = format!("{label}: not offered: gammamq grants at-least-once at most");
+        assert_eq!(refused(&record), [never_run.clone()]);
+        // Its system was removed after its runs.
+        let text = "`alphamq` is not here; it printed: no such file".to_owned();
+        let removed = CellFailure { repetition: REFUSED, kind: FailureKind::NotInstalled, text, folder: None };
+        record.cells[0].failures = vec![removed];
+        assert_eq!(refused(&record), [never_run.clone()], "nothing of the first cell is missing");
+        record.cells[0].runs.pop();
+        let of_first = format!("{}: not installed: `alphamq` is not here", record.cells[0].label);
+        assert_eq!(refused(&record), [of_first, never_run]);
     }
 
     #[test]

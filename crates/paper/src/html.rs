@@ -156,6 +156,7 @@ fn experiments(record: &PaperRecord) -> Markup {
             p { (with_code(&sentence(&words::part(part, record)))) }
             @if let Some(made) = &part.runs {
                 p.aside { (words::machine(made)) "; took " (duration(made.took_s)) "." }
+                @for cells in &made.refused { p.aside { "Could not be run: " (with_code(cells)) "." } }
                 @if !made.cautions.is_empty() {
                     ul.cautions { @for caution in &made.cautions { li { (with_code(caution)) } } }
                 }

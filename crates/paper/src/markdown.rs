@@ -131,6 +131,9 @@ fn experiments(text: &mut String, record: &PaperRecord) {
         text.push_str(&format!("- `{}`: {}\n", part.name, sentence(&escaped(&words::part(part, record)))));
         if let Some(made) = &part.runs {
             text.push_str(&format!("  - {}\n", sentence(&escaped(&words::machine(made)))));
+            for cells in &made.refused {
+                text.push_str(&format!("  - could not be run: {}\n", escaped(cells)));
+            }
             for caution in &made.cautions {
                 text.push_str(&format!("  - caution: {}\n", escaped(caution)));
             }

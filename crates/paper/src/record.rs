@@ -75,6 +75,10 @@ pub struct RunsSummary {
     pub cells: u32,
     /// Number of cells with a run that counts.
     pub cells_measured: u32,
+    /// Cells that lack runs and could not be run on this machine, and why: `CELLS: REASON`, each reason once. Absent if there are
+    /// none, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// Planned repetitions of each cell.
     pub repetitions: u32,
     /// Measured window of each run, seconds.

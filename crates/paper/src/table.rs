@@ -104,7 +104,7 @@ fn missing(cell: &Cell) -> (String, Option<String>) {
 }
 
 /// A reason without the output of another program, because that names hosts and addresses of one machine.
-fn own_words(text: &str) -> String {
+pub(crate) fn own_words(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     without_output(first).trim_end().to_owned()
 }

@@ -257,6 +257,7 @@ mod tests {
             took_s: 60.0,
             cells: 1,
             cells_measured: 1,
+            refused: vec![],
             repetitions: 3,
             duration_s: 5.0,
             warmup_s: 1.0,

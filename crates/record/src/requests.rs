@@ -88,6 +88,10 @@ pub struct ResponseBooks {
     pub answered: u64,
     /// Requests not answered because too many were already waiting.
     pub dropped: u64,
+    /// Of the dropped, requests for which there may have been room if pubmark had read each request at once and ended each
+    /// piece of work when it was due.
+    #[serde(default)]
+    pub dropped_by_generator: u64,
     /// Requests not answered because they have no reply address, or because their address or correlation is longer than
     /// a requester of pubmark needs.
     pub without_address: u64,
@@ -149,6 +153,7 @@ impl ResponseBooks {
         self.received += other.received;
         self.answered += other.answered;
         self.dropped += other.dropped;
+        self.dropped_by_generator += other.dropped_by_generator;
         self.without_address += other.without_address;
         self.refused += other.refused;
         self.broken += other.broken;

@@ -208,7 +208,7 @@ fn summary(record: &Record) -> String {
 }
 
 /// Counts of requests with their names in the record; those of responders have the prefix `responder_`.
-fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 20] {
+fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 21] {
     let (books, done) = (&requests.outcomes, &requests.responses);
     [
         ("requesters", requests.requesters),
@@ -226,6 +226,7 @@ fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 20] {
         ("responder_received", done.received),
         ("responder_answered", done.answered),
         ("responder_dropped", done.dropped),
+        ("responder_dropped_by_generator", done.dropped_by_generator),
         ("responder_without_address", done.without_address),
         ("responder_refused", done.refused),
         ("responder_broken", done.broken),

@@ -212,6 +212,7 @@ fn requests(text: &mut String, record: &Record) {
     for part in words::response_outcomes(&requests.responses) {
         add(&format!("there: {}", part.name), part.count, received);
     }
+    words::dropped_by_pubmark(&requests.responses).iter().for_each(|part| add(part.name, part.count, received));
     table(text, &["requests", "count", "share"].map(String::from), &rows);
     let unit = unit_of(record);
     let header = ["requesters", "sent", "answered", "p50", "p99", "max"].map(String::from);

@@ -4,6 +4,8 @@
 //! stream, and the stream acknowledges messages in their order. So of the messages to a subject that have no acknowledgement, all
 //! were refused if there are as many errors; otherwise those that were sent before one with an acknowledgement.
 
+use std::collections::BTreeSet;
+
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::{Cause, Event, Reason, Sink};
@@ -18,14 +20,17 @@ const FORBIDDEN: &str = "permissions violation for publish to \"";
 
 /// Errors about messages to one subject, of which it is not known yet which ones they are.
 pub(super) struct RefusedMessages {
-    /// Number of them; 1 at least.
+    /// Number of them.
     count: usize,
     /// The server's words.
     reason: Reason,
+    /// Messages to the subject that were written and await an acknowledgement; those of a publication in their order. It is kept from
+    /// the first error on: a search of the whole window for each error and each acknowledgement would be quadratic.
+    awaiting: BTreeSet<Awaiting>,
 }
 
 /// A message that awaits its acknowledgement: publication, sequence number, tag.
-pub(super) type Awaiting = (u16, u32, u16);
+type Awaiting = (u16, u32, u16);
 
 impl JetStream {
     /// Handles an error; the cause if it ends the connection.
@@ -66,55 +71,78 @@ impl JetStream {
         // Where the session also sends messages of level 0 to the subject, an error may be about one of those.
         let mut publications = self.subjects.iter().zip(&link.config.publications);
         let has_level_0 = publications.any(|(own, one)| &**own == subject && one.qos == Qos::BestEffort);
-        let awaiting = self.awaiting(subject);
-        if has_level_0 || awaiting.is_empty() {
-            // Of those all that is known is their number.
-            return sink.event(link.id, Event::NotPermitted("publishing to a subject"));
+        if !has_level_0 && !self.refused.contains_key(subject) {
+            let (reason, awaiting) = (Reason::words(words.to_owned()), self.search_awaiting(subject));
+            self.refused.insert(subject.into(), RefusedMessages { count: 0, reason, awaiting });
         }
-        let first = || RefusedMessages { count: 0, reason: Reason::words(words.to_owned()) };
-        self.refused.entry(subject.into()).or_insert_with(first).count += 1;
-        self.settle_refused(link, subject, awaiting, None, sink);
+        match self.refused.get_mut(subject) {
+            Some(refused) if !refused.awaiting.is_empty() => refused.count += 1,
+            // Of those all that is known is their number.
+            _ => return sink.event(link.id, Event::NotPermitted("publishing to a subject")),
+        }
+        self.settle_refused(link, subject, None, sink);
     }
 
-    /// Reports those of the `awaiting` messages to a subject that are known to be refused now that another one has an outcome:
-    /// `acknowledged` if the stream has it.
+    /// Reports those of the messages to a subject that are known to be refused now that another one has an outcome: `acknowledged` if
+    /// the stream has it.
     pub(super) fn settle_refused(
         &mut self,
         link: &Link,
         subject: &str,
-        awaiting: Vec<Awaiting>,
         acknowledged: Option<Outgoing>,
         sink: &mut impl Sink,
     ) {
-        let mut known = awaiting;
         let Some(refused) = self.refused.get_mut(subject) else { return };
-        if known.len() > refused.count {
-            known.retain(|(publication, sequence, _)| {
-                acknowledged.is_some_and(|one| one.publication == *publication && *sequence < one.sequence)
-            });
-            known.truncate(refused.count);
+        let awaiting = &refused.awaiting;
+        let known: Vec<Awaiting> = match acknowledged {
+            _ if awaiting.len() <= refused.count => awaiting.iter().copied().collect(),
+            Some(one) => {
+                let before = (one.publication, 0, 0)..(one.publication, one.sequence, 0);
+                awaiting.range(before).take(refused.count).copied().collect()
+            }
+            None => vec![],
+        };
+        if known.is_empty() {
+            return;
         }
-        let reason = refused.reason.clone();
         refused.count -= known.len();
-        if refused.count == 0 {
-            self.refused.remove(subject);
-        }
-        for entry in known.into_iter().filter_map(|(_, _, tag)| self.in_flight.remove(tag)) {
-            sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(reason.clone()) });
+        let reason = refused.reason.clone();
+        for message in known.into_iter().filter_map(|(_, _, tag)| self.remove(tag)) {
+            sink.event(link.id, Event::Acknowledged { token: message.token(), outcome: Err(reason.clone()) });
         }
     }
 
-    /// Messages to a subject that were written and await an acknowledgement; those of a publication in their order.
-    pub(super) fn awaiting(&mut self, subject: &str) -> Vec<Awaiting> {
-        let mut found = vec![];
+    /// The last byte of a message in flight was written.
+    pub(super) fn note_written(&mut self, tag: u16) {
+        self.in_flight.written(tag);
+        let Some(Outgoing { publication, sequence, .. }) = self.in_flight.get(tag).map(|entry| entry.message) else {
+            return;
+        };
+        if let Some(refused) = self.refused.get_mut(&*self.subjects[usize::from(publication)]) {
+            refused.awaiting.insert((publication, sequence, tag));
+        }
+    }
+
+    /// Removes a message from those in flight.
+    pub(super) fn remove(&mut self, tag: u16) -> Option<Outgoing> {
+        let message = self.in_flight.remove(tag)?.message;
+        let Outgoing { publication, sequence, .. } = message;
+        if let Some(refused) = self.refused.get_mut(&*self.subjects[usize::from(publication)]) {
+            refused.awaiting.remove(&(publication, sequence, tag));
+        }
+        Some(message)
+    }
+
+    /// Searches the messages in flight for those to a subject that were written and await an acknowledgement.
+    fn search_awaiting(&mut self, subject: &str) -> BTreeSet<Awaiting> {
+        let mut found = BTreeSet::new();
         for tag in 1..=self.highest_tag {
             let Some(entry) = self.in_flight.get(tag) else { continue };
             let Outgoing { publication, sequence, .. } = entry.message;
             if entry.progress == Progress::Written && &*self.subjects[usize::from(publication)] == subject {
-                found.push((publication, sequence, tag));
+                found.insert((publication, sequence, tag));
             }
         }
-        found.sort_unstable();
         found
     }
 

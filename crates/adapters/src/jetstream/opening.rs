@@ -146,7 +146,7 @@ impl JetStream {
             let publication = &link.config.publications[usize::from(entry.message.publication)];
             let header_bytes = all_headers_bytes(publication, &entry.message);
             if self.opening.check_size(entry.message.payload_bytes as usize + header_bytes).is_err() {
-                self.in_flight.remove(tag);
+                self.remove(tag);
                 sink.event(
                     link.id,
                     Event::Acknowledged {

@@ -153,16 +153,15 @@ impl JetStream {
         let outcome = read(message)?.map(|_| ());
         let tag = u16::try_from(tag).unwrap_or_default();
         let is_awaited = self.in_flight.get(tag).is_some_and(|entry| entry.progress == Progress::Written);
-        let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {
+        let Some(sent) = self.remove(tag).filter(|_| is_awaited) else {
             return Err(Cause::Protocol(format!("an acknowledgement of message {tag}, which awaits none")));
         };
-        let acknowledged = outcome.is_ok().then_some(entry.message);
-        sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome });
-        let subject = &self.subjects[usize::from(entry.message.publication)];
+        let acknowledged = outcome.is_ok().then_some(sent);
+        sink.event(link.id, Event::Acknowledged { token: sent.token(), outcome });
+        let subject = &self.subjects[usize::from(sent.publication)];
         if self.refused.contains_key(&**subject) {
             let subject = subject.clone();
-            let awaiting = self.awaiting(&subject);
-            self.settle_refused(link, &subject, awaiting, acknowledged, sink);
+            self.settle_refused(link, &subject, acknowledged, sink);
         }
         self.send_held(link, shared, sink);
         Ok(())

@@ -264,11 +264,11 @@ impl Dialect for JetStream {
     }
 
     fn written(&mut self, tag: u16) {
-        self.in_flight.written(tag);
+        self.note_written(tag);
     }
 
     fn abandoned(&mut self, tag: u16) {
-        self.in_flight.remove(tag);
+        self.remove(tag);
     }
 
     fn ping(out: &mut Vec<u8>) {
@@ -296,6 +296,7 @@ impl Dialect for JetStream {
                 sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
+        self.refused.clear();
         self.unconfirmed.clear();
         self.is_retained = false;
         self.listeners.iter_mut().for_each(|listener| listener.is_made = false);

@@ -7,7 +7,7 @@ use clap::Args;
 use pubmark_choose::candidate;
 use pubmark_choose::folder::ChoiceFolder;
 use pubmark_choose::requirements::{CandidateSettings, CandidateSpec};
-use pubmark_choose::{Race, Requirements, machines};
+use pubmark_choose::{Race, Requirements, links, machines};
 use pubmark_experiment::Machines;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_preflight::dry_run;
@@ -202,14 +202,13 @@ impl Choose {
     fn choose(&self, stream: &EventStream, printer: &Printer) -> Outcome {
         // Every run has the same workload, even if its file is changed meanwhile.
         let requirements = self.requirements()?.self_contained();
-        let spec = requirements.spec();
-        let workload = spec.load()?;
+        let workload = requirements.spec().load()?;
         let objectives = requirements.check(&workload.objectives)?;
         let machines = requirements.machines(Machines::from(&self.machines));
         machines.check(false)?;
         let host = self.events.host();
         // Before any thread is started: only a process with a single thread can create a user namespace (unshare(2)).
-        let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
+        let host = if self.dry_run { host } else { links::claim(&requirements, &workload, host)? };
         let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };
         let mut candidates = candidate::all(&requirements, &host)?;
         candidate::too_cold(&candidates).iter().for_each(|note| printer.note(note));

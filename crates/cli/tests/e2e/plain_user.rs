@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::experiment::{assert_ended_well, folder, list};
 use crate::links::{NOBODY, can_be_made_by_nobody};
-use crate::support::books::assert_closed;
+use crate::support::books::{assert_closed, names_deviation};
+use crate::support::mosquitto::Mosquitto;
 use crate::support::place::{Called, PUBMARK, Place};
 
 /// Runs as short as they can be.
@@ -109,6 +110,33 @@ fn a_plain_user_searches_for_the_capacity_behind_links() {
     let found = called.json();
     for trial in list(&found, "trials") {
         assert!(trial["latency"]["upper"]["max_us"].as_f64() >= Some(40_000.0), "{trial}");
+    }
+}
+
+#[test]
+fn a_plain_user_chooses_an_endpoint_behind_links() {
+    if !can_be_made_by_nobody() {
+        return;
+    }
+    let Some(broker) = Mosquitto::start("") else { return };
+    let place = place_of_nobody();
+    // By name: it is resolved in the network that the runs leave.
+    let endpoint = format!("mqtt://localhost:{}", broker.port);
+    let choice = ["choose", "--workload", "hello", "--endpoint", &endpoint, "--link", "{delay: 20ms}"];
+    let ends = ["--slo", "loss=0", "--drain", "2s", "--no-headroom", "--within", "40s", "--json", "--quiet"];
+    let called = call(&place, &[&choice[..], &SHORT, &ends].concat());
+    // On a busy machine it is possible that no run counts.
+    assert!(matches!(called.code(), 0 | 8), "{called:?}");
+    let found = called.json();
+    let folders = list(&found["candidates"][0], "runs").iter().filter_map(|run| run["folder"].as_str());
+    assert_ne!(folders.clone().count(), 0, "{found}");
+    for folder in folders {
+        let path = place.path().join("runs/latest").join(folder).join("record.json");
+        let record: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_closed(&record);
+        assert!(names_deviation(&record, "relayed"), "{}", record["settings"]);
+        let min_us = record["latency"]["total"]["upper"]["min_us"].as_f64();
+        assert!(min_us >= Some(40_000.0), "{}", record["latency"]["total"]);
     }
 }
 

@@ -1,12 +1,14 @@
 //! JetStream: messages and requests that the server refuses, because the client has no permission or there is no stream.
 
+use std::time::{Duration, Instant};
+
 use pubmark_adapters::jetstream::JetStreamClients;
 use pubmark_conformance::peer::{publisher, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{SessionConfig, SessionId};
+use pubmark_protocol::clients::{SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::events::Cause;
-use pubmark_testing::assert_count_eq;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use crate::jetstream::{consuming, grants, opened, requested_streams};
 use crate::script::{Harness, Script};
@@ -100,6 +102,37 @@ fn a_message_before_a_stored_one_was_refused() {
     script.send_bytes(format!("{}{}", stored(&replies[2]), stored(&replies[3])).as_bytes());
     handled(&mut harness, id, &mut script);
     assert_count_eq!(outcomes(&harness)[1..], [(3, None), (2, Some(FORBIDDEN.to_owned())), (4, None)]);
+}
+
+#[test]
+fn a_full_window_is_refused_without_a_search_of_it_for_each_error() {
+    const WINDOW: u16 = u16::MAX;
+    // A search for each error takes several times as long.
+    const LIMIT: Duration = Duration::from_secs(10);
+    // Fewer than fill a socket.
+    const AT_A_TIME: usize = 512;
+    let config = SessionConfig { in_flight_window: WINDOW, ..publisher("full", "level/a", Qos::AtLeastOnce) };
+    let (mut harness, id, mut script) = opened(config);
+    let mut sent = 0;
+    while sent < usize::from(WINDOW) {
+        let is_accepted = harness.peer.offer(id, 24) == SendOutcome::Accepted;
+        sent += usize::from(is_accepted);
+        if !is_accepted || sent.is_multiple_of(AT_A_TIME) || sent == usize::from(WINDOW) {
+            harness.peer.flush(id);
+            handled(&mut harness, id, &mut script);
+        }
+    }
+    let began = Instant::now();
+    let mut left = usize::from(WINDOW);
+    while left > 0 {
+        let errors = left.min(AT_A_TIME);
+        script.send_bytes(error(FORBIDDEN).repeat(errors).as_bytes());
+        handled(&mut harness, id, &mut script);
+        left -= errors;
+    }
+    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
+    let numbers: Vec<u32> = outcomes(&harness).into_iter().map(|(number, _)| number).collect();
+    assert_count!(numbers.iter().copied().eq(1..=u32::from(WINDOW)), "{} outcomes", numbers.len());
 }
 
 #[test]

@@ -32,8 +32,8 @@ use crate::shares::WorkerLocation;
 /// Longest wait for a process to open its adapters, and for a shard to end its sessions: longer than any limit of the
 /// process.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
-/// The same for a shard, and for a part of the message log, after `stop` was set.
-const STOPPED_LIMIT: Duration = Duration::from_secs(30);
+/// The same for a shard, also one of this process, and for a part of the message log, after `stop` was set.
+pub(crate) const STOPPED_LIMIT: Duration = Duration::from_secs(30);
 /// A part of the message log that arrives more slowly than this is cut off, after [`ANSWER_LIMIT`].
 const SLOWEST_LOG_BYTES_PER_S: u64 = 128 << 10;
 /// Memory for a piece of the message log and for the end of the log, bytes.

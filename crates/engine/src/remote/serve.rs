@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -93,7 +94,8 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
                         {
                             access.drained();
                         }
-                        let outcome = worker.finish_one(place);
+                        // The process that leads the run gives this one up if the run is stopped.
+                        let outcome = worker.finish_one(place, &AtomicBool::new(false));
                         unfinished = unfinished.saturating_sub(1);
                         if let Some(mut access) = access.take_if(|_| unfinished == 0) {
                             report(&FromWorker::Access(access.finish()));

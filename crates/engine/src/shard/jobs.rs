@@ -16,6 +16,8 @@ pub(super) struct Job {
     pub(super) received_ns: u64,
     /// When its reply is due.
     pub(super) reply_due_ns: u64,
+    /// The same, if the request had been read as soon as it may have arrived.
+    pub(super) may_end_ns: u64,
     /// Upper bound of the generator's part in the time since the request was due, so far, ns.
     pub(super) lag_ns: u64,
     /// Upper bound of how much later than possible the responder started on it, ns; included in `lag_ns`.

@@ -1,6 +1,6 @@
 //! Additional state of a session that replies to requests.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use pubmark_model::qos::Qos;
 use pubmark_model::requests::Responds;
@@ -10,8 +10,8 @@ use pubmark_model::requests::Responds;
 pub struct Responder {
     pub(super) rules: Responds,
     pub(super) qos: Qos,
-    /// Number of requests being worked on.
-    pub(super) busy: u16,
+    /// Requests that it works on, by the earliest time at which the work may have ended, ns.
+    pub(super) working: BTreeSet<(u64, u32)>,
     /// Requests that wait for a free position, in the order of their arrival.
     pub(super) waiting: VecDeque<u32>,
     /// Requests that were worked on, but whose replies the system does not accept yet.
@@ -21,7 +21,18 @@ pub struct Responder {
 impl Responder {
     /// A responder without requests. Its replies are sent at the QoS of its subscriptions.
     pub fn new(rules: Responds, qos: Qos) -> Responder {
-        Responder { rules, qos, busy: 0, waiting: VecDeque::new(), ready: VecDeque::new() }
+        Responder { rules, qos, working: BTreeSet::new(), waiting: VecDeque::new(), ready: VecDeque::new() }
+    }
+
+    /// Is it working on fewer requests than it may? One whose reply the system does not accept yet counts as worked on.
+    pub(super) fn is_free(&self) -> bool {
+        self.working.len() + self.ready.len() < usize::from(self.rules.concurrency)
+    }
+
+    /// A request found no room when it was read at this time: may it have found some on a thread that is never late? It
+    /// may if the work on another one may have ended before, unless the system accepts no replies.
+    pub(super) fn may_have_had_room(&self, read_ns: u64) -> bool {
+        self.ready.is_empty() && self.working.first().is_some_and(|(may_end_ns, _)| *may_end_ns < read_ns)
     }
 
     /// Payload size of its replies, bytes.

@@ -44,14 +44,14 @@ impl Requests {
             responses.without_address += u64::from(measured);
             return;
         }
-        let is_free = responder.busy < responder.rules.concurrency;
+        let is_free = responder.is_free();
         if !is_free && responder.waiting.len() >= responder.rules.queue as usize {
             responses.dropped += u64::from(measured);
+            responses.dropped_by_generator += u64::from(measured && responder.may_have_had_room(received_ns));
             return;
         }
         let job = self.jobs.add(session, reply_to, header, (received_ns, late_ns), measured);
         if is_free {
-            responder.busy += 1;
             self.begin_job(job, (received_ns, 0), sessions, timers);
         } else {
             responder.waiting.push_back(job);
@@ -66,14 +66,18 @@ impl Requests {
 
     /// A responder starts on a request at this time. `late_ns` is the upper bound of how much later than possible it
     /// starts, because the work before ended late.
-    fn begin_job(&mut self, index: u32, (at_ns, late_ns): (u64, u64), sessions: &Sessions, timers: &mut Timers) {
+    fn begin_job(&mut self, index: u32, (at_ns, late_ns): (u64, u64), sessions: &mut Sessions, timers: &mut Timers) {
         let job = &mut self.jobs.all[index as usize];
-        let Some(responder) = &sessions[job.session].responder else { return };
+        let Some(responder) = &mut sessions[job.session].responder else { return };
         if job.measured {
             self.figures.times.waiting.record(at_ns.saturating_sub(job.received_ns) as i64);
         }
-        job.late_ns = job.late_ns.max(late_ns);
         job.reply_due_ns = at_ns + responder.rules.processing.draw_ns(self.seed, job.publisher, job.sequence);
+        // Without the lateness of earlier requests: at a responder that is always full, one late read would make all
+        // later drops pubmark's.
+        job.may_end_ns = job.reply_due_ns.saturating_sub(job.late_ns);
+        responder.working.insert((job.may_end_ns, index));
+        job.late_ns = job.late_ns.max(late_ns);
         timers.add(job.reply_due_ns, Task::Reply(index));
     }
 
@@ -92,7 +96,10 @@ impl Requests {
             self.figures.times.responder_lag.record(now_ns as i64 - job.reply_due_ns as i64);
         }
         let (session, reply_due_ns) = (job.session, job.reply_due_ns);
-        let is_behind = sessions[session].responder.as_ref().is_some_and(|responder| !responder.ready.is_empty());
+        let is_behind = sessions[session].responder.as_mut().is_some_and(|responder| {
+            responder.working.remove(&(job.may_end_ns, index));
+            !responder.ready.is_empty()
+        });
         let lag_ns = now_ns.saturating_sub(reply_due_ns);
         if is_behind || matches!(self.send_reply(clients, index, sessions, (now_ns, lag_ns)), Step::Waits) {
             let job = &mut self.jobs.all[index as usize];
@@ -179,9 +186,8 @@ impl Requests {
         let ended = (at_ns, late_ns.saturating_add(lag_ns));
         self.jobs.free.push(index);
         let Some(responder) = &mut sessions[session].responder else { return };
-        match responder.waiting.pop_front() {
-            Some(next) => self.begin_job(next, ended, sessions, timers),
-            None => responder.busy -= 1,
+        if let Some(next) = responder.waiting.pop_front() {
+            self.begin_job(next, ended, sessions, timers);
         }
     }
 

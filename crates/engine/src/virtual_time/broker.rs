@@ -26,6 +26,8 @@ pub enum ClientEvent {
     Acknowledged(Token, Result<(), Reason>),
     /// A message of another client.
     Message(Rc<[u8]>),
+    /// A request of another client, with its reply topic.
+    Request(Rc<[u8]>),
     /// A reply to this request of the client.
     Answer(Token, Rc<[u8]>),
     /// It learns only now that a message was written; when that was.
@@ -137,6 +139,10 @@ pub struct Broker {
     pub withholds: Box<dyn FnMut(u32) -> bool>,
     /// Subscribers with a processing time learn whether a message had arrived when they were done with the one before.
     pub tells_waits: bool,
+    /// Requests reach their responders with a reply topic. A responder's reply is refused as too large.
+    pub passes_requests: bool,
+    /// How long requests may have been in the socket of their responder when they are read, ns.
+    pub read_late_ns: u64,
     /// Delay of the reply to a request, by sequence number, ns after its arrival; `None`: never.
     pub replies: Box<dyn FnMut(u32) -> Option<u64>>,
     /// Number of connections that were cut.
@@ -176,6 +182,8 @@ impl Broker {
             reports_written_after: Box::new(|_| 0),
             withholds: Box::new(|_| false),
             tells_waits: false,
+            passes_requests: false,
+            read_late_ns: 0,
             replies: Box::new(|_| None),
             cuts: 0,
             ended_without_disconnect: 0,
@@ -336,9 +344,8 @@ impl Broker {
         let known = &self.clients[&client];
         let publication = &known.config.publications[usize::from(message.publication)];
         let (publisher, topic, run) = (publication.publisher, publication.topic.clone(), self.run);
-        if known.config.options.reply_topic.is_some()
-            && let Some(after_ns) = (self.replies)(sequence)
-        {
+        let is_request = known.config.options.reply_topic.is_some();
+        if is_request && let Some(after_ns) = (self.replies)(sequence) {
             let mut reply = Vec::new();
             header::write_reply(&mut reply, run, publisher, sequence, due_ns);
             // A responder in time: the reply has the lag of its request.
@@ -359,7 +366,10 @@ impl Broker {
             for after_ns in times {
                 let at_ns = self.now_ns + after_ns;
                 self.journal.push(Copy { at_ns: Some(at_ns), ..copy });
-                self.send(at_ns, listener, ClientEvent::Message(Rc::clone(&payload)));
+                let payload = Rc::clone(&payload);
+                let is_passed = is_request && self.passes_requests;
+                let event = if is_passed { ClientEvent::Request(payload) } else { ClientEvent::Message(payload) };
+                self.send(at_ns, listener, event);
             }
         }
     }

@@ -11,6 +11,7 @@ use pubmark_protocol::clients::{
 };
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::header;
+use pubmark_protocol::requests::ReplyTo;
 
 use super::broker::{Broker, Client, ClientEvent};
 
@@ -241,6 +242,12 @@ impl Clients for ScriptedClients {
                     self.sessions[id.0 as usize].held.push_back(payload);
                 }
                 ClientEvent::Message(payload) => sink.event(id, Event::Delivered(delivery(&payload, now_ns))),
+                ClientEvent::Request(payload) => {
+                    let reply_to = ReplyTo { address: "replies", correlation: &[] };
+                    let empty_at_ns = Some(now_ns - self.broker.borrow().read_late_ns);
+                    let delivery = Delivery { empty_at_ns, ..delivery(&payload, now_ns) };
+                    sink.event(id, Event::Requested { reply_to, delivery });
+                }
                 ClientEvent::Written(token, written_ns) => {
                     sink.event(id, Event::Written { token, write_start_ns: written_ns, written_ns });
                 }

@@ -8,6 +8,7 @@ mod clients;
 mod draining;
 mod faults;
 mod flooding;
+mod full_responders;
 mod identifiers;
 mod late_replies;
 mod leaving;

@@ -194,10 +194,11 @@ impl Limited {
 }
 
 /// The same of round trips. Whether a request without a known outcome would have had a reply is not known, and a reply that only
-/// pubmark made late was in time.
+/// pubmark made late was in time, as may be that to a request that its responder dropped because it was late.
 fn without_a_reply(requests: &RequestFigures) -> Option<(f64, &'static str)> {
     let outcomes = &requests.outcomes;
-    if outcomes.sent == 0 || outcomes.answered + outcomes.unknown + outcomes.late_by_generator > 0 {
+    let may_be_in_time = outcomes.unknown + outcomes.late_by_generator + requests.responses.dropped_by_generator;
+    if outcomes.sent == 0 || outcomes.answered + may_be_in_time > 0 {
         return None;
     }
     match outcomes.late {

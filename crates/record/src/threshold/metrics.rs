@@ -149,10 +149,12 @@ fn rate_at_most(record: &Record) -> Option<f64> {
 }
 
 /// Share of requests that were answered in time, with those that only pubmark made late, and with as many of those without a
-/// reply as pubmark dropped messages on arrival.
+/// reply as pubmark dropped messages on arrival, or requests because its responders were late.
 fn answered_at_most(record: &Record) -> Option<f64> {
-    let books = record.requests.as_ref()?.outcomes;
-    let dropped = own_drops(record).min(books.timed_out + books.unknown);
+    let requests = record.requests.as_ref()?;
+    let books = &requests.outcomes;
+    let by_responders = requests.responses.dropped_by_generator;
+    let dropped = own_drops(record).saturating_add(by_responders).min(books.timed_out + books.unknown);
     (books.sent > 0).then(|| (books.answered + books.late_by_generator + dropped) as f64 / books.sent as f64)
 }
 

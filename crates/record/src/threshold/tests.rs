@@ -6,7 +6,7 @@ use super::metrics::METRICS;
 use super::*;
 use crate::figures::figure;
 use crate::record::{OwnDrops, Summary};
-use crate::requests::{RequestBooks, RequestFigures};
+use crate::requests::{RequestBooks, RequestFigures, ResponseBooks};
 use crate::sample;
 
 fn objective(text: &str) -> Clause {
@@ -338,6 +338,11 @@ fn replies_that_pubmark_made_late_may_have_been_in_time() {
     assert_eq!(outcome(&record, "answered>=99%"), ClauseOutcome::Undecided);
     assert_eq!(outcome(&record, "answered>=98%"), ClauseOutcome::True);
     assert_eq!(outcome(&record, "answered=100%"), ClauseOutcome::False, "5 were late in any case");
+    let outcomes = RequestBooks { sent: 1_000, answered: 980, timed_out: 20, ..RequestBooks::default() };
+    let responses = ResponseBooks { dropped: 20, dropped_by_generator: 15, ..ResponseBooks::default() };
+    record.requests = Some(RequestFigures { outcomes, responses, ..RequestFigures::default() });
+    assert_eq!(outcome(&record, "answered>=99%"), ClauseOutcome::Undecided, "pubmark's responder was late");
+    assert_eq!(outcome(&record, "answered=100%"), ClauseOutcome::False, "the responder was full for 5 in any case");
     let objectives = Objectives::parse("answered>=99%").unwrap();
     let complaint = objectives.judge(&record)[0].complaint();
     assert!(complaint.as_ref().is_some_and(|text| text.ends_with("answered>=99% is undecided")), "{complaint:?}");
@@ -384,6 +389,9 @@ fn a_time_that_is_missing_because_of_the_system_misses_only_limits_that_it_excee
         asked(&mut record, RequestBooks { sent: 9, ..outcomes });
         assert_eq!(limits.map(|limit| because(&record, limit)), expected, "{outcomes:?}");
     }
+    asked(&mut record, RequestBooks { sent: 9, timed_out: 9, ..RequestBooks::default() });
+    record.requests.as_mut().unwrap().responses.dropped_by_generator = 1;
+    assert_eq!(because(&record, "round_trip_p99<1s"), None, "it may have had a reply");
     asked(&mut record, RequestBooks { sent: 9, late: 9, ..RequestBooks::default() });
     record.requests.as_mut().unwrap().timeout_s = None;
     assert_eq!(because(&record, "round_trip_p99<1s"), None, "an older record");

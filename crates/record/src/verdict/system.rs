@@ -192,9 +192,9 @@ struct Failed {
 
 impl Failed {
     /// What the workload plans is left out: absences of devices (`skipped_planned`; subscribers have none) and messages that
-    /// are too large for the system. So are absences where the system refused or revoked subscriptions, and replies that
-    /// pubmark's own delay made late. Faults of the run end connections and delay replies, so only what was lost, unknown
-    /// or unsent counts beside them.
+    /// are too large for the system. So are absences where the system refused or revoked subscriptions, replies that
+    /// pubmark's own delay made late, and requests that its responders dropped because of it. Faults of the run end connections
+    /// and delay replies, so only what was lost, unknown or unsent counts beside them.
     fn of(input: &VerdictInput) -> Failed {
         let books = input.delivery;
         let messages = books.lost + books.unknown + books.unsent;
@@ -205,7 +205,8 @@ impl Failed {
         let absent = if input.connections.subscriptions_not_held() == 0 { books.absent } else { 0 };
         let requests = input.requests.map_or(0, |requests| {
             let outcomes = &requests.outcomes;
-            outcomes.without_reply().saturating_sub(outcomes.late_by_generator)
+            let dropped = requests.responses.dropped_by_generator.min(outcomes.timed_out + outcomes.unknown);
+            outcomes.without_reply().saturating_sub(outcomes.late_by_generator + dropped)
         });
         Failed { messages: messages + refused + books.skipped_disconnected + absent, requests }
     }
@@ -276,7 +277,7 @@ mod tests {
     use crate::links::RelayFigures;
     use crate::nodes::{NodeClock, NodeRow};
     use crate::record::{Record, Status, SystemEnd};
-    use crate::requests::{RequestBooks, RequestFigures};
+    use crate::requests::{RequestBooks, RequestFigures, ResponseBooks};
     use crate::sample;
     use crate::verdict::judge;
 
@@ -375,6 +376,12 @@ mod tests {
             record.requests = Some(RequestFigures { outcomes, ..RequestFigures::default() });
         };
         assert_eq!(waited(4.0, 0.5, 2.0, our_delay).0, Suspect, "pubmark made the replies late");
+        let our_drops = |record: &mut Record| {
+            let outcomes = RequestBooks { sent: 3, timed_out: 3, ..RequestBooks::default() };
+            let responses = ResponseBooks { dropped: 3, dropped_by_generator: 3, ..ResponseBooks::default() };
+            record.requests = Some(RequestFigures { outcomes, responses, ..RequestFigures::default() });
+        };
+        assert_eq!(waited(4.0, 0.5, 2.0, our_drops).0, Suspect, "pubmark's responder had no room");
         let planned = |record: &mut Record| record.delivery.messages.skipped_planned = 2;
         assert_eq!(waited(4.0, 0.5, 2.0, planned).0, Suspect, "the workload plans it");
         let too_large = |record: &mut Record| (record.delivery.messages.refused, record.delivery.too_large) = (2, 2);

@@ -26,6 +26,7 @@ pub(super) fn section(record: &Record) -> Markup {
                 (outcome_rows(&words::further_answers(asked), &none, asked.sent))
                 (whole("received", done.received, "by responders, once each"))
                 (outcome_rows(&words::response_outcomes(done), &none, done.received))
+                (outcome_rows(words::dropped_by_pubmark(done).as_slice(), &none, done.received))
             }
         } }
         @if asked.approximate { p.hint { "A cap was reached: late and further replies may be taken for each other." } }

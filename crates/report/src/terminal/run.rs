@@ -296,13 +296,13 @@ fn requests(page: &mut Page, record: &Record) {
         }
     }));
     items.extend(words::further_answers(books).iter().filter(|part| part.count > 0).map(named));
-    items.extend(
-        words::response_outcomes(&requests.responses)
-            .iter()
-            .skip(1)
-            .filter(|part| part.count > 0)
-            .map(|part| format!("{} at responders", named(part))),
-    );
+    let dropped_by_pubmark = words::dropped_by_pubmark(&requests.responses).map(|part| count(part.count));
+    items.extend(words::response_outcomes(&requests.responses).iter().skip(1).filter(|part| part.count > 0).map(
+        |part| match dropped_by_pubmark.as_ref().filter(|_| part.name == "dropped") {
+            Some(number) => format!("{} at responders ({number} by pubmark)", named(part)),
+            None => format!("{} at responders", named(part)),
+        },
+    ));
     items.push(format!("{}/s", significant(requests.answered_per_s)));
     items.push(format!("at once {}", count(requests.peak_in_flight)));
     page.items("requests", &items, 3);

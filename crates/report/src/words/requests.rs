@@ -42,6 +42,13 @@ pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
     ]
 }
 
+/// Of the dropped requests, those for which there may have been room without pubmark's lateness; `None` if there are none.
+pub fn dropped_by_pubmark(books: &ResponseBooks) -> Option<Outcome> {
+    let meaning = "there may have been room if its thread had not been late";
+    let found = outcome("of the dropped, because pubmark was late", meaning, books.dropped_by_generator);
+    (found.count > 0).then_some(found)
+}
+
 /// Distributions of requests, in the order in which they are shown; empty without requesters.
 pub fn request_distributions(record: &Record) -> Vec<Distribution<'_>> {
     let Some(requests) = &record.requests else { return vec![] };

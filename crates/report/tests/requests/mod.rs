@@ -102,6 +102,25 @@ fn requests_that_pubmark_made_late_are_in_every_output() {
 }
 
 #[test]
+fn requests_that_were_dropped_because_pubmark_was_late_are_in_every_output() {
+    let mut record = asked();
+    let requests = record.requests.as_mut().unwrap();
+    requests.responses.dropped_by_generator = 99;
+    // So that the terminal has room for all outcomes.
+    (requests.outcomes.duplicated, requests.outcomes.misdirected, requests.outcomes.after_refusal) = (0, 0, 0);
+    let row = "of the dropped, because pubmark was late";
+    let terminal_text = terminal::summary(&record, &PLAIN);
+    assert!(terminal_text.contains("dropped 500 at responders (99 by pubmark)"), "{terminal_text}");
+    assert!(markdown::run(&record).contains(&format!("| {row} | 99 | 1 % |")), "{}", markdown::run(&record));
+    assert!((csv::TABLES[0].render)(&record).contains("requests,responder_dropped_by_generator,requests,99"));
+    let page = html::run(&record);
+    assert!(page.contains(row));
+    crate::markup::check(&page).unwrap();
+    let without = asked();
+    assert!(!html::run(&without).contains(row) && !terminal::summary(&without, &PLAIN).contains("by pubmark"));
+}
+
+#[test]
 fn a_run_without_requests_does_not_speak_of_them() {
     let record = fixtures::factory();
     assert!(!terminal::summary(&record, &PLAIN).contains("requests"));
