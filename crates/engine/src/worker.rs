@@ -208,6 +208,10 @@ impl Worker {
         stop: &AtomicBool,
     ) -> Result<Worker, EngineError> {
         let mut worker = Worker::new(SHARD_LIMIT, progress);
+        if plan.message_log.is_some() {
+            // What remains of the log is written first.
+            worker.limits.stopped += message_log::WRITE_LIMIT;
+        }
         let mut places: Vec<WorkerLocation> = vec![];
         let shares = shares(plan);
         let remote = |share: &Share| share.remote(plan).zip(launcher);

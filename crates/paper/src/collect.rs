@@ -49,12 +49,8 @@ impl Part {
     pub(crate) fn is_cell_complete(&self, id: &str) -> bool {
         let Ok(record) = &self.record else { return self.left_out };
         let Some(cell) = record.cells.iter().find(|cell| cell.id == id) else { return false };
-        let failures = cell.failures.iter().filter(|failure| failure.kind != FailureKind::Interrupted);
-        let made = failures.map(|failure| failure.repetition).chain(cell.runs.iter().map(|run| run.repetition));
-        let made: BTreeSet<u32> = made.collect();
-        self.is_complete()
-            || made.contains(&REFUSED)
-            || (1..=record.repetitions).all(|repetition| made.contains(&repetition))
+        let is_refused = cell.failures.iter().any(|failure| failure.repetition == REFUSED);
+        self.is_complete() || is_refused || has_all_repetitions(record, cell)
     }
 
     /// Returns whether all runs of the experiment were made.
@@ -139,13 +135,20 @@ fn runs(experiment: &Experiment, record: &ExperimentRecord) -> RunsSummary {
     }
 }
 
+/// Was each repetition of the cell made? A failure is a result, too.
+fn has_all_repetitions(record: &ExperimentRecord, cell: &Cell) -> bool {
+    let failures = cell.failures.iter().filter(|failure| failure.kind != FailureKind::Interrupted);
+    let made = failures.map(|failure| failure.repetition).chain(cell.runs.iter().map(|run| run.repetition));
+    let made: BTreeSet<u32> = made.collect();
+    (1..=record.repetitions).all(|repetition| made.contains(&repetition))
+}
+
 /// The cells that lack runs and could not be run here, as [`RunsSummary::refused`]. Such a cell may have runs of an earlier call, for
 /// instance if its system was removed since.
 fn refused(record: &ExperimentRecord) -> Vec<String> {
     let refusal = |cell: &Cell| {
         let refusal = cell.failures.iter().find(|failure| failure.repetition == REFUSED)?;
-        let lacks_runs = (cell.runs.len() as u64) < u64::from(record.repetitions);
-        lacks_runs.then(|| format!("{}: {}", refusal.kind.words(), own_words(&refusal.text)))
+        (!has_all_repetitions(record, cell)).then(|| format!("{}: {}", refusal.kind.words(), own_words(&refusal.text)))
     };
     let found = record.cells.iter().filter_map(|cell| Some((cell.label.as_str(), refusal(cell)?)));
     by_reason(found).into_iter().map(|(reason, labels)| format!("{}: {reason}", named(&labels))).collect()
@@ -280,7 +283,12 @@ mod tests {
         assert_eq!(refused(&record), [never_run.clone()], "nothing of the first cell is missing");
         record.cells[0].runs.pop();
         let of_first = format!("{}: not installed: `alphamq` is not here", record.cells[0].label);
-        assert_eq!(refused(&record), [of_first, never_run]);
+        assert_eq!(refused(&record), [of_first, never_run.clone()]);
+        let text = String::new();
+        let out_of_memory = FailureKind::OutOfMemory;
+        let failed = CellFailure { repetition: record.repetitions, kind: out_of_memory, text, folder: None };
+        record.cells[0].failures.push(failed);
+        assert_eq!(refused(&record), [never_run], "a failure is a result");
     }
 
     #[test]

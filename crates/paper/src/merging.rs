@@ -96,6 +96,10 @@ pub(crate) fn with_earlier(mut record: PaperRecord, parts: &[Part], paper: &Pape
 fn retained_runs(mut runs: RunsSummary, earlier: &PaperRecord, is_beside: bool) -> RunsSummary {
     // The record gets the version of its next writer.
     runs.pubmark_version.get_or_insert_with(|| earlier.pubmark_version.clone());
+    if is_beside {
+        // The table has the reasons of the cells that are still without runs.
+        runs.refused.clear();
+    }
     if is_beside && !runs.cautions.iter().any(|caution| caution == BESIDE) {
         runs.cautions.push(BESIDE.to_owned());
     }

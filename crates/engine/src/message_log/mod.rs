@@ -20,6 +20,8 @@ use crate::shard_outcome::PublisherBook;
 use files::{LogFiles, file_in};
 use writer::{LogWriter, Logged};
 
+pub(crate) use writer::WRITE_LIMIT;
+
 /// The outcome of a message that did not arrive at an audience, or at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Missing {

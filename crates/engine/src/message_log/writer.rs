@@ -20,7 +20,7 @@ const BUFFER_ROWS: usize = 4_096;
 /// Buffers per shard: some 16 MB, enough for a quarter of a second at a million rows a second.
 const BUFFERS: usize = 64;
 /// Longest wait for the remaining rows to be written when a shard ends.
-const WRITE_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const WRITE_LIMIT: Duration = Duration::from_secs(60);
 
 /// What is missing from a shard's part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,8 @@ use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::header::Header;
 use pubmark_protocol::requests::ReplyTo;
 
+use super::responder::Responder;
+
 /// A request at a responder. Its memory is reused for later ones.
 #[derive(Debug, Default)]
 pub(super) struct Job {
@@ -16,7 +18,7 @@ pub(super) struct Job {
     pub(super) received_ns: u64,
     /// When its reply is due.
     pub(super) reply_due_ns: u64,
-    /// The same, if the request had been read as soon as it may have arrived.
+    /// The same for a thread that is never late, at the earliest.
     pub(super) may_end_ns: u64,
     /// Upper bound of the generator's part in the time since the request was due, so far, ns.
     pub(super) lag_ns: u64,
@@ -45,6 +47,16 @@ impl Jobs {
         let mut held = vec![true; self.all.len()];
         self.free.iter().for_each(|index| held[*index as usize] = false);
         self.all.iter().zip(held).filter(|(job, held)| *held && job.measured).count() as u64
+    }
+
+    /// On a thread that is never late, a responder may have worked on one more request, which takes this long, after
+    /// the first that ends: the next request that finds no room had none there, either.
+    pub(super) fn extend_first(&mut self, responder: &mut Responder, took_ns: u64) {
+        if let Some((may_end_ns, index)) = responder.working.pop_first() {
+            let job = &mut self.all[index as usize];
+            job.may_end_ns = may_end_ns + took_ns;
+            responder.working.insert((job.may_end_ns, index));
+        }
     }
 
     pub(super) fn add(

@@ -47,12 +47,16 @@ impl Requests {
         let is_free = responder.is_free();
         if !is_free && responder.waiting.len() >= responder.rules.queue as usize {
             responses.dropped += u64::from(measured);
-            responses.dropped_by_generator += u64::from(measured && responder.may_have_had_room(received_ns));
+            if responder.may_have_had_room(received_ns) {
+                responses.dropped_by_generator += u64::from(measured);
+                let took_ns = responder.rules.processing.draw_ns(self.seed, header.publisher, header.sequence);
+                self.jobs.extend_first(responder, took_ns);
+            }
             return;
         }
         let job = self.jobs.add(session, reply_to, header, (received_ns, late_ns), measured);
         if is_free {
-            self.begin_job(job, (received_ns, 0), sessions, timers);
+            self.begin_job(job, (received_ns, 0, 0), sessions, timers);
         } else {
             responder.waiting.push_back(job);
         }
@@ -65,17 +69,22 @@ impl Requests {
     }
 
     /// A responder starts on a request at this time. `late_ns` is the upper bound of how much later than possible it
-    /// starts, because the work before ended late.
-    fn begin_job(&mut self, index: u32, (at_ns, late_ns): (u64, u64), sessions: &mut Sessions, timers: &mut Timers) {
+    /// starts, because the work before ended late; that work may have ended at `may_begin_ns`.
+    fn begin_job(
+        &mut self,
+        index: u32,
+        (at_ns, late_ns, may_begin_ns): (u64, u64, u64),
+        sessions: &mut Sessions,
+        timers: &mut Timers,
+    ) {
         let job = &mut self.jobs.all[index as usize];
         let Some(responder) = &mut sessions[job.session].responder else { return };
         if job.measured {
             self.figures.times.waiting.record(at_ns.saturating_sub(job.received_ns) as i64);
         }
-        job.reply_due_ns = at_ns + responder.rules.processing.draw_ns(self.seed, job.publisher, job.sequence);
-        // Without the lateness of earlier requests: at a responder that is always full, one late read would make all
-        // later drops pubmark's.
-        job.may_end_ns = job.reply_due_ns.saturating_sub(job.late_ns);
+        let took_ns = responder.rules.processing.draw_ns(self.seed, job.publisher, job.sequence);
+        job.reply_due_ns = at_ns + took_ns;
+        job.may_end_ns = may_begin_ns.max(job.received_ns.saturating_sub(job.late_ns)) + took_ns;
         responder.working.insert((job.may_end_ns, index));
         job.late_ns = job.late_ns.max(late_ns);
         timers.add(job.reply_due_ns, Task::Reply(index));
@@ -95,9 +104,9 @@ impl Requests {
         if job.measured {
             self.figures.times.responder_lag.record(now_ns as i64 - job.reply_due_ns as i64);
         }
-        let (session, reply_due_ns) = (job.session, job.reply_due_ns);
+        let (session, reply_due_ns, may_end_ns) = (job.session, job.reply_due_ns, job.may_end_ns);
         let is_behind = sessions[session].responder.as_mut().is_some_and(|responder| {
-            responder.working.remove(&(job.may_end_ns, index));
+            responder.working.remove(&(may_end_ns, index));
             !responder.ready.is_empty()
         });
         let lag_ns = now_ns.saturating_sub(reply_due_ns);
@@ -109,7 +118,7 @@ impl Requests {
             }
             return None;
         }
-        self.end_job(index, (reply_due_ns, 0), sessions, timers);
+        self.end_job(index, (reply_due_ns, 0, may_end_ns), sessions, timers);
         Some(SessionId(session))
     }
 
@@ -136,7 +145,7 @@ impl Requests {
             }
             // The request counts as worked on until now, because the system did not accept its reply: the next one
             // begins now.
-            self.end_job(index, (now_ns, lag_ns), sessions, timers);
+            self.end_job(index, (now_ns, lag_ns, since_ns.min(now_ns)), sessions, timers);
         }
     }
 
@@ -180,10 +189,16 @@ impl Requests {
         }
     }
 
-    /// A responder has finished a request, and starts on the next one.
-    fn end_job(&mut self, index: u32, (at_ns, lag_ns): (u64, u64), sessions: &mut Sessions, timers: &mut Timers) {
+    /// A responder has finished a request, and starts on the next one. It may have finished at `may_end_ns`.
+    fn end_job(
+        &mut self,
+        index: u32,
+        (at_ns, lag_ns, may_end_ns): (u64, u64, u64),
+        sessions: &mut Sessions,
+        timers: &mut Timers,
+    ) {
         let Job { session, late_ns, .. } = self.jobs.all[index as usize];
-        let ended = (at_ns, late_ns.saturating_add(lag_ns));
+        let ended = (at_ns, late_ns.saturating_add(lag_ns), may_end_ns);
         self.jobs.free.push(index);
         let Some(responder) = &mut sessions[session].responder else { return };
         if let Some(next) = responder.waiting.pop_front() {

@@ -52,6 +52,15 @@ fn what_a_prompt_responder_drops_is_the_workloads() {
     assert_count_eq!(responses(simulation(IDLE)).dropped, 0);
 }
 
+/// As where a client library owns the sockets: each request may have arrived 5 ms before it was passed on.
+#[test]
+fn requests_of_an_unknown_time_of_arrival_do_not_make_all_drops_of_a_full_responder_pubmarks() {
+    let simulation = simulation(OVERLOADED);
+    simulation.broker.borrow_mut().read_late_ns = 5_000_000;
+    let found = responses(simulation);
+    assert_count!(found.dropped > 200 && found.dropped_by_generator <= 3, "{found:?}");
+}
+
 /// The eight requests in transit are read while work that was due is not finished: one of them may wait.
 #[test]
 fn what_a_responder_drops_while_due_work_is_not_finished_is_pubmarks() {

@@ -194,7 +194,7 @@ impl Limited {
 }
 
 /// The same of round trips. Whether a request without a known outcome would have had a reply is not known, and a reply that only
-/// pubmark made late was in time, as may be that to a request that its responder dropped because it was late.
+/// pubmark made late was in time. A request that a late responder dropped may have had a reply in time.
 fn without_a_reply(requests: &RequestFigures) -> Option<(f64, &'static str)> {
     let outcomes = &requests.outcomes;
     let may_be_in_time = outcomes.unknown + outcomes.late_by_generator + requests.responses.dropped_by_generator;

@@ -22,7 +22,7 @@ pub(super) fn without_reply(record: &Record) -> Option<TextAndHint> {
         ("answered late", books.late),
         ("unknown", books.unknown),
         ("dropped by a full responder", requests.responses.dropped),
-        ("of these because pubmark was late", requests.responses.dropped_by_generator),
+        ("of these perhaps because pubmark was late", requests.responses.dropped_by_generator),
     ];
     let share = percent(missing as f64 / books.sent.max(1) as f64);
     let text = format!(
@@ -65,6 +65,6 @@ mod tests {
         let dropped = "12 given up, 12 dropped by a full responder";
         assert!(text_of(0).ends_with(dropped), "{}", text_of(0));
         let found = text_of(3);
-        assert!(found.ends_with(&format!("{dropped}, 3 of these because pubmark was late")), "{found}");
+        assert!(found.ends_with(&format!("{dropped}, 3 of these perhaps because pubmark was late")), "{found}");
     }
 }

@@ -299,7 +299,7 @@ fn requests(page: &mut Page, record: &Record) {
     let dropped_by_pubmark = words::dropped_by_pubmark(&requests.responses).map(|part| count(part.count));
     items.extend(words::response_outcomes(&requests.responses).iter().skip(1).filter(|part| part.count > 0).map(
         |part| match dropped_by_pubmark.as_ref().filter(|_| part.name == "dropped") {
-            Some(number) => format!("{} at responders ({number} by pubmark)", named(part)),
+            Some(number) => format!("{} at responders ({number} perhaps by pubmark)", named(part)),
             None => format!("{} at responders", named(part)),
         },
     ));
