@@ -5,10 +5,10 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::intervals::{DELAY, LOAD, MESSAGES, demand_truth_inside};
+use crate::intervals::{DELAY, MESSAGES, demand_truth_inside};
 use crate::liar::{Liar, Truth};
 
-/// As [`LOAD`], twice as many messages: 100 in 50 ms do not fit into TCP's window of ten small packets.
+/// As `LOAD` of `intervals.rs`, twice as many messages: 100 in 50 ms do not fit into TCP's window of ten small packets.
 const FASTER: [&str; 10] = [
     "fan-in",
     "--set",
@@ -67,14 +67,5 @@ fn run_with_stops(liar: Liar, qos: &str) -> Truth {
 fn what_waits_for_a_subscriber_that_stands_still_is_not_the_systems_time() {
     for qos in ["0", "1"] {
         demand_truth_inside(&run_with_stops(Liar::start_alone(DELAY, &[]), qos), 2 * MESSAGES);
-    }
-}
-
-#[test]
-fn what_waits_for_a_reader_of_quanta_is_not_the_systems_time_with_nagles_algorithm() {
-    for qos in ["0", "1"] {
-        let arguments = [&LOAD[..], &["--qos", qos, "--pace", "2ms"]].concat();
-        let truth = Liar::start_alone(DELAY, &["--nagle", "on"]).run(&arguments);
-        demand_truth_inside(&truth, MESSAGES);
     }
 }
