@@ -275,12 +275,12 @@ mod tests {
         let refused = |record: &ExperimentRecord| runs(&experiment, record).refused;
         let label = &record.cells.iter().find(|cell| cell.runs.is_empty()).expect("a refused cell").label;
         let never_run = format!("{label}: not offered: gammamq grants at-least-once at most");
-        assert_eq!(refused(&record), [never_run.clone()]);
+        assert_eq!(refused(&record), std::slice::from_ref(&never_run));
         // Its system was removed after its runs.
         let text = "`alphamq` is not here; it printed: no such file".to_owned();
         let removed = CellFailure { repetition: REFUSED, kind: FailureKind::NotInstalled, text, folder: None };
         record.cells[0].failures = vec![removed];
-        assert_eq!(refused(&record), [never_run.clone()], "nothing of the first cell is missing");
+        assert_eq!(refused(&record), std::slice::from_ref(&never_run), "nothing of the first cell is missing");
         record.cells[0].runs.pop();
         let of_first = format!("{}: not installed: `alphamq` is not here", record.cells[0].label);
         assert_eq!(refused(&record), [of_first, never_run.clone()]);
