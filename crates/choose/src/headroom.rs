@@ -9,6 +9,7 @@ use pubmark_experiment::capacity::Capacity;
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::{Trials, WARMUP};
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
+use pubmark_model::workload::Workload;
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, Trial, TrialOutcome, limiting_trial};
 use pubmark_record::record::{Status, SystemInfo, VerdictStatus};
 use pubmark_record::store::{self, RunFolder};
@@ -24,8 +25,11 @@ use crate::record::State;
 
 /// The search ends when the load that failed is at most 10 % above the one that held.
 const PRECISION: f64 = 1.1;
-/// Longest wait for late messages after the window of each trial, as `pubmark capacity` has it.
+/// Longest wait for late messages after the window of each trial, as `pubmark capacity` has it, besides the delay of links.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How often packets cross a link before a message is delivered: with QoS 2, three times the publisher's (PUBLISH, PUBREC, PUBREL) and
+/// three times the subscriber's.
+const CROSSINGS: u32 = 6;
 /// Shortest time for a search whose trials warm up for [`WARMUP`]: less does not even double the load once.
 const LEAST_TIME: Duration = Duration::from_secs(20);
 /// The same where growth is required: its first trial has that load, and a second one begins in this time if windows are short.
@@ -209,8 +213,8 @@ impl HeadroomSearch<'_> {
     /// Something could not be written, or pubmark failed. What the system did is in the headroom.
     pub fn perform(&self, observer: &mut dyn Observer) -> Result<HeadroomResult, RunError> {
         let mut spec = self.spec.clone();
-        (spec.window.warmup, spec.window.drain) = (self.warmup, DRAIN);
         let workload = spec.load()?;
+        (spec.window.warmup, spec.window.drain) = (self.warmup, drain_of_trials(&workload, self.spec.window.drain));
         if Trials::offered_per_s(&workload).is_none() {
             return Ok(HeadroomResult::not_searched("the devices send as fast as they can"));
         }
@@ -241,6 +245,14 @@ impl HeadroomSearch<'_> {
         }
         Ok(HeadroomResult::of(&record, name))
     }
+}
+
+/// Longest wait for late messages after the window of each trial: [`DRAIN`] and what the links delay a message, within the drain of
+/// the race. All of a long drain would empty the queue of a system that is overloaded for the short window of a trial.
+fn drain_of_trials(workload: &Workload, of_race: Duration) -> Duration {
+    let slowest_ns = workload.links_in_use().iter().map(|(link, _)| link.longest_delay_ns()).max().unwrap_or(0);
+    let delay = Duration::from_nanos(slowest_ns).saturating_mul(CROSSINGS);
+    DRAIN.saturating_add(delay).min(of_race.max(DRAIN))
 }
 
 /// A search that came to its end before the choice was interrupted.
@@ -342,9 +354,25 @@ fn text(record: &CapacityRecord, system_fails_factor: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_model::link::{Conditions, Delay, Link};
     use pubmark_record::sample_experiment;
 
     use super::*;
+
+    #[test]
+    fn a_trial_waits_for_messages_that_links_delay() {
+        let mut workload = RunSpec::new("hello").load().expect("a built-in workload");
+        let mut drain_s = |delay_ms: u64, of_race_s: u64| {
+            let delay = Delay { mean_ns: delay_ms * 1_000_000, ..Delay::default() };
+            workload.links = vec![Link::symmetric("far", Conditions { delay, ..Conditions::default() })];
+            workload.devices[0].link = (delay_ms > 0).then(|| "far".to_owned());
+            drain_of_trials(&workload, Duration::from_secs(of_race_s)).as_secs_f64()
+        };
+        assert_eq!(drain_s(0, 10), 2.0, "a queue of ten seconds is overload");
+        assert_eq!(drain_s(1_500, 10), 10.0, "3 s to the subscriber, and what the last of them took");
+        assert_eq!(drain_s(500, 10), 5.0);
+        assert_eq!(drain_s(1_500, 1), 2.0);
+    }
 
     fn headroom(holds: Option<f64>, fails: Option<f64>, limit: CapacityLimit) -> Headroom {
         let text = "why".to_owned();

@@ -2,7 +2,7 @@
 //! `Join`.
 
 /// Version of this protocol; both ends must have the same.
-pub const SCHEMA: u32 = 15;
+pub const SCHEMA: u32 = 16;
 
 /// Largest message that either end accepts, bytes: a piece of the tunnel and its envelope.
 pub const LARGEST_BYTES: usize = 1 << 20;

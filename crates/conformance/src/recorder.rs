@@ -205,7 +205,7 @@ impl Sink for Recorder {
             events::Event::Connected(connected) => Event::Connected(session, connected),
             events::Event::Subscribed { index, granted } => Event::Subscribed(session, index, granted),
             events::Event::Closed(cause) => Event::Closed(session, cause),
-            events::Event::Written { token, write_start_ns, written_ns } => {
+            events::Event::Written { token, write_start_ns, written_ns, .. } => {
                 Event::Written(session, token, write_start_ns, written_ns)
             }
             events::Event::Acknowledged { token, outcome } => Event::Acknowledged(session, token, outcome),

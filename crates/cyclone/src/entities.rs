@@ -212,13 +212,13 @@ impl Reader {
         self.signal.raise();
     }
 
-    /// Takes the samples that have arrived, at most some dozens; true if there may be more.
+    /// Takes the samples that have arrived, at most some dozens, or a thousand that were taken at once; true if there may be more.
     ///
     /// # Errors
     /// With the library's text.
     pub fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<bool, CallError> {
         if let Some(inbox) = &self.inbox {
-            return inbox.take(each).map(|()| false);
+            return inbox.take(each);
         }
         take_raw(self.handle.cyclone, self.handle.entity, |sample, info| {
             // SAFETY: samples of this reader are of the struct's type, and on loan while this runs.

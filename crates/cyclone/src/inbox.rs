@@ -4,6 +4,7 @@
 //! woken first does not take the sixth sample of a burst in time. Programs with a listener (`on_data_available`) take each
 //! sample as it arrives; so does this queue.
 
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,6 +18,8 @@ use crate::signal::Signal;
 const MOST_BYTES: usize = 64 << 20;
 /// Most samples in the queue.
 const MOST_SAMPLES: usize = 1 << 20;
+/// Most samples that the owner takes at once: what else it has to do must not wait for long.
+const SAMPLES_A_TAKE: usize = 1_024;
 /// Most memory that is reused for the next samples, in bytes.
 const KEPT_BYTES: usize = 4 << 20;
 
@@ -32,7 +35,9 @@ struct Waiting {
 #[derive(Default)]
 struct Post {
     bytes: Vec<u8>,
-    samples: Vec<Waiting>,
+    samples: VecDeque<Waiting>,
+    /// Where the first sample begins.
+    begin: usize,
     missed: u64,
     /// The library's last error, if it returned no samples.
     error: Option<CallError>,
@@ -44,17 +49,18 @@ pub(crate) struct Inbox {
     signal: Arc<Signal>,
     now_ns: fn() -> u64,
     post: Mutex<Post>,
+    /// What the owner has taken out of the queue and not handled yet.
+    taken: Mutex<Post>,
 }
 
 impl Inbox {
     /// An empty queue; `signal` notifies its owner, `now_ns` is the clock of its timestamps.
     pub(crate) fn new(cyclone: &'static Library, signal: Arc<Signal>, now_ns: fn() -> u64) -> Arc<Inbox> {
-        Arc::new(Inbox { cyclone, signal, now_ns, post: Mutex::default() })
+        Arc::new(Inbox { cyclone, signal, now_ns, post: Mutex::default(), taken: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Post> {
-        // A panic elsewhere cannot leave this data in an inconsistent state.
-        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.post)
     }
 
     /// Takes all samples of a reader, and notifies the owner.
@@ -79,24 +85,27 @@ impl Inbox {
         self.signal.ring();
     }
 
-    /// Passes the queued samples to the owner.
-    pub(crate) fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<(), CallError> {
-        let mut post = std::mem::take(&mut *self.lock());
-        post.give(&mut each);
-        let error = post.error.take();
-        let mut now = self.lock();
-        now.missed += post.missed;
-        if now.samples.is_empty() && post.bytes.capacity() <= KEPT_BYTES {
-            post.bytes.clear();
-            (now.bytes, now.samples) = (post.bytes, post.samples);
+    /// Passes the first of the queued samples to the owner; true if there may be more.
+    pub(crate) fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<bool, CallError> {
+        let mut taken = locked(&self.taken);
+        if taken.samples.is_empty() {
+            taken.refill(&mut self.lock());
         }
-        error.map_or(Ok(()), Err)
+        if taken.give(SAMPLES_A_TAKE, &mut each) {
+            return Ok(true);
+        }
+        taken.error.take().map_or(Ok(false), Err)
     }
 
     /// Samples dropped for lack of buffer space since the last call.
     pub(crate) fn take_missed(&self) -> u64 {
         std::mem::take(&mut self.lock().missed)
     }
+}
+
+/// A panic elsewhere cannot leave this data in an inconsistent state.
+fn locked(post: &Mutex<Post>) -> MutexGuard<'_, Post> {
+    post.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Post {
@@ -111,17 +120,28 @@ impl Post {
         let topic_end = self.bytes.len();
         self.bytes.extend_from_slice(sample.payload);
         let (end, source_ns) = (self.bytes.len(), sample.source_ns);
-        self.samples.push(Waiting { topic_end, end, source_ns, taken_ns });
+        self.samples.push_back(Waiting { topic_end, end, source_ns, taken_ns });
     }
 
-    /// Passes all samples, in order of arrival; their bytes stay until the queue is cleared.
-    fn give(&mut self, each: &mut impl FnMut(Sample<'_>)) {
-        let mut begin = 0;
-        for Waiting { topic_end, end, source_ns, taken_ns } in self.samples.drain(..) {
-            let (topic, payload) = (&self.bytes[begin..topic_end], &self.bytes[topic_end..end]);
-            begin = end;
+    /// Takes over samples and error of the queue; it has none itself.
+    fn refill(&mut self, queue: &mut Post) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+        self.begin = 0;
+        std::mem::swap(&mut self.bytes, &mut queue.bytes);
+        std::mem::swap(&mut self.samples, &mut queue.samples);
+        self.error = queue.error.take();
+    }
+
+    /// Passes the first samples, at most so many, in order of arrival; true if there are more.
+    fn give(&mut self, most: usize, each: &mut impl FnMut(Sample<'_>)) -> bool {
+        for _ in 0..most {
+            let Some(Waiting { topic_end, end, source_ns, taken_ns }) = self.samples.pop_front() else { break };
+            let (topic, payload) = (&self.bytes[self.begin..topic_end], &self.bytes[topic_end..end]);
+            self.begin = end;
             each(Sample { topic, payload, source_ns, taken_ns: Some(taken_ns) });
         }
+        !self.samples.is_empty()
     }
 }
 
@@ -148,11 +168,20 @@ mod tests {
         post.push(&sample(b"a/b", b"one"), 1);
         post.push(&sample(b"", b""), 2);
         post.push(&sample(b"c", b"three"), 3);
+        let mut taken = Post::default();
+        taken.refill(&mut post);
+        post.push(&sample(b"later", b"four"), 4);
         let mut seen = vec![];
-        post.give(&mut |found| {
-            seen.push((found.topic.to_vec(), found.payload.to_vec(), found.taken_ns, found.source_ns));
-        });
-        let expected = [(&b"a/b"[..], &b"one"[..], 1), (b"", b"", 2), (b"c", b"three", 3)];
+        let mut give = |taken: &mut Post, most: usize| {
+            taken.give(most, &mut |found| {
+                seen.push((found.topic.to_vec(), found.payload.to_vec(), found.taken_ns, found.source_ns));
+            })
+        };
+        assert!(give(&mut taken, 2), "one is left");
+        assert!(!give(&mut taken, 2));
+        taken.refill(&mut post);
+        assert!(!give(&mut taken, 2));
+        let expected = [(&b"a/b"[..], &b"one"[..], 1), (b"", b"", 2), (b"c", b"three", 3), (b"later", b"four", 4)];
         let expected = expected.map(|(topic, payload, at)| (topic.to_vec(), payload.to_vec(), Some(at), 7));
         assert_eq!(seen, expected);
         assert!(post.samples.is_empty());

@@ -115,7 +115,9 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
             let unmatched = Unmatched::of(stream, row.book);
             let not_expected = NotExpected { absent: &absent, unmatched: &unmatched.ranges };
             row.judge(side.ledger, stream.stream, &not_expected, &mut part);
-            books.delivery.approximate |= unmatched.is_unknown;
+            // A message that is absent by merged epochs may have been sent before or after the absence, and be lost.
+            let is_absence_unclear = part.absent > 0 && row.book.epochs.are_merged();
+            books.delivery.approximate |= unmatched.is_unknown || is_absence_unclear;
             add(&mut group.delivery, &part);
             let is_silent = books.pairs.enter(&part, || row.was_delivered_before(side.ledger, stream.stream));
             if let Some(from) = nodes.and_then(|nodes| nodes.get(stream.publisher as usize)) {
@@ -285,6 +287,7 @@ struct NotExpected<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::epochs::Epochs;
     use crate::shard_outcome::Absence;
     use proptest::prelude::*;
 
@@ -368,6 +371,23 @@ mod tests {
         let absence = Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: Some(2) };
         let delivery = closed(&[publisher], &ledger_with([1, 2, 3, 6, 7, 8]), &[row(0, 0)], &[absence]);
         assert_eq!((delivery.absent, delivery.expected, delivery.delivered, delivery.lost), (2, 7, 6, 1));
+    }
+
+    #[test]
+    fn messages_that_are_absent_by_merged_epochs_make_the_books_approximate() {
+        let absence = Absence { subscriber: 0, filter: 0, from_epoch: 2, to_epoch: Some(3) };
+        // One message in each of eight epochs; message 3 was sent during the absence.
+        let of = |limit: usize, missing: &[u32]| {
+            let mut publisher = book(0, 8);
+            publisher.epochs = Epochs::default();
+            (0..8).for_each(|epoch| publisher.epochs.note(epoch, epoch + 1, limit));
+            let arrived = ledger_with((1..=8).filter(|number| !missing.contains(number)));
+            let delivery = closed(&[publisher], &arrived, &[row(0, 0)], &[absence]);
+            (delivery.absent, delivery.lost, delivery.approximate)
+        };
+        assert_eq!(of(8, &[3, 4]), (1, 1, false));
+        assert_eq!(of(4, &[3, 4]), (2, 0, true), "two epochs are one");
+        assert_eq!(of(4, &[5]), (0, 1, false), "nothing is missing in the absence");
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl Epochs {
         }
     }
 
+    /// Were epochs merged? Then it is not known exactly which messages were sent during an absence.
+    pub fn are_merged(&self) -> bool {
+        self.width > 1
+    }
+
     fn starts_another(&self, epoch: u32) -> bool {
         self.entries.last().is_none_or(|(last, _)| *last < self.floor(epoch))
     }

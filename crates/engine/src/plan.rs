@@ -111,6 +111,11 @@ impl Networks {
         Networks { all: [].into(), devices: vec![], subscribers: vec![] }
     }
 
+    /// Does any group have a separate network?
+    pub fn have_clients(&self) -> bool {
+        self.devices.iter().chain(&self.subscribers).any(Option::is_some)
+    }
+
     /// Network of a device group.
     pub fn of_devices(&self, group: u16) -> Option<u16> {
         self.devices.get(usize::from(group)).copied().flatten()
@@ -185,11 +190,18 @@ impl RunPlan {
         self.fleet.subscribers().len() * self.subscribe_at.sessions_per_subscriber()
     }
 
+    /// How long it takes to start connecting this many sessions at the rate of the ramp-up.
+    pub fn ramp_up(&self, sessions: u64) -> Duration {
+        Duration::try_from_secs_f64(sessions as f64 / self.connects_per_s).unwrap_or(Duration::MAX)
+    }
+
     /// After this long without activity, no further message is expected. On a network that may lose packets no length
     /// of silence is conclusive: TCP doubles its interval between retransmissions, up to two minutes (RFC 6298 §2.4,
     /// §5.5).
     pub fn quiet(&self) -> Duration {
-        if !self.publish_at.are_on_this_machine() || !self.subscribe_at.are_on_this_machine() {
+        let are_local = self.publish_at.are_on_this_machine() && self.subscribe_at.are_on_this_machine();
+        // Links that nodes make lead to a system that may listen on the loopback interface.
+        if !are_local || self.networks.have_clients() {
             return self.drain_limit;
         }
         // A request causes no activity until it times out, and a client that lost its connection causes none until its

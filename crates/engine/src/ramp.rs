@@ -1,6 +1,29 @@
 //! The ramp-up of a run's sessions.
 
+use pubmark_model::fleet::Device;
+use pubmark_model::schedule::{ChurnCursor, Rules};
 use serde::{Deserialize, Serialize};
+
+use crate::plan::RunPlan;
+use crate::shared_connections::SharedConnections;
+use crate::shares::Side;
+
+/// Number of sessions of a side that connect before the schedule begins: all that receive, and those that only send and
+/// are planned to be online at that time.
+pub fn sessions_at_start(plan: &RunPlan, side: Side) -> u64 {
+    if side == Side::Subscribe {
+        return plan.listening_sessions() as u64;
+    }
+    let rules = Rules::all(&plan.workload, plan.seed, &plan.timeline);
+    // Only a device with a connection that it does not share disconnects and reconnects by plan.
+    let online = |members: &Vec<Device>| {
+        members.iter().all(|device| {
+            let group = usize::from(device.group);
+            plan.workload.devices[group].churn.is_none() || ChurnCursor::new(&rules[group], device).online_at_start()
+        })
+    };
+    SharedConnections::new(&plan.workload, &plan.fleet).sending().filter(online).count() as u64
+}
 
 /// Ramp-up of sessions before the schedule began. Times are ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,8 +18,8 @@ use crate::outcome::Outcome;
 use crate::plan::{RunPlan, STALL};
 use crate::probes;
 use crate::progress::{Progress, Totals};
+use crate::ramp;
 use crate::remote::launcher::Launcher;
-use crate::setup;
 use crate::shares::{self, Side, shares};
 pub use crate::sides::{ShardRun, Sides, over};
 use crate::window_latency::{WindowLatency, WindowWatch};
@@ -174,8 +174,8 @@ enum ConnectOutcome {
 
 impl RunDriver<'_> {
     fn run(mut self) -> Result<Outcome, EngineError> {
-        let subscribers = self.plan.listening_sessions() as u64;
-        let devices = setup::online_at_start(self.plan);
+        let [subscribers, devices] =
+            [Side::Subscribe, Side::Publish].map(|side| ramp::sessions_at_start(self.plan, side));
         let mut unreachable = false;
         let mut interrupted = false;
         for (phase, wanted) in [(Phase::Subscribe, subscribers), (Phase::Connect, devices)] {
@@ -312,8 +312,7 @@ impl RunDriver<'_> {
         let shards = self.publisher_shards;
         self.worker.command(Command::Connect, |index| (index < shards) == publishers);
         let (mut began_ns, mut checked_ns) = (clock::monotonic_ns(), clock::monotonic_ns());
-        let ramp = Duration::from_secs_f64(wanted as f64 / self.plan.connects_per_s);
-        let limit = self.plan.connect_limit + ramp;
+        let limit = self.plan.connect_limit.saturating_add(self.plan.ramp_up(wanted));
         loop {
             let totals = self.totals();
             let up = match phase {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fleet::{Device, StreamSource, Subscriber};
@@ -10,7 +11,7 @@ use pubmark_model::identity::GroupIdentity;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_model::requests;
-use pubmark_model::schedule::{ChurnCursor, Rules};
+use pubmark_model::schedule::Rules;
 use pubmark_model::token::ClientToken;
 use pubmark_model::workload::{DeviceGroup, SessionKind};
 use pubmark_protocol::body::Body;
@@ -35,6 +36,7 @@ use crate::pacing::Pacing;
 use crate::plan::RunPlan;
 use crate::probes;
 use crate::progress::Progress;
+use crate::ramp;
 use crate::realtime::RealtimeThreads;
 use crate::requests::ShardRequests;
 use crate::shard::presence::Presence;
@@ -99,19 +101,8 @@ struct Common<'a> {
     domains: IsolationDomains,
     /// The shards.
     shares: Vec<Share>,
-}
-
-/// Number of sessions that only send and are planned to be online when the schedule begins.
-pub fn online_at_start(plan: &RunPlan) -> u64 {
-    let rules = Rules::all(&plan.workload, plan.seed, &plan.timeline);
-    // Only a device with a connection that it does not share disconnects and reconnects by plan.
-    let online = |members: &Vec<Device>| {
-        members.iter().all(|device| {
-            let group = usize::from(device.group);
-            plan.workload.devices[group].churn.is_none() || ChurnCursor::new(&rules[group], device).online_at_start()
-        })
-    };
-    SharedConnections::new(&plan.workload, &plan.fleet).sending().filter(online).count() as u64
+    /// How long publishers' sessions and subscribers' sessions take to start connecting.
+    ramp_up: [Duration; 2],
 }
 
 /// By publisher that reacts (only the twin for measured roots) or sends less: numbers of the publishers that trigger it,
@@ -176,6 +167,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         progress: Arc::clone(progress),
         domains: IsolationDomains::of(plan),
         shares: shares::shares(plan),
+        ramp_up: [Side::Publish, Side::Subscribe].map(|side| plan.ramp_up(ramp::sessions_at_start(plan, side))),
     };
     let chooses = plan.faults.iter().any(|fault| fault.connections.is_some());
     let needed = (0..common.shares.len()).filter(|index| chooses || is_wanted(*index));
@@ -560,7 +552,10 @@ impl Common<'_> {
             series_start_ns: plan.timeline.start_ns(),
             warmup_ns: plan.timeline.warmup_ns,
             duration_ns: plan.timeline.duration_ns,
-            connects_per_s: plan.connects_per_s / shares::count(&self.shares, side) as f64,
+            ramp_up: match side {
+                Side::Publish => self.ramp_up[0],
+                Side::Subscribe => self.ramp_up[1],
+            },
             realtime: plan.realtime.then(|| {
                 let node = self.shares[index].node;
                 let threads = self.shares.iter().filter(|share| share.node == node).count();

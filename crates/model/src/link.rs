@@ -13,6 +13,9 @@ pub const NO_LINK: &str = "none";
 /// Default size of the queue of a rate limit, bytes.
 pub const DEFAULT_QUEUE_BYTES: u64 = 64_000;
 
+/// Longest delay by the jitter, in standard deviations: one normal value in 500 million is larger.
+const WIDEST_JITTER: u64 = 6;
+
 /// How a packet's delay differs from its mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Distribution {
@@ -111,5 +114,12 @@ impl Link {
     pub fn symmetric(name: &str, conditions: Conditions) -> Link {
         let steps = vec![Step { at_ns: 0, conditions }];
         Link { name: name.to_owned(), up: steps.clone(), down: steps, source: None }
+    }
+
+    /// The longest time that a packet spends on the link in one direction without waiting for its rate, ns.
+    pub fn longest_delay_ns(&self) -> u64 {
+        let delays = self.up.iter().chain(&self.down).map(|step| step.conditions.delay);
+        let longest = |delay: Delay| delay.mean_ns.saturating_add(delay.jitter_ns.saturating_mul(WIDEST_JITTER));
+        delays.map(longest).max().unwrap_or(0)
     }
 }

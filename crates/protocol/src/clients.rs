@@ -1,6 +1,6 @@
 //! The trait: all client sessions of one shard over one protocol.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -370,6 +370,10 @@ pub trait Clients: Sized {
     /// Do its sessions pause while their subscribers process a message ([`Sink::is_at_work`])?
     const PAUSES: bool = false;
 
+    /// Does what arrives wait in a queue of pubmark's, with the time of its arrival, until [`Clients::serve`] is called? What was in it
+    /// at the end of the drain has arrived, and is served then without a further [`Clients::wait`].
+    const QUEUES_ARRIVALS: bool = false;
+
     /// Starts with no sessions.
     fn open(config: ShardConfig) -> Result<Self, OpenError>;
 
@@ -387,6 +391,12 @@ pub trait Clients: Sized {
     /// Breaks a connection. No effect on a session that has none, and in an adapter that cannot ([`Clients::BREAKS`]).
     fn break_connection(&mut self, session: SessionId, how: Break, sink: &mut impl Sink) {
         let _ = (session, how, sink);
+    }
+
+    /// Local addresses of all TCP connections that [`Break::Silence`] silenced so far, also of abandoned ones: what the server
+    /// still sends to them never arrives. Their sockets stay open, so no other connection gets one of these addresses.
+    fn silenced(&self) -> Vec<SocketAddr> {
+        Vec::new()
     }
 
     /// Hands over a message; nothing is written to the socket before [`Clients::flush`].

@@ -221,6 +221,9 @@ pub enum Event<'a> {
         write_start_ns: u64,
         /// When its last byte was accepted, same clock.
         written_ns: u64,
+        /// How much of the time from its submission to `written_ns` pubmark caused, or may have caused, ns; `u64::MAX` if that is
+        /// unknown.
+        own_ns: u64,
     },
     /// A message was accepted and not sent, as the protocol requires: there is no subscriber for it. [`Event::Written`] follows
     /// at once, as for the sender it is handed to the system.

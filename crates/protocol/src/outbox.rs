@@ -40,6 +40,8 @@ struct MessageSpan {
     header: u64,
     end: u64,
     write_start_ns: u64,
+    /// [`Buffers::late_ns`] when its write began.
+    late_ns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +56,10 @@ struct Buffers {
     begun: usize,
     /// Time until which the socket's buffer was known to be full, ns of `CLOCK_MONOTONIC`.
     full_until_ns: u64,
+    /// Nothing was written since.
+    is_full: bool,
+    /// How long writes that a full socket had stopped waited for pubmark, at most, ns.
+    late_ns: u64,
 }
 
 /// Buffers of a shard that no connection uses now.
@@ -72,7 +78,8 @@ impl BufferPool {
         if self.free.len() < POOLED_BUFFERS && buffers.bytes.capacity() <= POOLED_BYTES {
             buffers.bytes.clear();
             buffers.spans.clear();
-            (buffers.base, buffers.accepted, buffers.begun, buffers.full_until_ns) = (0, 0, 0, 0);
+            (buffers.base, buffers.accepted, buffers.begun) = (0, 0, 0);
+            (buffers.full_until_ns, buffers.is_full, buffers.late_ns) = (0, false, 0);
             self.free.push(buffers);
         }
     }
@@ -101,14 +108,16 @@ impl Outbox {
         let start = buffers.base + buffers.bytes.len() as u64;
         let header = buffers.base + encode(&mut buffers.bytes) as u64;
         let end = buffers.base + buffers.bytes.len() as u64;
-        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns: 0 });
+        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns: 0, late_ns: 0 });
     }
 
     /// Appends a message of no bytes, which is settled with what precedes it; its write start is `at_ns`.
     pub fn append_nothing(&mut self, pool: &mut BufferPool, message: Message, at_ns: u64) {
         let buffers = self.buffers.get_or_insert_with(|| pool.take());
         let end = buffers.base + buffers.bytes.len() as u64;
-        buffers.spans.push_back(MessageSpan { message, start: end, header: end, end, write_start_ns: at_ns });
+        let late_ns = buffers.late_ns;
+        let (start, header) = (end, end);
+        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns: at_ns, late_ns });
     }
 
     /// Bytes not yet handed over.
@@ -125,6 +134,16 @@ impl Outbox {
     pub fn note_full(&mut self, at_ns: u64) {
         if let Some(buffers) = self.buffers.as_mut() {
             buffers.full_until_ns = buffers.full_until_ns.max(at_ns);
+            buffers.is_full = true;
+        }
+    }
+
+    /// Writing is tried at this time: since the socket's buffer was last full, pubmark may have been the cause of waiting.
+    pub fn note_attempt(&mut self, at_ns: u64) {
+        if let Some(buffers) = self.buffers.as_mut()
+            && std::mem::take(&mut buffers.is_full)
+        {
+            buffers.late_ns += at_ns.saturating_sub(buffers.full_until_ns);
         }
     }
 
@@ -137,10 +156,10 @@ impl Outbox {
         let begin = buffers.spans.range_mut(buffers.begun..).take_while(|span| span.start < limit);
         // A message without bytes has no header: another message's first byte is there.
         for span in begin.filter(|span| span.end > span.start) {
-            span.write_start_ns = now_ns;
+            (span.write_start_ns, span.late_ns) = (now_ns, buffers.late_ns);
             let header = (span.header - buffers.base) as usize..(span.end - buffers.base) as usize;
-            let timing = span.message.timing.waited_until(buffers.full_until_ns);
-            header::patch_write_start(&mut buffers.bytes[header], &timing, now_ns);
+            span.message.timing = span.message.timing.waited_until(buffers.full_until_ns);
+            header::patch_write_start(&mut buffers.bytes[header], &span.message.timing, now_ns);
         }
         &buffers.bytes[from..to]
     }
@@ -154,11 +173,16 @@ impl Outbox {
     }
 
     /// All that was handed over is in the socket: `report` is called for each message that is complete there, with its write start.
+    /// A message that waited for a full socket counts as submitted when that ended, and earlier by the time for which pubmark delayed
+    /// the rest of a write that a full socket had cut.
     pub fn settle(&mut self, pool: &mut BufferPool, mut report: impl FnMut(Message, u64)) {
         let Some(buffers) = self.buffers.as_mut() else { return };
         while let Some(span) = buffers.spans.front().filter(|span| span.end <= buffers.accepted) {
             if !span.message.repeated {
-                report(span.message, span.write_start_ns);
+                let mut message = span.message;
+                let late_ns = buffers.late_ns - span.late_ns;
+                message.timing.submitted_ns = message.timing.submitted_ns.saturating_sub(late_ns);
+                report(message, span.write_start_ns);
             }
             buffers.spans.pop_front();
             // A message of no bytes at the end is settled without having begun.
@@ -251,6 +275,37 @@ mod tests {
         outbox.advance(103);
         assert_eq!(settle(&mut outbox, &mut pool), [(2, 9_000)]);
         assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn a_message_behind_a_full_socket_is_reported_as_submitted_when_it_was_last_full() {
+        let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
+        append(&mut outbox, &mut pool, 1, 100);
+        outbox.note_full(8_500);
+        outbox.prepare(9_000, usize::MAX);
+        outbox.advance(104);
+        let mut own_ns = vec![];
+        outbox.settle(&mut pool, |message, start_ns| own_ns.push(message.timing.since_submitted_ns(start_ns)));
+        assert_eq!(own_ns, [500]);
+    }
+
+    #[test]
+    fn the_wait_for_pubmark_after_a_full_socket_cut_a_message_is_not_back_pressure() {
+        let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
+        append(&mut outbox, &mut pool, 1, 100);
+        outbox.note_attempt(2_000);
+        outbox.prepare(2_000, usize::MAX);
+        outbox.advance(50);
+        outbox.note_full(2_100);
+        append(&mut outbox, &mut pool, 2, 100);
+        // There was room soon after it was full: pubmark comes back late.
+        outbox.note_full(3_000);
+        outbox.note_attempt(3_600);
+        outbox.prepare(3_600, usize::MAX);
+        outbox.advance(158);
+        let mut own_ns = vec![];
+        outbox.settle(&mut pool, |message, start_ns| own_ns.push(message.timing.since_submitted_ns(start_ns)));
+        assert_eq!(own_ns, [1_000 + 600, 600]);
     }
 
     #[test]

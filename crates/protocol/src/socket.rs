@@ -204,6 +204,11 @@ impl TcpSocket {
         self.room.load(Ordering::Relaxed) != NOT_SILENCED
     }
 
+    /// The address of this end.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+
     /// When it is closed the peer gets a reset (socket(7): SO_LINGER with a time of 0).
     pub fn close_by_reset(&self) -> io::Result<()> {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };

@@ -239,6 +239,7 @@ impl Stream {
         let mut wrote = WriteResult { at_ns: None, full: false };
         while !outbox.is_empty() {
             let now_ns = clock::monotonic_ns();
+            outbox.note_attempt(now_ns);
             match self.socket.write(outbox.prepare(now_ns, usize::MAX)) {
                 Ok(taken) => {
                     outbox.advance(taken);
@@ -271,6 +272,7 @@ impl Stream {
         let mut wrote = WriteResult { at_ns: None, full: false };
         loop {
             let began_ns = clock::monotonic_ns();
+            outbox.note_attempt(began_ns);
             let flushed = self.flush();
             let now_ns = clock::monotonic_ns();
             let accepted = self.websocket.as_mut().map_or(0, |websocket| websocket.take_accepted());

@@ -25,7 +25,12 @@ impl Timing {
 
     /// How much of the time from due to a write that begins at `write_start_ns` the generator may have caused, ns.
     pub fn lag_at(&self, write_start_ns: u64) -> u64 {
-        self.lag_ns.saturating_add(write_start_ns.saturating_sub(self.submitted_ns))
+        self.lag_ns.saturating_add(self.since_submitted_ns(write_start_ns))
+    }
+
+    /// How much of the time from the submission to a write that begins at `write_start_ns` the generator may have caused, ns.
+    pub fn since_submitted_ns(&self, write_start_ns: u64) -> u64 {
+        write_start_ns.saturating_sub(self.submitted_ns)
     }
 }
 
@@ -38,6 +43,7 @@ mod tests {
         let timing = Timing { due_ns: 1_000, submitted_ns: 5_000, lag_ns: 700 };
         assert_eq!(timing.lag_at(6_000), 1_700, "from the submission to the write");
         assert_eq!(timing.waited_until(8_500).lag_at(9_000), 1_200, "what it took to notice that there was room");
+        assert_eq!(timing.waited_until(8_500).since_submitted_ns(9_000), 500, "the same without the lag before");
         assert_eq!(timing.waited_until(2_000).lag_at(9_000), 4_700, "full before it was submitted");
         assert_eq!(Timing::on_time(1_000).lag_at(6_000), 5_000);
     }

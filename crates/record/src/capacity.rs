@@ -179,9 +179,10 @@ impl Trial {
         match (self.verdict, &self.code) {
             _ if self.not_measured.is_some() => Blame::Run,
             _ if self.is_too_large => Blame::Machine,
+            // The run is suspect because the system was held up, which leaves the objective open.
+            (Some(VerdictStatus::Suspect | VerdictStatus::Invalid), Some(code)) => rules::blame(code),
             // The run counts, and the objective lies between both bounds of its latency: pubmark's own delays are between them.
             (Some(VerdictStatus::Valid | VerdictStatus::Suspect), _) => Blame::Generator,
-            (Some(VerdictStatus::Invalid), Some(code)) => rules::blame(code),
             (Some(VerdictStatus::Invalid), None) | (None, _) => Blame::Run,
         }
     }
@@ -288,6 +289,7 @@ mod tests {
         assert_eq!(blame(invalid, None), Blame::Run, "the reason begins with V01, and is text");
         assert_eq!(blame(None, None), Blame::Run, "it lost a node");
         assert_eq!(blame(Some(VerdictStatus::Suspect), None), Blame::Generator, "the objective was undecided");
+        assert_eq!(blame(Some(VerdictStatus::Suspect), Some("V28")), Blame::Machine, "the system was held up");
         trial.not_measured = Some("backpressure_p99<1ms".to_owned());
         trial.verdict = Some(VerdictStatus::Valid);
         assert_eq!(trial.blame(), Blame::Run, "nobody was late");

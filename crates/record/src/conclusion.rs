@@ -3,7 +3,7 @@
 
 use crate::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
 use crate::check::{Checked, Kind};
-use crate::experiment::{CellFailure, ExperimentRecord, FailureKind};
+use crate::experiment::ExperimentRecord;
 use crate::objectives::{ObjectiveOutcome, Undecided};
 use crate::record::{Record, Status, VerdictStatus};
 
@@ -86,10 +86,8 @@ impl Conclusion {
         if verdicts().any(|verdict| verdict != VerdictStatus::Invalid) {
             return Conclusion::Done;
         }
-        let is_ours =
-            |failure: &CellFailure| matches!(failure.kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
         let was_late = verdicts().next().is_some();
-        match was_late || record.cells.iter().flat_map(|cell| &cell.failures).any(is_ours) {
+        match was_late || record.cells.iter().flat_map(|cell| &cell.failures).any(|failure| failure.kind.may_pass()) {
             true => Conclusion::Invalid,
             false => Conclusion::SystemFailed,
         }
@@ -119,6 +117,7 @@ impl Conclusion {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::experiment::FailureKind;
     use crate::threshold::Objectives;
     use crate::{objectives, sample, sample_experiment};
 

@@ -127,7 +127,8 @@ pub struct LeftAtEnd {
     #[serde(default)]
     pub sessions_not_resumed: u64,
     /// Bytes that TCP had not transferred from the system to clients, or that clients had not read (behind links only
-    /// the former); `null` where this run did not start the system, or the system has no broker.
+    /// the former), without those to connections that the fault `cut` had silenced; `null` where this run did not start
+    /// the system, or the system has no broker.
     #[serde(default)]
     pub system_unsent_bytes: Option<u64>,
     /// Bytes that the system's kernel had received from clients and the system had not read; `null` where this run did

@@ -199,6 +199,14 @@ pub struct CellFailure {
     pub folder: Option<String>,
 }
 
+impl CellFailure {
+    /// Whether it is a run that was left out because pubmark or the machine was its limit. Of several runs of a flood the slower ones
+    /// are left then. One without a folder did not begin: nothing was left out.
+    pub fn is_limited_run(&self) -> bool {
+        self.kind == FailureKind::GeneratorLimited && self.folder.is_some()
+    }
+}
+
 /// In how many of its repetitions the system failed, and how it failed first: `failed in 2 of 3 repetitions (out of
 /// memory)`, and this first failure; `None` if it failed in none. `counted` is the number of usable runs.
 pub fn system_failures(counted: usize, failures: &[CellFailure]) -> Option<(String, &CellFailure)> {
@@ -246,6 +254,11 @@ impl FailureKind {
             | FailureKind::Invalid
             | FailureKind::Interrupted => false,
         }
+    }
+
+    /// Whether the measurement failed, which a repetition may avoid: the run is made again.
+    pub fn may_pass(self) -> bool {
+        matches!(self, FailureKind::GeneratorLimited | FailureKind::Invalid)
     }
 
     /// Text for a cell of a table.
@@ -298,7 +311,8 @@ pub struct CellFigure {
 }
 
 /// What a limit on a figure is compared with in one run, where that is more than the run's value: a percentile of too few
-/// samples, requests that only pubmark answered late, messages that pubmark dropped on arrival, or a system that was held up.
+/// samples, requests that only pubmark answered late, messages that are missing perhaps because of pubmark or the machine, or a system
+/// that was held up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitedValue {
     /// Lower bound, in the unit of the figure.
@@ -308,8 +322,8 @@ pub struct LimitedValue {
     /// A percentile of too few samples: the bounds are neighbouring percentiles or the largest sample.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub few_samples: bool,
-    /// The verdict says that the system was prevented from running, or got another load: it could have been faster, replied
-    /// to more requests in time, or had a higher rate in a flood.
+    /// The verdict says that the system was prevented from running, got another load, or was read late: it could have been faster,
+    /// replied to more requests in time, lost fewer messages, or had a higher rate in a flood.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held_up: bool,
     /// The message log lacks rows: the value decides no limit.
@@ -458,8 +472,8 @@ pub struct Duel {
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// The interval of the difference includes "none", or the difference may be too small to matter, or there are too
-    /// few repetitions, or the better latencies are those of fewer messages ([`Duel::survivors`]), or the lower rate of a flood may
-    /// have been limited by pubmark or the machine.
+    /// few repetitions, or the better latencies are those of fewer messages ([`Duel::survivors`]), or the lower rate or share delivered
+    /// of a flood may have been limited by pubmark or the machine.
     NotShown,
     /// The 95 % interval excludes "none", and the difference matters. For equal systems this happens by chance in one
     /// of twenty figures.

@@ -67,7 +67,8 @@ pub struct FaultRow {
     pub until_s: f64,
     /// Effects on connections.
     pub connections: FaultConnections,
-    /// Effects on latency; `null` where too few messages were due.
+    /// Effects on latency; `null` where too few messages were due, before the first fault or in a bin of that time, or where fewer
+    /// than three bins begin after the fault.
     pub latency: Option<FaultLatency>,
     /// Messages sent from this fault to the next, by QoS level.
     pub levels: Vec<LevelBooks>,
@@ -126,12 +127,16 @@ pub struct FaultLatency {
     /// Limit up to which a bin counts as undisturbed, µs: 10 % above the median, or the highest of the bins before the
     /// first fault if that is more.
     pub limit_us: f64,
-    /// Highest bin until the next fault, µs; `null` if no message due in that period arrived.
+    /// Highest bin until the latency was back, or until the next fault if it was not disturbed or did not return, µs; `null` if no
+    /// message due in that period arrived.
     pub worst_us: Option<f64>,
-    /// Whether any bin was above the limit.
+    /// Whether the fault disturbed the latency. A disturbance is three consecutive bins that begin while the fault lasts (until its end
+    /// and the last reconnect of its clients) and are above the limit or have less than half the messages, or five that begin later;
+    /// or a single bin while the fault lasts that is three times as far above the median as the limit, or has less than a quarter of
+    /// the messages.
     pub disturbed: bool,
-    /// Seconds since the fault was done until three consecutive bins were within the limit; `null` if that did not
-    /// happen.
+    /// Seconds since the fault was done until three consecutive bins were within the limit, after the last disturbance and not before
+    /// the fault was over; 0 without a disturbance, and `null` if the latency did not return.
     #[serde(alias = "back_s")]
     pub recovered_after_s: Option<f64>,
 }

@@ -35,7 +35,7 @@ pub struct NodeRow {
     /// Its clock relative to the clock of the run; `null` if there is one clock.
     pub clock: Option<NodeClock>,
     /// Bytes between the node and the coordinator, without headers of TCP and lower layers; `null` for a worker
-    /// process.
+    /// process and for a node that was lost.
     pub control: Option<ControlBytes>,
     /// CPU time and memory of pubmark on the node in the measured window; `null` where it is included in the
     /// generator's figures.

@@ -14,12 +14,28 @@ pub struct ProtocolInfo {
     pub subscribe: String,
     /// Meaning of `sent`.
     pub sent_means: SentMeans,
+    /// Does a client library or a client program read the sockets of the subscribers? `null` in older records; there it is taken to
+    /// do so if the devices hand their messages over.
+    #[serde(default)]
+    pub read_by_library: Option<bool>,
     /// Most messages that subscribers let the system send ahead of their acknowledgements, where they acknowledge, or of further credit,
     /// or of their next request (a prefetch, a link credit, `COUNT`); `null` if there is no limit or it is not known: where they ask
     /// for none, as in MQTT and at QoS 0 over AMQP 0-9-1 and JetStream, with client programs, and in older records. If groups
     /// differ, the smallest of those that have one: slow subscribers over JetStream ask for fewer.
     #[serde(default)]
     pub delivery_window: Option<u32>,
+}
+
+impl ProtocolInfo {
+    /// Does a client library or a client program write to the sockets of the devices?
+    pub fn writes_by_library(&self) -> bool {
+        self.sent_means == SentMeans::HandedOver
+    }
+
+    /// Does a client library or a client program read the sockets of the subscribers?
+    pub fn reads_by_library(&self) -> bool {
+        self.read_by_library.unwrap_or_else(|| self.writes_by_library())
+    }
 }
 
 /// When a message counts as sent.

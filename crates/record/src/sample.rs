@@ -124,6 +124,7 @@ pub fn record() -> Record {
             publish: "mqtt5".to_string(),
             subscribe: "mqtt5".to_string(),
             sent_means: SentMeans::Wire,
+            read_by_library: Some(false),
             delivery_window: None,
         },
         settings: settings(),

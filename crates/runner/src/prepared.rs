@@ -387,7 +387,7 @@ impl PreparedRun {
             sampling.measured_elsewhere(finished);
         }
         let mut record = self.record(&plan, &mut outcome, &target, environment, sampling, number, name);
-        recording::add_in_transit(&mut record, in_transit);
+        recording::add_in_transit(&mut record, in_transit, outcome.faults.as_ref());
         contention::add(&mut record, pressure, plan.on_nodes);
         recording::add_end(&mut record, end);
         if let Some(reported) = &reported {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use pubmark_engine::by_label;
+use pubmark_engine::faults::FaultOutcome;
 use pubmark_engine::outcome::{Counters, Outcome};
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
@@ -106,6 +107,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
             publish: publish.name.to_owned(),
             subscribe: subscribe.name.to_owned(),
             sent_means: sent_means(publish.sent_means),
+            read_by_library: Some(subscribe.sent_means == capabilities::SentMeans::HandedOver),
             delivery_window: delivery_window::smallest(&plan.workload, &plan.fleet, &subscribe.features),
         },
         settings: Settings {
@@ -219,10 +221,12 @@ pub fn add_breakdown(record: &mut Record, breakdown: Option<LatencyBreakdown>) {
     record.latency.breakdown = breakdown.filter(|breakdown| !breakdown.rows.is_empty());
 }
 
-/// Adds what was in transit from and to the system at the end of the drain.
-pub fn add_in_transit(record: &mut Record, in_transit: Option<InTransit>) {
+/// Adds what was in transit from and to the system at the end of the drain, without what cannot arrive because a fault silenced
+/// the client's connection.
+pub fn add_in_transit(record: &mut Record, in_transit: Option<InTransit>, faults: Option<&FaultOutcome>) {
+    let silenced = faults.map(|faults| faults.notes.silenced.as_slice()).unwrap_or_default();
     let at_end = &mut record.delivery.at_end;
-    at_end.system_unsent_bytes = in_transit.map(|bytes| bytes.to_clients);
+    at_end.system_unsent_bytes = in_transit.as_ref().map(|bytes| bytes.to_clients_except(silenced));
     at_end.system_unread_bytes = in_transit.map(|bytes| bytes.to_system);
 }
 

@@ -1,6 +1,7 @@
 //! Bytes in a system's sockets that the kernel still buffers: not acknowledged by the other end, or not read there or here.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::SocketAddr;
 
 use procfs::FromReadSI as _;
 use procfs::net::{TcpNetEntries, TcpState, UdpNetEntries};
@@ -21,13 +22,35 @@ pub(crate) fn listening(port: u16) -> HashSet<u64> {
 }
 
 /// Bytes between a system and its clients that their reader has not read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InTransit {
     /// Unacknowledged at the system's ends of TCP connections, and unread at the other ends if these are in the network
-    /// namespace of the calling thread.
-    pub to_clients: u64,
+    /// namespace of the calling thread; by the client's address, without connections that hold nothing.
+    to_clients: HashMap<SocketAddr, u64>,
     /// Received by the kernel and not read by the system, with what the kernel adds to each datagram.
     pub to_system: u64,
+}
+
+impl InTransit {
+    /// Bytes to clients, without those to the `silenced` addresses: clients that do not read or acknowledge any more.
+    pub fn to_clients_except(&self, silenced: &[SocketAddr]) -> u64 {
+        let silenced: HashSet<SocketAddr> = silenced.iter().copied().map(canonical).collect();
+        let others = self.to_clients.iter().filter(|(client, _)| !silenced.contains(*client));
+        others.fold(0, |sum: u64, (_, bytes)| sum.saturating_add(*bytes))
+    }
+
+    fn add_to_client(&mut self, client: SocketAddr, bytes: u32) {
+        if bytes > 0 {
+            let sum = self.to_clients.entry(canonical(client)).or_default();
+            *sum = sum.saturating_add(u64::from(bytes));
+        }
+    }
+}
+
+/// One form for both ends: a system that listens for IPv6 shows a client of IPv4 as a mapped address, and only the client's own end
+/// names the interface of a link-local one.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Bytes in transit of a system that listens at these ports. `None` if the kernel does not report them.
@@ -37,8 +60,8 @@ pub fn in_transit(ports: &BTreeSet<u16>) -> Option<InTransit> {
     let mut sum = InTransit::default();
     for entry in first?.0.into_iter().chain(second.map_or_else(Vec::new, |entries| entries.0)) {
         let [is_own, is_peers] = [&entry.local_address, &entry.remote_address].map(|end| ports.contains(&end.port()));
-        sum.to_clients += if is_own { u64::from(entry.tx_queue) } else { 0 };
-        sum.to_clients += if is_peers { u64::from(entry.rx_queue) } else { 0 };
+        sum.add_to_client(entry.remote_address, if is_own { entry.tx_queue } else { 0 });
+        sum.add_to_client(entry.local_address, if is_peers { entry.rx_queue } else { 0 });
         // At a listening socket the number is that of connections that are not accepted.
         sum.to_system += if is_own && entry.state != TcpState::Listen { u64::from(entry.rx_queue) } else { 0 };
     }
@@ -69,13 +92,40 @@ mod tests {
         while let Ok(bytes) = writer.write(&[0; 65_536]) {
             written += bytes;
         }
-        let InTransit { to_clients, to_system } = in_transit(&ports).unwrap();
+        let found = in_transit(&ports).unwrap();
+        let to_clients = found.to_clients_except(&[]);
         // Bytes that have arrived and are not acknowledged yet are counted on both sides.
         assert!((written as u64..=2 * written as u64).contains(&to_clients), "{to_clients} of {written}");
-        assert_eq!(to_system, 0);
+        assert_eq!(found.to_system, 0);
         let mut rest = vec![0; written];
         reader.read_exact(&mut rest).unwrap();
         wait_for(&ports, InTransit::default());
+    }
+
+    #[test]
+    fn what_is_on_its_way_to_a_silenced_client_is_left_out() {
+        for address in ["127.0.0.1:0", "[::]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else {
+                return pubmark_testing::skip("this machine has no IPv6 loopback");
+            };
+            let port = listener.local_addr().unwrap().port();
+            let ports = BTreeSet::from([port]);
+            let connect = || (TcpStream::connect(("127.0.0.1", port)).unwrap(), listener.accept().unwrap().0);
+            let ((silenced, mut to_silenced), (client, mut to_client)) = (connect(), connect());
+            // Until its queues at both ends are full.
+            to_silenced.set_nonblocking(true).unwrap();
+            let mut written = 0;
+            while let Ok(bytes) = to_silenced.write(&[0; 65_536]) {
+                written += bytes as u64;
+            }
+            to_client.write_all(&[0; 100]).unwrap();
+            client.peek(&mut [0; 100]).unwrap();
+            let found = in_transit(&ports).unwrap();
+            assert!(found.to_clients_except(&[]) >= written + 100, "{found:?}");
+            // Bytes that have arrived and are not acknowledged yet are counted on both sides.
+            let left = found.to_clients_except(&[silenced.local_addr().unwrap()]);
+            assert!((100..=200).contains(&left), "{left} of {found:?}");
+        }
     }
 
     #[test]
@@ -88,7 +138,7 @@ mod tests {
         let (mut accepted, _) = listener.accept().unwrap();
         let _waiting = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.write_all(&[0; 1_000]).unwrap();
-        wait_for(&ports, InTransit { to_clients: 0, to_system: 1_000 });
+        wait_for(&ports, InTransit { to_system: 1_000, ..InTransit::default() });
         accepted.read_exact(&mut [0; 1_000]).unwrap();
         wait_for(&ports, InTransit::default());
 
@@ -100,7 +150,7 @@ mod tests {
 
     fn wait_for(ports: &BTreeSet<u16>, expected: InTransit) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while in_transit(ports) != Some(expected) {
+        while in_transit(ports).as_ref() != Some(&expected) {
             assert!(std::time::Instant::now() < deadline, "{:?}", in_transit(ports));
             std::thread::yield_now();
         }

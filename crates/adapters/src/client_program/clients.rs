@@ -66,6 +66,8 @@ pub struct ProgramClients {
     next_ping_ns: u64,
     /// When something came from the program last, ns of the shard's clock.
     pub(super) received_ns: u64,
+    /// A time at which nothing of the program's waited to be read, ns of the shard's clock; 0 before the first.
+    pub(super) empty_ns: u64,
     /// The last serve left something unread.
     pub(super) unread: bool,
 }
@@ -116,14 +118,14 @@ impl ProgramClients {
                 Phase::Open => Cause::Dropped(why.clone()),
                 _ => Cause::Unreachable(why.clone()),
             };
-            session.end(cause, now_ns, sink);
+            session.end(cause, now_ns, self.empty_ns, sink);
         }
         (self.messages, self.bytes) = (0, 0);
     }
 
     /// Ends one connection.
     pub(super) fn end(&mut self, index: usize, cause: Cause, sink: &mut impl Sink) {
-        let (messages, bytes) = self.sessions[index].end(cause, clock::monotonic_ns(), sink);
+        let (messages, bytes) = self.sessions[index].end(cause, clock::monotonic_ns(), self.empty_ns, sink);
         self.messages -= messages;
         self.bytes -= bytes;
     }
@@ -279,6 +281,7 @@ impl Clients for ProgramClients {
             pings: 0,
             next_ping_ns: 0,
             received_ns: 0,
+            empty_ns: 0,
             // The frames that follow its hello may have arrived with it.
             unread: true,
             program: Err(String::new()),
@@ -343,6 +346,8 @@ impl Clients for ProgramClients {
             self.end(index, Cause::Ours, sink);
         }
         self.write(sink);
+        // Other sessions may have waited for what this one had.
+        self.report_credit(sink);
     }
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
@@ -409,6 +414,9 @@ impl Clients for ProgramClients {
     }
 
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        if !self.unread {
+            self.empty_ns = self.empty_ns.max(self.reactor.quiet_at_ns());
+        }
         let ready = std::mem::take(&mut self.ready);
         for one in &ready {
             match (one.key, &mut self.program) {

@@ -9,7 +9,7 @@ use pubmark_protocol::{clock, header};
 
 use super::clients::ProgramClients;
 use super::running::ReadOutcome;
-use super::session::{Answer, Phase, Session, UnwrittenMessage};
+use super::session::{Answer, Phase, Session};
 
 /// Reads of a socket in one turn: other sessions of the shard are to have theirs.
 const READS_A_TURN: usize = 16;
@@ -59,6 +59,7 @@ impl ProgramClients {
     pub(super) fn read(&mut self, sink: &mut impl Sink) {
         for _ in 0..READS_A_TURN {
             let Ok(program) = &mut self.program else { break };
+            let before_ns = clock::monotonic_ns();
             let found = match program.read() {
                 Ok(found) => found,
                 Err(error) => return self.give_up(format!("cannot be read from: {error}"), sink),
@@ -75,7 +76,7 @@ impl ProgramClients {
                     return self.give_up(how, sink);
                 }
                 _ => {
-                    self.unread = false;
+                    (self.unread, self.empty_ns) = (false, before_ns);
                     return;
                 }
             }
@@ -268,8 +269,11 @@ impl ProgramClients {
         self.messages -= 1;
         self.bytes -= unwritten.bytes;
         let stamp = at.stamp(stamp_ns, unwritten.write_start_ns);
-        let written_ns = stamp.ok().flatten().unwrap_or(at.now_ns);
-        sink.event(id, Event::Written { token, write_start_ns: unwritten.write_start_ns, written_ns });
+        let event = match stamp {
+            Ok(Some(stamp_ns)) => unwritten.written_at(stamp_ns),
+            Ok(None) | Err(_) => unwritten.written_by(at.now_ns, self.empty_ns),
+        };
+        sink.event(id, event);
         stamp.map(|_| ())
     }
 
@@ -293,15 +297,16 @@ impl ProgramClients {
         at: ReadTime,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
+        let empty_ns = self.empty_ns;
         let session = self.submitted_to(index, token)?;
         if !session.take_unacknowledged(token) {
             return Err(Misreport::AcknowledgedTwice);
         }
         let early = session.take_unwritten(token);
         let is_one_forgotten = early.is_some() && session.record_early(token);
-        if let Some(UnwrittenMessage { write_start_ns, .. }) = early {
+        if let Some(unwritten) = early {
             // A library's threads may be faster than the one that reports what was written.
-            sink.event(session.id, Event::Written { token, write_start_ns, written_ns: at.now_ns });
+            sink.event(session.id, unwritten.written_by(at.now_ns, empty_ns));
         }
         sink.event(session.id, Event::Acknowledged { token, outcome });
         session.unblock(sink);

@@ -41,8 +41,28 @@ pub struct UnwrittenMessage {
     pub token: Token,
     /// Bytes of its payload.
     pub bytes: usize,
+    /// When it was submitted, ns of the shard's clock.
+    pub submitted_ns: u64,
     /// When the program was given it, ns of the shard's clock; 0 until it is.
     pub write_start_ns: u64,
+}
+
+impl UnwrittenMessage {
+    /// The report that it was written at the time of the program's stamp, ns of the shard's clock.
+    pub fn written_at(&self, stamp_ns: u64) -> Event<'static> {
+        let (token, write_start_ns) = (self.token, self.write_start_ns);
+        let own_ns = write_start_ns.saturating_sub(self.submitted_ns);
+        Event::Written { token, write_start_ns, written_ns: stamp_ns, own_ns }
+    }
+
+    /// The same without a stamp: what the program reported was read at `now_ns`. It may have waited for that since `empty_ns`, when
+    /// nothing waited, but not since before the program was given the message.
+    pub fn written_by(&self, now_ns: u64, empty_ns: u64) -> Event<'static> {
+        let (token, write_start_ns) = (self.token, self.write_start_ns);
+        let unread_ns = now_ns.saturating_sub(empty_ns.max(write_start_ns));
+        let own_ns = write_start_ns.saturating_sub(self.submitted_ns).saturating_add(unread_ns);
+        Event::Written { token, write_start_ns, written_ns: now_ns.max(write_start_ns), own_ns }
+    }
 }
 
 /// A client.
@@ -122,7 +142,8 @@ impl Session {
     /// Enters a message that was accepted.
     pub fn enter(&mut self, message: &Outgoing) {
         let token = message.token();
-        self.unwritten.push_back(UnwrittenMessage { token, bytes: message.payload_bytes as usize, write_start_ns: 0 });
+        let (bytes, submitted_ns) = (message.payload_bytes as usize, message.timing.submitted_ns);
+        self.unwritten.push_back(UnwrittenMessage { token, bytes, submitted_ns, write_start_ns: 0 });
         if self.config.publications[usize::from(token.publication)].qos > Qos::BestEffort {
             self.unacknowledged.push_back(token);
         }
@@ -176,15 +197,18 @@ impl Session {
         self.signed.as_deref().or(credentials.map(|credentials| credentials.password.expose()))
     }
 
-    /// Ends its connection. What the program has counts as handed over: it may still arrive. Messages and bytes of it.
-    pub fn end(&mut self, cause: Cause, now_ns: u64, sink: &mut impl Sink) -> (usize, usize) {
+    /// Ends its connection. What the program has counts as handed over: it may still arrive. Messages and bytes of it. At
+    /// `empty_ns`, nothing of the program's waited to be read.
+    pub fn end(&mut self, cause: Cause, now_ns: u64, empty_ns: u64, sink: &mut impl Sink) -> (usize, usize) {
         self.phase = Phase::Closed;
         let (mut messages, mut bytes) = (0, 0);
-        for UnwrittenMessage { token, bytes: own, write_start_ns } in self.unwritten.drain(..) {
+        for mut unwritten in self.unwritten.drain(..) {
             messages += 1;
-            bytes += own;
-            let write_start_ns = if write_start_ns == 0 { now_ns } else { write_start_ns };
-            sink.event(self.id, Event::Written { token, write_start_ns, written_ns: now_ns.max(write_start_ns) });
+            bytes += unwritten.bytes;
+            if unwritten.write_start_ns == 0 {
+                unwritten.write_start_ns = now_ns;
+            }
+            sink.event(self.id, unwritten.written_by(now_ns, empty_ns));
         }
         for token in self.unacknowledged.drain(..) {
             sink.event(self.id, Event::Unacknowledged(token));
@@ -200,5 +224,23 @@ impl Session {
         if self.phase == Phase::Open && std::mem::take(&mut self.blocked) {
             sink.event(self.id, Event::Writable);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_ns(event: &Event<'_>) -> Option<u64> {
+        if let Event::Written { own_ns, .. } = event { Some(*own_ns) } else { None }
+    }
+
+    #[test]
+    fn pubmarks_part_is_the_time_before_the_program_had_it_and_the_time_in_which_its_report_may_have_waited() {
+        let token = Token { publication: 0, sequence: 1 };
+        let unwritten = UnwrittenMessage { token, bytes: 16, submitted_ns: 1_000, write_start_ns: 1_300 };
+        assert_eq!(own_ns(&unwritten.written_at(9_000)), Some(300));
+        assert_eq!(own_ns(&unwritten.written_by(9_000, 8_500)), Some(300 + 500), "read soon");
+        assert_eq!(own_ns(&unwritten.written_by(9_000, 1_100)), Some(300 + 7_700), "not read since it has the message");
     }
 }

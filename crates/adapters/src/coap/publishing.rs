@@ -140,7 +140,8 @@ impl Publishing {
             entry.message.timing = message.timing;
             link.wake_by(shared, exchange.due_ns());
         }
-        sink.event(link.id, Event::Written { token, write_start_ns, written_ns });
+        let own_ns = message.timing.since_submitted_ns(write_start_ns);
+        sink.event(link.id, Event::Written { token, write_start_ns, written_ns, own_ns });
         Ok(true)
     }
 

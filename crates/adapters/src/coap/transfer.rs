@@ -156,7 +156,8 @@ impl Transfer {
             return;
         }
         let (token, write_start_ns) = (self.token(), self.write_start_ns);
-        sink.event(link.id, Event::Written { token, write_start_ns, written_ns: clock::monotonic_ns() });
+        let own_ns = self.message.timing.since_submitted_ns(write_start_ns);
+        sink.event(link.id, Event::Written { token, write_start_ns, written_ns: clock::monotonic_ns(), own_ns });
     }
 
     /// The server refused the message.

@@ -21,11 +21,13 @@ impl<D: Dialect> Session<D> {
                 };
                 self.end(shared, Cause::Dropped(words), sink);
             }
-            Break::Silence => {
-                if let Err(error) = socket.silence() {
+            Break::Silence => match socket.silence() {
+                // Without its address, what is on the way to it counts as late at the end of the run.
+                Ok(()) => shared.silenced.extend(socket.local_address().ok()),
+                Err(error) => {
                     self.end(shared, Cause::Dropped(format!("closed by a fault of the run, not cut: {error}")), sink);
                 }
-            }
+            },
             Break::GiveUp if socket.is_silent() => {
                 self.end(shared, Cause::Dropped("given up after a fault of the run".to_owned()), sink);
             }

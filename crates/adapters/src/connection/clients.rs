@@ -1,5 +1,7 @@
 //! All sessions of a shard, and the loop that serves them.
 
+use std::net::SocketAddr;
+
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
     Break, Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
@@ -107,6 +109,7 @@ impl<D: Dialect> Clients for StreamClients<D> {
             spare: Vec::new(),
             unread: Vec::new(),
             given_up: Vec::new(),
+            silenced: Vec::new(),
             config,
         };
         Ok(StreamClients {
@@ -134,6 +137,10 @@ impl<D: Dialect> Clients for StreamClients<D> {
 
     fn break_connection(&mut self, session: SessionId, how: Break, sink: &mut impl Sink) {
         self.sessions[session.0 as usize].break_connection(&mut self.shared, how, sink);
+    }
+
+    fn silenced(&self) -> Vec<SocketAddr> {
+        self.shared.silenced.clone()
     }
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {

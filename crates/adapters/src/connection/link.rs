@@ -1,5 +1,6 @@
 //! A session's connection and its buffers, and what the connections of a shard share.
 
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct Shared {
     pub(super) unread: Vec<u32>,
     /// Connections that were given up without a packet: closing them would notify the server.
     pub(super) given_up: Vec<Stream>,
+    /// See [`Clients::silenced`](pubmark_protocol::clients::Clients::silenced).
+    pub(super) silenced: Vec<SocketAddr>,
 }
 
 impl Shared {

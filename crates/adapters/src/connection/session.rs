@@ -138,7 +138,8 @@ impl<D: Dialect> Session<D> {
             if message.withheld {
                 sink.event(id, Event::Withheld(message.token));
             }
-            sink.event(id, Event::Written { token: message.token, write_start_ns, written_ns });
+            let own_ns = message.timing.since_submitted_ns(write_start_ns);
+            sink.event(id, Event::Written { token: message.token, write_start_ns, written_ns, own_ns });
         });
         match result {
             Ok(result) => {

@@ -197,13 +197,16 @@ impl<B: Binding> DdsClients<B> {
     fn serve_discovered(&mut self, sink: &mut impl Sink) {
         for index in 0..self.networks.len() {
             let Ok(network) = &mut self.networks[index] else { continue };
-            let grown = match network.discover() {
+            let failed = match network.discover() {
                 Ok(true) => self.readers.grow(network, index as u16),
                 // Without news of writers, sessions receive from those that they know.
-                Ok(false) | Err(_) => Ok(()),
+                Ok(false) | Err(_) => vec![],
             };
-            if let Err((session, why)) = grown {
-                self.fail(session, Cause::Dropped(why), sink);
+            for (session, why) in failed {
+                // Several subscriptions of a session may have failed.
+                if self.sessions[session.0 as usize].phase != Phase::Closed {
+                    self.fail(session, Cause::Dropped(why), sink);
+                }
             }
         }
     }
@@ -235,6 +238,8 @@ fn open<B: Binding>(session: &mut Session<B>, sink: &mut impl Sink) {
 }
 
 impl<B: Binding> Clients for DdsClients<B> {
+    const QUEUES_ARRIVALS: bool = true;
+
     fn open(config: ShardConfig) -> Result<DdsClients<B>, OpenError> {
         if let Some(why) = B::missing() {
             return Err(OpenError::Library(why));

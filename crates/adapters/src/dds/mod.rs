@@ -14,6 +14,8 @@ mod clients;
 #[cfg(feature = "dds-cyclone")]
 mod cyclone;
 mod deletion_queue;
+#[cfg(test)]
+mod memory;
 mod names;
 mod network;
 mod readers;

@@ -69,6 +69,8 @@ pub(super) struct Network<B: Binding> {
     reading: Option<B::Domain>,
     /// Names of topics that have writers somewhere, as far as they are of our types.
     known: BTreeSet<CString>,
+    /// Some of them are news for the readers of other subscriptions.
+    has_news: bool,
 }
 
 impl<B: Binding> Network<B> {
@@ -82,6 +84,7 @@ impl<B: Binding> Network<B> {
             present: None,
             reading: None,
             known: BTreeSet::new(),
+            has_news: false,
         }
     }
 
@@ -129,13 +132,19 @@ impl<B: Binding> Network<B> {
 
     /// Next time to call [`Network::discover`], if the shard is not woken for it.
     pub(super) fn discover_at_ns(&self) -> Option<u64> {
-        self.discovered.as_ref().and_then(Discovering::next_check_ns)
+        if self.has_news { Some(0) } else { self.discovered.as_ref().and_then(Discovering::next_check_ns) }
     }
 
     /// Were topics found since the last time? They are among [`Network::known`] then.
     pub(super) fn discover(&mut self) -> Result<bool, String> {
+        self.refresh()?;
+        Ok(std::mem::take(&mut self.has_news))
+    }
+
+    /// Brings [`Network::known`] up to date. The next [`Network::discover`] reports what is found here.
+    pub(super) fn refresh(&mut self) -> Result<(), String> {
         let Some(discovered) = self.discovered.as_ref().filter(|discovered| discovered.take_signal()) else {
-            return Ok(false);
+            return Ok(());
         };
         let before = self.known.len();
         let known = &mut self.known;
@@ -143,12 +152,14 @@ impl<B: Binding> Network<B> {
             Kind::Plain => PLAIN_NAME,
             Kind::Keyed => KEYED_NAME,
         };
-        discovered.take(|topic, kind| {
+        let taken = discovered.take(|topic, kind| {
             if kind == ours && known.len() < MOST_KNOWN && !known.contains(topic) {
                 known.insert(topic.to_owned());
             }
-        })?;
-        Ok(known.len() > before)
+        });
+        // It may have failed after some topics.
+        self.has_news |= known.len() > before;
+        taken
     }
 
     /// Names of topics that have, or had, writers.

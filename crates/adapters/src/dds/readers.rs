@@ -98,7 +98,7 @@ impl<B: Binding> Readers<B> {
             Some(name) => subscribed.listen(network, &name)?,
             None => {
                 network.watch()?;
-                network.discover()?;
+                network.refresh()?;
                 subscribed.grow(network)?;
             }
         }
@@ -111,12 +111,12 @@ impl<B: Binding> Readers<B> {
         self.subscribed.retain(|subscribed| subscribed.session != session);
     }
 
-    /// Makes readers of topics that were discovered; returns the session that failed.
-    pub(super) fn grow(&mut self, network: &mut Network<B>, index: u16) -> Result<(), (SessionId, String)> {
-        for subscribed in self.subscribed.iter_mut().filter(|subscribed| subscribed.network == index) {
-            subscribed.grow(network).map_err(|why| (subscribed.session, why))?;
-        }
-        Ok(())
+    /// Makes readers of topics that were discovered; returns the subscriptions that failed, by their sessions.
+    pub(super) fn grow(&mut self, network: &mut Network<B>, index: u16) -> Vec<(SessionId, String)> {
+        let of_network = self.subscribed.iter_mut().filter(|subscribed| subscribed.network == index);
+        of_network
+            .filter_map(|subscribed| subscribed.grow(network).err().map(|why| (subscribed.session, why)))
+            .collect()
     }
 
     /// Takes what has arrived; returns the session whose reader failed.
@@ -214,10 +214,16 @@ mod tests {
     use std::cell::RefCell;
     use std::collections::VecDeque;
 
+    use std::sync::Arc;
+
     use pubmark_cyclone::qos::History;
+    use pubmark_model::qos::Qos as Level;
     use pubmark_protocol::timing::Timing;
+    use pubmark_testing::assert_count_eq;
 
     use super::*;
+    use crate::dds::memory::{self, Memory};
+    use crate::dds::settings::Settings;
 
     /// A reader with samples: their payloads, and when they were written on their writer's wall clock. It takes each one out when the
     /// one before was handled, as RustDDS does.
@@ -302,6 +308,54 @@ mod tests {
             assert!(at_ns >= taken_ns, "received at {at_ns} ns, taken out at {taken_ns} ns");
             assert_eq!(*empty, Some(empty_at_ns), "the lower bound is that of the whole reader");
         }
+    }
+
+    /// Sessions with a subscription to all topics each.
+    fn subscribers(sessions: u32) -> (Readers<Memory>, Network<Memory>) {
+        let settings = Settings::parse("").expect("the settings are right");
+        let (mut readers, mut network) = (Readers::default(), Network::new(settings, Arc::new(|| {})));
+        (0..sessions).for_each(|session| subscribe(&mut readers, &mut network, session));
+        (readers, network)
+    }
+
+    fn subscribe(readers: &mut Readers<Memory>, network: &mut Network<Memory>, session: u32) {
+        let subscription = Subscription { filter: "#".into(), qos: Level::BestEffort };
+        assert_eq!(readers.add(SessionId(session), network, 0, &subscription), Ok(()));
+    }
+
+    fn announce(network: &Network<Memory>, topic: &str) {
+        memory::announce(network.settings.topics.name(topic, None));
+    }
+
+    /// How many readers each subscription has.
+    fn readers_of(readers: &Readers<Memory>) -> Vec<usize> {
+        readers.subscribed.iter().map(|subscribed| subscribed.readers.len()).collect()
+    }
+
+    #[test]
+    fn a_topic_that_a_new_subscription_finds_is_found_for_the_earlier_ones() {
+        let (mut readers, mut network) = subscribers(1);
+        announce(&network, "t");
+        subscribe(&mut readers, &mut network, 1);
+        assert_count_eq!(readers_of(&readers), [0, 1]);
+        assert_eq!(network.discover_at_ns(), Some(0), "the shard does not wait");
+        assert_eq!(network.discover(), Ok(true));
+        assert_eq!(readers.grow(&mut network, 0), []);
+        assert_count_eq!(readers_of(&readers), [1, 1]);
+        assert_eq!((network.discover(), network.discover_at_ns()), (Ok(false), None), "it is no news any more");
+    }
+
+    #[test]
+    fn a_reader_that_cannot_be_made_is_not_missing_from_other_sessions() {
+        let (mut readers, mut network) = subscribers(2);
+        // The first reader of a shard comes with another one, which shows that it is there.
+        announce(&network, "t");
+        assert_eq!((network.discover(), readers.grow(&mut network, 0)), (Ok(true), vec![]));
+        announce(&network, "u");
+        memory::refuse_readers(1);
+        assert_eq!(network.discover(), Ok(true));
+        assert_eq!(readers.grow(&mut network, 0), [(SessionId(0), "refused".to_owned())]);
+        assert_count_eq!(readers_of(&readers), [1, 2]);
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub(super) struct Session<B: Binding> {
     unacknowledged: Unacknowledged,
     /// A writer is full.
     pub(super) full: bool,
+    /// When one was full last, ns of `CLOCK_MONOTONIC`; 0 if none was.
+    full_until_ns: u64,
     /// The last send would have blocked.
     refused: bool,
 }
@@ -64,6 +66,7 @@ impl<B: Binding> Session<B> {
             waiting: VecDeque::new(),
             unacknowledged: Unacknowledged::default(),
             full: false,
+            full_until_ns: 0,
             refused: false,
         }
     }
@@ -123,18 +126,21 @@ impl<B: Binding> Session<B> {
             scratch.clear();
             payload::append(shard, config, message, scratch);
             let write_start_ns = clock::monotonic_ns();
+            // Until a writer was full last, the system accepted no message; since then, this shard did not try.
+            let timing = timing.waited_until(self.full_until_ns);
             header::patch_write_start(scratch, &timing, write_start_ns);
             match writer.write(topic, scratch) {
                 Ok(Written::Yes) => {}
                 Ok(Written::Full) => {
-                    self.full = true;
+                    (self.full, self.full_until_ns) = (true, write_start_ns);
                     break;
                 }
                 Err(error) => return Err(Cause::Dropped(error)),
             }
-            let token = message.token();
+            let (token, own_ns) = (message.token(), timing.since_submitted_ns(write_start_ns));
             self.waiting.pop_front();
-            sink.event(self.id, Event::Written { token, write_start_ns, written_ns: clock::monotonic_ns() });
+            let written_ns = clock::monotonic_ns();
+            sink.event(self.id, Event::Written { token, write_start_ns, written_ns, own_ns });
             if config.qos > Qos::BestEffort {
                 self.unacknowledged.add(token);
             }
@@ -188,5 +194,86 @@ impl<B: Binding> Session<B> {
     /// Bytes that wait for a writer.
     pub(super) fn unsent_bytes(&self) -> u64 {
         self.waiting.iter().map(|message| u64::from(message.payload_bytes)).sum()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use pubmark_model::payload::HeaderPlace;
+    use pubmark_model::template::BodyDraw;
+    use pubmark_protocol::clients::{Publication, SessionOptions};
+    use pubmark_protocol::timing::Timing;
+
+    use super::*;
+    use crate::dds::memory::{self, Memory};
+    use crate::dds::settings::Settings;
+
+    /// What of the wait of each written message is pubmark's, ns.
+    #[derive(Default)]
+    struct Own(Vec<u64>);
+
+    impl Sink for Own {
+        fn event(&mut self, _: SessionId, event: Event<'_>) {
+            if let Event::Written { own_ns, .. } = event {
+                self.0.push(own_ns);
+            }
+        }
+    }
+
+    fn opened() -> Session<Memory> {
+        let publication = Publication {
+            publisher: 1,
+            topic: "t".into(),
+            qos: Qos::AtLeastOnce,
+            retain: false,
+            body: None,
+            header: HeaderPlace::Payload,
+            properties: [].into(),
+        };
+        let config = SessionConfig {
+            endpoint: 0,
+            network: None,
+            client_id: "writing".into(),
+            credentials: None,
+            token: None,
+            nkey: None,
+            certificate: None,
+            persistent: false,
+            in_flight_window: 20,
+            publications: vec![publication],
+            subscriptions: vec![],
+            options: SessionOptions::default(),
+        };
+        let mut session = Session::new(SessionId(0), config);
+        session.open(&mut Network::new(Settings::parse("").unwrap(), Arc::new(|| {}))).unwrap();
+        session.phase = Phase::Open;
+        session
+    }
+
+    #[test]
+    fn the_wait_for_a_writer_that_is_full_is_the_systems_and_the_time_until_the_next_attempt_is_not() {
+        let mut session = opened();
+        let message = Outgoing {
+            publication: 0,
+            sequence: 1,
+            // Long ago.
+            timing: Timing::on_time(1),
+            root: None,
+            draw: BodyDraw::default(),
+            plain_body_bytes: 0,
+            payload_bytes: 24,
+        };
+        assert_eq!(session.take(message), SendOutcome::Accepted);
+        memory::fill_writers(1);
+        let (mut own, before_ns) = (Own::default(), clock::monotonic_ns());
+        for is_full in [true, false] {
+            session.write(&ShardConfig::default(), &mut vec![], &mut own).unwrap();
+            assert_eq!(session.full, is_full);
+        }
+        let since_full_ns = clock::monotonic_ns() - before_ns;
+        assert!(own.0.len() == 1 && own.0[0] <= since_full_ns, "{:?} ns in {since_full_ns} ns", own.0);
     }
 }

@@ -3,6 +3,7 @@
 //! A session of two connections is connected when both are, and ends when either does.
 
 use std::io;
+use std::net::SocketAddr;
 
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
@@ -168,6 +169,10 @@ impl<D: Waits> Clients for PairedClients<D> {
             connections.break_connection(connection, how, &mut mapped);
         }
         self.settle(sink);
+    }
+
+    fn silenced(&self) -> Vec<SocketAddr> {
+        self.connections.silenced()
     }
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {

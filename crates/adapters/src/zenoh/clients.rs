@@ -19,7 +19,7 @@ use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 
 use super::connection::Connection;
 use super::helpers::Helpers;
-use super::mailbox::{Arrival, Done, Key, Kind, Mailbox, Notice, Opened, Outcome, Post};
+use super::mailbox::{Arrived, Done, Key, Kind, Mailbox, Notice, Opened, Outcome, Post};
 use super::opening::Opening;
 use super::sender::{Job, JobContent, Sender, To};
 use super::session::{Phase, Session};
@@ -35,6 +35,9 @@ const MOST_MESSAGES: usize = 1_000;
 /// Most requests of a session that are stored for a reply. The engine replies in time or never, and does not report which;
 /// beyond this the oldest is one without a reply.
 const MOST_REQUESTS: usize = 1 << 17;
+/// Most messages that arrived and are reported in a turn: others of the shard are to have theirs, and a shard that shows nothing of
+/// itself for long seems to have nothing to do.
+const ARRIVALS_A_TURN: usize = 1_024;
 /// Longest time that results of messages wait until the shard reads them, while some are with the sender.
 const POLL_INTERVAL_NS: u64 = 2_000_000;
 
@@ -44,8 +47,11 @@ pub struct ZenohClients<V> {
     reactor: Reactor,
     ready: Vec<Ready>,
     mailbox: Arc<Mailbox>,
-    /// Buffers for what is taken from the mailbox.
+    /// Taken from the mailbox. Messages that arrived stay in it until their turn.
     post: Post,
+    /// Connections that ended, or over which the library took no message, and why. They are reported as ended after all that had
+    /// arrived over them.
+    broken: Vec<(Key, Cause)>,
     sessions: Vec<Session>,
     /// Handed over since the last flush.
     staged: Vec<Job>,
@@ -159,32 +165,40 @@ impl<V: Variant> ZenohClients<V> {
         self.bytes += payload_bytes;
     }
 
-    /// Reports all that waits in the mailbox.
+    /// Reports what waits in the mailbox; of the messages that arrived, those of a turn.
     fn collect(&mut self, sink: &mut impl Sink) {
         let mut post = std::mem::take(&mut self.post);
-        self.mailbox.take(&mut post);
-        let Post { notices, done, arrivals, payloads, missed } = &mut post;
         self.report_too_late(sink);
-        let mut lost = Vec::new();
-        for notice in notices.drain(..) {
-            match notice {
-                Notice::Opened(key, outcome) => self.opened(key, outcome, sink),
-                Notice::Lost(key) => lost.push(key),
+        if !post.has_arrivals() {
+            self.mailbox.take(&mut post);
+            self.report_others(&mut post, sink);
+        }
+        self.deliver(&mut post, sink);
+        if !post.has_arrivals() {
+            post.clear();
+            for (key, cause) in std::mem::take(&mut self.broken) {
+                self.lose(key, cause, sink);
             }
         }
-        let failed = self.settle(done.drain(..), sink);
-        self.lose_failed(failed, sink);
-        self.deliver(arrivals, payloads, sink);
-        while let Some((session, messages)) = missed.pop_first() {
-            sink.event(SessionId(session), Event::Missed(messages));
-        }
-        for key in lost {
-            let words = "the connection ended, or the other side was silent for as long as its lease";
-            self.lose(key, Cause::Dropped(words.to_owned()), sink);
-        }
-        post.clear();
         self.post = post;
         self.report_writable(sink);
+    }
+
+    /// Reports all but the messages that arrived.
+    fn report_others(&mut self, post: &mut Post, sink: &mut impl Sink) {
+        for notice in post.notices.drain(..) {
+            match notice {
+                Notice::Opened(key, outcome) => self.opened(key, outcome, sink),
+                Notice::Lost(key) => {
+                    let words = "the connection ended, or the other side was silent for as long as its lease";
+                    self.broken.push((key, Cause::Dropped(words.to_owned())));
+                }
+            }
+        }
+        self.settle(post.done.drain(..), sink);
+        while let Some((session, messages)) = post.missed.pop_first() {
+            sink.event(SessionId(session), Event::Missed(messages));
+        }
     }
 
     fn opened(&mut self, key: Key, outcome: Result<Opened, Cause>, sink: &mut impl Sink) {
@@ -214,9 +228,8 @@ impl<V: Variant> ZenohClients<V> {
         }
     }
 
-    /// Reports the results of messages for the library. Returns the connections over which it took none, and why.
-    fn settle(&mut self, done: impl Iterator<Item = Done>, sink: &mut impl Sink) -> Vec<(Key, String)> {
-        let mut failed = Vec::new();
+    /// Reports the results of messages for the library. Connections over which it took none are broken.
+    fn settle(&mut self, done: impl Iterator<Item = Done>, sink: &mut impl Sink) {
         for Done { key, payload_bytes, outcome } in done {
             self.messages -= 1;
             self.bytes -= payload_bytes;
@@ -228,31 +241,23 @@ impl<V: Variant> ZenohClients<V> {
             let Some(token) = session.pending.pop_front() else { continue };
             session.settled += 1;
             match outcome {
-                Outcome::Handed { write_start_ns, written_ns } => {
-                    sink.event(session.id, Event::Written { token, write_start_ns, written_ns });
+                Outcome::Handed { write_start_ns, written_ns, own_ns } => {
+                    sink.event(session.id, Event::Written { token, write_start_ns, written_ns, own_ns });
                 }
                 Outcome::Failed(words) => {
                     sink.event(session.id, Event::Abandoned(token));
-                    failed.push((key, words));
+                    self.broken.push((key, Cause::Dropped(format!("the library took no message: {words}"))));
                 }
                 Outcome::Skipped => {}
             }
         }
-        failed
     }
 
-    fn lose_failed(&mut self, failed: Vec<(Key, String)>, sink: &mut impl Sink) {
-        for (key, words) in failed {
-            self.lose(key, Cause::Dropped(format!("the library took no message: {words}")), sink);
-        }
-    }
-
-    fn deliver(&mut self, arrivals: &mut Vec<Arrival>, payloads: &[u8], sink: &mut impl Sink) {
-        let mut begin = 0;
+    /// Delivers the messages of a turn.
+    fn deliver(&mut self, post: &mut Post, sink: &mut impl Sink) {
         let mut forgotten = Vec::new();
-        for Arrival { key, at_ns, kind, end } in arrivals.drain(..) {
-            let payload = &payloads[begin..end];
-            begin = end;
+        for _ in 0..ARRIVALS_A_TURN {
+            let Some(Arrived { key, at_ns, kind, payload }) = post.next_arrival() else { break };
             let session = &mut self.sessions[key.session as usize];
             // The library reads its sockets itself: when they were empty is not known.
             let delivery = Delivery { payload, at_ns, ..Delivery::default() };
@@ -300,17 +305,18 @@ impl<V: Variant> ZenohClients<V> {
     /// over: it may still arrive.
     fn end(&mut self, index: u32, cause: Cause, sink: &mut impl Sink) {
         let phase = std::mem::replace(&mut self.sessions[index as usize].phase, Phase::Closed);
-        let mut failed = Vec::new();
         if let Phase::Open(connection) = phase {
             let begun = connection.gate.close();
             let done = self.mailbox.take_done();
-            failed = self.settle(done.into_iter(), sink);
+            self.settle(done.into_iter(), sink);
             let session = &mut self.sessions[index as usize];
             let now_ns = clock::monotonic_ns();
             let with_library = begun.saturating_sub(session.settled);
             for (place, token) in std::mem::take(&mut session.pending).into_iter().enumerate() {
                 if (place as u64) < with_library {
-                    sink.event(session.id, Event::Written { token, write_start_ns: now_ns, written_ns: now_ns });
+                    // When the library was given it is not known here.
+                    let (write_start_ns, written_ns, own_ns) = (now_ns, now_ns, u64::MAX);
+                    sink.event(session.id, Event::Written { token, write_start_ns, written_ns, own_ns });
                 } else {
                     sink.event(session.id, Event::Abandoned(token));
                 }
@@ -324,8 +330,6 @@ impl<V: Variant> ZenohClients<V> {
         if !requests.is_empty() {
             self.forget(key, requests.into_values().collect());
         }
-        // Those of others: this one has ended.
-        self.lose_failed(failed, sink);
     }
 
     /// Reports sessions as writable that had a message for which there was no space.
@@ -343,6 +347,8 @@ impl<V: Variant> ZenohClients<V> {
 }
 
 impl<V: Variant> Clients for ZenohClients<V> {
+    const QUEUES_ARRIVALS: bool = true;
+
     fn open(config: ShardConfig) -> Result<ZenohClients<V>, OpenError> {
         let system = |what| move |source| OpenError::System { what, source };
         let reactor = Reactor::new().map_err(system("open epoll and its timer"))?;
@@ -355,6 +361,7 @@ impl<V: Variant> Clients for ZenohClients<V> {
             ready: Vec::new(),
             mailbox,
             post: Post::default(),
+            broken: Vec::new(),
             sessions: Vec::new(),
             staged: Vec::new(),
             messages: 0,
@@ -428,7 +435,7 @@ impl<V: Variant> Clients for ZenohClients<V> {
     fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
         let poll_ns = clock::monotonic_ns() + POLL_INTERVAL_NS;
         let until_ns = match until_ns {
-            _ if !self.too_late.is_empty() => Some(0),
+            _ if self.has_unread() => Some(0),
             // Arrivals need not wake a shard that polls soon: their times are recorded already.
             Some(until_ns) if until_ns <= poll_ns => Some(until_ns),
             _ if !self.mailbox.wait_for_arrivals() => Some(0),
@@ -443,7 +450,7 @@ impl<V: Variant> Clients for ZenohClients<V> {
     }
 
     fn has_unread(&self) -> bool {
-        !self.too_late.is_empty()
+        !self.too_late.is_empty() || self.post.has_arrivals() || !self.broken.is_empty()
     }
 
     fn waker(&self) -> Waker {
@@ -472,6 +479,7 @@ impl<V> Drop for ZenohClients<V> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use ::zenoh::Wait as _;
+    use ::zenoh::bytes::ZBytes;
     use pubmark_protocol::clients::SessionOptions;
 
     use super::*;
@@ -487,6 +495,7 @@ mod tests {
                 Event::Written { token, .. } => format!("written {}", token.sequence),
                 Event::Abandoned(token) => format!("abandoned {}", token.sequence),
                 Event::Closed(cause) => format!("closed: {cause:?}"),
+                Event::Delivered(delivery) => format!("delivered {:?}", delivery.payload),
                 other => format!("{other:?}"),
             });
         }
@@ -506,8 +515,8 @@ mod tests {
         })
     }
 
-    #[test]
-    fn a_message_that_failed_as_its_session_left_ends_the_connection_once() {
+    /// Clients with one session.
+    fn of_one_session() -> (ZenohClients<Peers>, SessionId) {
         let mut clients = ZenohClients::<Peers>::open(ShardConfig::default()).unwrap();
         let id = clients.add_session(SessionConfig {
             endpoint: 0,
@@ -523,18 +532,58 @@ mod tests {
             subscriptions: vec![],
             options: SessionOptions::default(),
         });
-        let key = clients.sessions[0].key();
+        (clients, id)
+    }
+
+    /// Gives the only session these messages over an open connection. The library was given the first one, and took none.
+    fn fail_first(clients: &mut ZenohClients<Peers>, sequences: std::ops::RangeInclusive<u32>) {
         let connection = unconnected();
-        // Of three messages the library was given one, and took none.
         assert!(connection.gate.enter());
+        let messages = sequences.clone().count();
         let session = &mut clients.sessions[0];
         session.phase = Phase::Open(connection);
-        session.pending.extend((1..=3).map(|sequence| Token { publication: 0, sequence }));
-        (clients.messages, clients.bytes) = (3, 3);
+        session.pending.extend(sequences.map(|sequence| Token { publication: 0, sequence }));
+        let key = session.key();
+        (clients.messages, clients.bytes) = (messages, messages);
         let failed = Done { key, payload_bytes: 1, outcome: Outcome::Failed("it is closed".to_owned()) };
         clients.mailbox.settle(&mut vec![failed], false);
+    }
+
+    #[test]
+    fn a_message_that_failed_as_its_session_left_ends_the_connection_once() {
+        let (mut clients, id) = of_one_session();
+        fail_first(&mut clients, 1..=3);
         let mut words = Words(vec![]);
         clients.disconnect(id, Goodbye::Graceful, &mut words);
+        clients.serve(0, &mut words);
         assert_eq!(words.0, ["abandoned 1", "abandoned 2", "abandoned 3", "closed: Ours"]);
+    }
+
+    #[test]
+    fn what_arrived_before_a_message_failed_is_delivered_before_the_connection_ends() {
+        let (mut clients, _) = of_one_session();
+        fail_first(&mut clients, 1..=1);
+        clients.mailbox.deliver(clients.sessions[0].key(), 5, &ZBytes::from(vec![7]), Kind::Plain);
+        let mut words = Words(vec![]);
+        clients.serve(0, &mut words);
+        assert_eq!(words.0.len(), 3, "{:?}", words.0);
+        assert_eq!(words.0[..2], ["abandoned 1", "delivered [7]"]);
+        assert!(words.0[2].starts_with("closed: Dropped"), "{:?}", words.0);
+    }
+
+    #[test]
+    fn what_arrived_is_reported_a_turn_at_a_time_and_the_end_of_its_connection_last() {
+        let (mut clients, _) = of_one_session();
+        let key = clients.sessions[0].key();
+        (0..=ARRIVALS_A_TURN)
+            .for_each(|at| clients.mailbox.deliver(key, at as u64, &ZBytes::from(vec![7]), Kind::Plain));
+        clients.mailbox.tell(Notice::Lost(key));
+        let turn = |clients: &mut ZenohClients<Peers>| {
+            let mut words = Words(vec![]);
+            clients.serve(0, &mut words);
+            (words.0.len(), words.0.iter().any(|word| word.starts_with("closed")), clients.has_unread())
+        };
+        assert_eq!(turn(&mut clients), (ARRIVALS_A_TURN, false, true));
+        assert_eq!(turn(&mut clients), (2, true, false));
     }
 }

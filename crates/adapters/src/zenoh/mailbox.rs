@@ -1,6 +1,6 @@
 //! What the threads of the library, the helpers and the sender have for a shard.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -55,8 +55,8 @@ pub struct Done {
 
 /// What can become of one.
 pub enum Outcome {
-    /// The library has it: when that began, and when it was over.
-    Handed { write_start_ns: u64, written_ns: u64 },
+    /// The library has it: when that began, when it was over, and what of the time from its submission is pubmark's.
+    Handed { write_start_ns: u64, written_ns: u64, own_ns: u64 },
     /// The library did not accept it.
     Failed(String),
     /// It was not begun, as its connection had been closed.
@@ -75,15 +75,23 @@ pub enum Kind {
 }
 
 /// A message that arrived. Its payload ends at `end` in [`Post::payloads`] and begins where the one before ended.
-pub struct Arrival {
+struct Arrival {
+    key: Key,
+    at_ns: u64,
+    kind: Kind,
+    end: usize,
+}
+
+/// A message that arrived, with its payload.
+pub struct Arrived<'a> {
     /// Where.
     pub key: Key,
     /// When the library called, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// What it is.
     pub kind: Kind,
-    /// End of its payload.
-    pub end: usize,
+    /// Its payload.
+    pub payload: &'a [u8],
 }
 
 /// All that waits.
@@ -93,20 +101,34 @@ pub struct Post {
     pub notices: Vec<Notice>,
     /// Results of messages for the library.
     pub done: Vec<Done>,
-    /// What arrived.
-    pub arrivals: Vec<Arrival>,
+    arrivals: VecDeque<Arrival>,
     /// Payloads, one behind another.
-    pub payloads: Vec<u8>,
+    payloads: Vec<u8>,
+    /// Where the payload of the next arrival begins.
+    begin: usize,
     /// Messages that arrived and were dropped for lack of space, by session.
     pub missed: BTreeMap<u32, u64>,
 }
 
 impl Post {
+    /// Are there messages that arrived?
+    pub fn has_arrivals(&self) -> bool {
+        !self.arrivals.is_empty()
+    }
+
+    /// Takes the message that arrived first.
+    pub fn next_arrival(&mut self) -> Option<Arrived<'_>> {
+        let Arrival { key, at_ns, kind, end } = self.arrivals.pop_front()?;
+        let begin = std::mem::replace(&mut self.begin, end);
+        Some(Arrived { key, at_ns, kind, payload: &self.payloads[begin..end] })
+    }
+
     /// Empties it, keeping some of its memory.
     pub fn clear(&mut self) {
         self.arrivals.clear();
         self.payloads.clear();
         self.payloads.shrink_to(KEPT_BYTES);
+        self.begin = 0;
     }
 }
 
@@ -161,7 +183,7 @@ impl Mailbox {
         let end = post.payloads.len();
         // The responder must not receive it with a delay.
         let is_request = matches!(kind, Kind::Request(_));
-        post.arrivals.push(Arrival { key, at_ns, kind, end });
+        post.arrivals.push_back(Arrival { key, at_ns, kind, end });
         drop(post);
         let waited = self.waits.load(Ordering::Relaxed) && self.waits.swap(false, Ordering::AcqRel);
         if waited || is_request {
@@ -223,8 +245,9 @@ mod tests {
         assert_eq!(woken.load(Ordering::Relaxed), 1);
         let mut post = Post::default();
         mailbox.take(&mut post);
-        assert_eq!(post.payloads, [3, 4, 5]);
-        assert_eq!(post.arrivals.iter().map(|arrival| arrival.end).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(post.next_arrival().map(|arrived| (arrived.at_ns, arrived.payload)), Some((2, &[3][..])));
+        assert_eq!(post.next_arrival().map(|arrived| (arrived.at_ns, arrived.payload)), Some((3, &[4, 5][..])));
+        assert!(!post.has_arrivals() && post.next_arrival().is_none());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use ::zenoh::Wait as _;
 use ::zenoh::query::Query;
 use pubmark_protocol::clients::{Outgoing, ShardConfig};
 use pubmark_protocol::requests::OutgoingReply;
+use pubmark_protocol::timing::Timing;
 use pubmark_protocol::{clock, header};
 
 use super::connection::Connection;
@@ -158,7 +159,7 @@ fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
 /// Did the library block on this message? Then it may block on the next one too, and the shard gets this result first.
 fn has_waited(done: &Done) -> bool {
     match done.outcome {
-        Outcome::Handed { write_start_ns, written_ns } => written_ns - write_start_ns > WAIT_NS,
+        Outcome::Handed { write_start_ns, written_ns, .. } => written_ns - write_start_ns > WAIT_NS,
         Outcome::Failed(_) => true,
         Outcome::Skipped => false,
     }
@@ -192,14 +193,17 @@ fn put_message(connection: &Connection, message: Outgoing, config: &ShardConfig)
     payload::append(config, entry, &message, &mut payload);
     let write_start_ns = clock::monotonic_ns();
     header::patch_write_start(&mut payload, &message.timing, write_start_ns);
+    let timing = &message.timing;
     match &connection.requesting {
         Some(requesting) => {
             let token = message.token();
-            begun(write_start_ns, || requesting.ask(&connection.session, topic, connection.congestion, payload, token))
+            begun(timing, write_start_ns, || {
+                requesting.ask(&connection.session, topic, connection.congestion, payload, token)
+            })
         }
         None => {
             let put = connection.session.put(topic, payload).congestion_control(connection.congestion);
-            begun(write_start_ns, || put.wait().map_err(|error| error.to_string()))
+            begun(timing, write_start_ns, || put.wait().map_err(|error| error.to_string()))
         }
     }
 }
@@ -217,16 +221,17 @@ fn send_reply(connection: &Connection, of: Box<(Query, OutgoingReply<'static>)>,
     header::patch_write_start(&mut payload, &answer.timing, write_start_ns);
     // It goes with the priority and congestion control of its request.
     let reply = request.reply(request.key_expr(), payload);
-    let outcome = begun(write_start_ns, || reply.wait().map_err(|error| error.to_string()));
+    let outcome = begun(&answer.timing, write_start_ns, || reply.wait().map_err(|error| error.to_string()));
     // Word that there is no further reply.
     forget(of);
     outcome
 }
 
 /// A panic of the library is the end of this message, not of the thread that all others wait for.
-fn begun(write_start_ns: u64, hand: impl FnOnce() -> Result<(), String>) -> Outcome {
+fn begun(timing: &Timing, write_start_ns: u64, hand: impl FnOnce() -> Result<(), String>) -> Outcome {
+    let own_ns = timing.since_submitted_ns(write_start_ns);
     match catch_unwind(AssertUnwindSafe(hand)) {
-        Ok(Ok(())) => Outcome::Handed { write_start_ns, written_ns: clock::monotonic_ns() },
+        Ok(Ok(())) => Outcome::Handed { write_start_ns, written_ns: clock::monotonic_ns(), own_ns },
         Ok(Err(words)) => Outcome::Failed(words),
         Err(_) => Outcome::Failed("it panicked".to_owned()),
     }

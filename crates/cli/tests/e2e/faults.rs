@@ -171,7 +171,10 @@ fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
     assert!(latency["max_us"].as_f64().unwrap() > paused_us - 50_000.0, "paused {paused_us} µs: {latency}");
     // A message that is due late in the pause waits less than the limit, which a noisy machine raises.
     let soonest_s = paused_us / 1e6 - 0.1 - seconds(&record, "limit_us") / 1e6;
-    assert!((soonest_s..3.0).contains(&seconds(&record, "recovered_after_s")), "{}", fault(&record, 0));
+    let effect = &fault(&record, 0)["latency"];
+    // A noisy half second later is a further disturbance, which may last until the end.
+    assert!(effect["recovered_after_s"].as_f64().is_none_or(|back_s| back_s >= soonest_s), "{effect}");
+    assert_eq!(effect["disturbed"], true, "{effect}");
     assert!(seconds(&record, "worst_us") > 500_000.0);
 }
 
@@ -201,6 +204,19 @@ fn a_group_s_connections_that_die_silently_are_given_up_when_the_fault_ends() {
     assert_count_eq!(of_level(&record, 1, "lost") + of_level(&record, 1, "skipped_disconnected"), 0);
     assert_eq!(promise(&record, 0), "kept", "nothing was promised");
     assert_count_eq!(connections(&record, "dropped"), 20);
+}
+
+#[test]
+fn what_a_system_sent_into_a_cut_connection_is_not_called_late() {
+    let Some(record) = mosquitto_with("tuned", &["cut:at=2s,for=1s,group=watcher"]) else { return };
+    assert_count_eq!([of_connections(&record, "chosen"), of_connections(&record, "lost")], [1, 1]);
+    assert_count!(of_level(&record, 0, "lost") > 0, "a second of 800 messages: {}", fault(&record, 0));
+    // The system's kernel still tries to send them: the filter of the cut socket acknowledges nothing.
+    assert_count_eq!(record["delivery"]["at_end"]["system_unsent_bytes"], 0);
+    let checks = record["verdict"]["checks"].as_array().unwrap();
+    let late = checks.iter().find(|check| check["code"] == "V19").unwrap();
+    // On a machine without free processors V19 may name the system's wait for one.
+    assert!(!late["text"].as_str().unwrap().contains("bytes still on their way"), "{late}");
 }
 
 #[test]

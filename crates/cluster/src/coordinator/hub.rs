@@ -133,6 +133,8 @@ pub(super) struct Run {
     /// Channel to the driver of the worker in this process; `None` after its last output.
     pub to_driver: Option<mpsc::Sender<Vec<u8>>>,
     pub report: Option<Report>,
+    /// Why its node was lost, even if a node of that name has joined again since: the worker ended with the first one.
+    pub lost: Option<String>,
 }
 
 #[derive(Default)]
@@ -146,6 +148,7 @@ pub(super) struct State {
     pub observers: Vec<NodeInfo>,
     /// Nodes that start the run's systems, in the order of their names.
     pub system_hosts: Vec<NodeInfo>,
+    /// Nodes that were lost and have not joined again, with the reason.
     pub lost: BTreeMap<String, String>,
     /// Connected nodes that had to end their newest worker, with the reason.
     pub without_worker: BTreeMap<String, String>,
@@ -248,6 +251,7 @@ impl Hub {
             for run in state.runs.values_mut().filter(|run| run.node == name) {
                 run.to_driver = None;
                 run.began.get_or_insert(Err(why.to_owned()));
+                run.lost = Some(why.to_owned());
             }
         });
     }

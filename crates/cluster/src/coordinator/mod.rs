@@ -57,6 +57,8 @@ pub struct WorkerReport {
     pub own: Vec<u32>,
     /// Its results; `None` if it was lost.
     pub report: Option<Report>,
+    /// Why its node was lost; `None` if it was not, or if only the worker was.
+    pub lost: Option<String>,
 }
 
 impl WorkerReport {
@@ -298,7 +300,15 @@ impl Cluster {
             state.next_run = number.wrapping_add(1);
             let (progress, own) = (Arc::clone(progress), own.to_vec());
             let begin = Begin { number, shards, own: own.clone() };
-            let run = Run { node: name.clone(), progress, own, began: None, to_driver: Some(to_driver), report: None };
+            let run = Run {
+                node: name.clone(),
+                progress,
+                own,
+                began: None,
+                to_driver: Some(to_driver),
+                report: None,
+                lost: None,
+            };
             state.runs.insert(number, run);
             state.without_worker.remove(&name);
             lanes.say(ToNode { message: Some(CoordinatorMessage::Begin(begin)) });
@@ -369,8 +379,7 @@ impl Cluster {
     pub fn reports(&self) -> Vec<Vec<WorkerReport>> {
         let all_there = |state: &mut hub::State| {
             // Workers of nodes without clients end later, and send no report.
-            let missing =
-                |run: &Run| state.has_clients(run) && run.report.is_none() && state.nodes.contains_key(&run.node);
+            let missing = |run: &Run| state.has_clients(run) && run.report.is_none() && run.lost.is_none();
             (!state.runs.values().any(missing)).then_some(())
         };
         self.hub.wait(REPORTS, all_there);
@@ -378,17 +387,24 @@ impl Cluster {
             let runs = state.take_runs();
             let of = |node: &NodeInfo| {
                 let its = runs.values().filter(|run| run.node == node.name);
-                its.map(|run| WorkerReport { own: run.own.clone(), report: run.report.clone() }).collect()
+                let report = |run: &Run| WorkerReport {
+                    own: run.own.clone(),
+                    report: run.report.clone(),
+                    lost: run.lost.clone(),
+                };
+                its.map(report).collect()
             };
             state.order.iter().map(of).collect()
         })
     }
 
-    /// Why a node was lost, or has no worker any more, by the node's number; `None` if neither is the case.
+    /// Why a node was lost, or has no worker any more, by the node's number; `None` if neither is the case. A node that
+    /// joined again stays lost to the workers that it had, until their results are taken.
     pub fn lost(&self, node: usize) -> Option<String> {
         let name = self.name(node);
         let state = self.hub.state();
-        state.lost.get(&name).or_else(|| state.without_worker.get(&name)).cloned()
+        let of_workers = state.runs.values().filter(|run| run.node == name).find_map(|run| run.lost.as_ref());
+        of_workers.or_else(|| state.lost.get(&name)).or_else(|| state.without_worker.get(&name)).cloned()
     }
 }
 
@@ -440,6 +456,8 @@ fn key(name: &str) -> (&str, Option<u64>) {
 mod tests {
     use super::*;
     use crate::credentials::ends_valid;
+    use crate::lanes::lanes;
+    use crate::messages::Join;
     use crate::node::{self, CoordinatorAddress, NodeSettings};
     use pubmark_model::placement::Labels;
     use std::os::fd::OwnedFd;
@@ -504,6 +522,43 @@ mod tests {
         let (heard, said) = refusals(&old, &node);
         assert!(heard.contains("its certificate is out of date"), "{heard}");
         assert!(said.contains("does not trust this coordinator's certificate"), "{said}");
+    }
+
+    #[test]
+    fn a_node_that_joins_again_stays_lost_to_the_workers_that_it_had() {
+        let day = Duration::from_secs(86_400);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let [credentials, _] = ends_valid((now - day, now + day), (now - day, now + day));
+        let cluster = Cluster::listen("127.0.0.1:0".parse().unwrap(), &credentials, "1").unwrap();
+        let (lanes, _outbound) = lanes();
+        let join = || {
+            let join = Join { name: "a".to_owned(), ..Join::default() };
+            let info = NodeInfo::of(join, Labels::new(), cluster.address());
+            let slot = hub::Slot { info, lanes: lanes.clone(), carried: Arc::default(), marks: [None; 2], bound_ns: 0 };
+            cluster.hub.join(slot).unwrap();
+        };
+        let wanted = NodesRequired { nodes: 1, ..NodesRequired::default() };
+        cluster.hub.change(|state| state.wanted = wanted.clone());
+        join();
+        cluster.gather(wanted, Duration::ZERO, &AtomicBool::new(false), &mut |_| {}).unwrap();
+        let run = Run {
+            node: "a".to_owned(),
+            progress: Arc::new(Progress::new(1).unwrap()),
+            own: vec![0],
+            began: Some(Ok(())),
+            to_driver: None,
+            report: None,
+            lost: None,
+        };
+        cluster.hub.change(|state| state.runs.insert(0, run));
+        cluster.hub.leave("a", "silent");
+        join();
+        assert_eq!(cluster.lost(0).as_deref(), Some("silent"));
+        let began = Instant::now();
+        let lost = WorkerReport { own: vec![0], report: None, lost: Some("silent".to_owned()) };
+        assert_eq!(cluster.reports(), [vec![lost]]);
+        assert!(began.elapsed() < REPORTS / 2, "a report that cannot come is not waited for");
+        assert_eq!(cluster.lost(0), None, "it can take part in the next run");
     }
 
     #[test]

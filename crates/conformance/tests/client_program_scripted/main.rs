@@ -13,7 +13,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::template::BodyDraw;
 use pubmark_protocol::client_program::{ClientProgram, Misreport};
 use pubmark_protocol::clients::{
-    Clients, ConnectionSettings, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig,
+    Clients, ConnectionSettings, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig,
 };
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Reason};
@@ -395,4 +395,19 @@ fn no_more_is_handed_over_than_the_credit() {
     }
     assert_count!(accepted == 1_000, "{accepted}");
     assert_count_eq!(peer.record.written(), 0);
+}
+
+#[test]
+fn the_credit_of_a_session_that_leaves_is_reported_to_those_that_wait_for_it_at_once() {
+    let mut peer = peer("stalls");
+    let leaving = peer.join(publisher("leaving", "topic", Qos::BestEffort));
+    let waiting = peer.join(publisher("waiting", "topic", Qos::BestEffort));
+    while peer.offer(leaving, 16) == SendOutcome::Accepted {
+        peer.flush(leaving);
+    }
+    assert_eq!(peer.offer(waiting, 16), SendOutcome::WouldBlock);
+    let is_reported = |event: &Event| matches!(event, Event::Writable(session) if *session == waiting);
+    assert_count_eq!(peer.record.count(is_reported), 0);
+    peer.leave(leaving, Goodbye::Cut);
+    assert_count_eq!(peer.record.count(is_reported), 1, "within the call");
 }

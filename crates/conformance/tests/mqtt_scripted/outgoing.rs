@@ -191,6 +191,8 @@ fn what_a_connection_carried_before_it_was_cut_stays_counted() {
     assert_count!(before.sent.ip_bytes > 10_000 && before.received.packets > 0, "{before:?}");
     for how in [Break::Silence, Break::GiveUp] {
         peer.clients.break_connection(id, how, &mut peer.record);
+        // Its address is known from now on, also when it was abandoned.
+        assert_count_eq!(peer.clients.silenced().len(), 1, "{how:?}");
     }
     assert_count_eq!(peer.record.causes(id).len(), 1);
     let after = peer.clients.traffic(id).unwrap();

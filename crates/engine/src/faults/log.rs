@@ -1,6 +1,7 @@
 //! Records of a shard in a run with faults.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pubmark_metrics::fine::FineSeries;
@@ -70,6 +71,8 @@ pub struct FaultNotes {
     pub tallies: Vec<[LevelBooks; LEVELS]>,
     /// Latency over time.
     pub fine: FineSeries,
+    /// Clients' addresses of the connections that faults silenced: nothing on its way to them can arrive.
+    pub silenced: Vec<SocketAddr>,
 }
 
 /// See [`FaultNotes::ended`].
@@ -115,6 +118,7 @@ impl FaultNotes {
             ended: EndedSessions::default(),
             tallies: vec![[LevelBooks::default(); LEVELS]; faults + 1],
             fine: FineSeries::new(start_ns),
+            silenced: Vec::new(),
         }
     }
 
@@ -165,6 +169,7 @@ impl FaultNotes {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
         }
         self.fine.merge(&other.fine);
+        self.silenced.extend(other.silenced);
     }
 }
 
@@ -355,5 +360,14 @@ mod tests {
         let mut notes = FaultNotes { last_begun_at_ns: vec![5, 0], missed: vec![1, 0], ..FaultNotes::new(2, 0) };
         notes.merge(FaultNotes { last_begun_at_ns: vec![3, 9], missed: vec![2, 0], ..FaultNotes::new(2, 0) });
         assert_eq!((notes.last_begun_at_ns, notes.missed), (vec![5, 9], vec![3, 0]));
+    }
+
+    #[test]
+    fn the_merged_notes_have_the_silenced_connections_of_all_shards() {
+        let of_shard =
+            |port| FaultNotes { silenced: vec![SocketAddr::from(([127, 0, 0, 1], port))], ..FaultNotes::new(1, 0) };
+        let mut notes = of_shard(7);
+        notes.merge(of_shard(8));
+        assert_eq!(notes.silenced.iter().map(SocketAddr::port).collect::<Vec<_>>(), [7, 8]);
     }
 }

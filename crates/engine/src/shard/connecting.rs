@@ -15,20 +15,17 @@ use crate::plan::{ATTEMPT_LIMIT, BACKOFF, STALL};
 use crate::shard_outcome::Counters;
 
 impl Sessions {
-    /// Schedules the connects of every session that is planned to be connected at the start, evenly at the ramp-up's
-    /// rate.
+    /// Schedules the connects of every session that is planned to be connected at the start, evenly over the ramp-up.
     pub fn connect_all(&mut self, publishers: &[Publisher], timers: &mut Timers, now_ns: u64) {
-        let gap_ns = 1e9 / self.connects_per_s;
-        let mut started = 0u32;
-        for index in 0..self.count() {
-            let session = &self[index];
-            let subscribes = session.subscriber.is_some();
-            if subscribes || session.own(publishers).iter().any(Publisher::online_at_start) {
-                self[index].wanted = true;
-                let at_ns = now_ns + (f64::from(started) * gap_ns) as u64;
-                timers.add(at_ns, Task::Connect(index));
-                started += 1;
-            }
+        let is_wanted = |index: &u32| {
+            let session = &self[*index];
+            session.subscriber.is_some() || session.own(publishers).iter().any(Publisher::online_at_start)
+        };
+        let wanted: Vec<u32> = (0..self.count()).filter(is_wanted).collect();
+        let gap_ns = self.ramp_up.as_nanos() as f64 / wanted.len() as f64;
+        for (started, index) in (0u32..).zip(wanted) {
+            self[index].wanted = true;
+            timers.add(now_ns.saturating_add((f64::from(started) * gap_ns) as u64), Task::Connect(index));
         }
     }
 
@@ -111,7 +108,7 @@ impl Sessions {
         counters.established += 1;
         counters.publish_level_lower += u64::from(connected.maximum_qos.is_some());
         counters.topic_alias_refused += u64::from(connected.topic_alias_refused);
-        totals.last_event_ns = now_ns;
+        totals.note_event();
         if connected.maximum_qos == Some(Qos::BestEffort) {
             // Messages are sent at the QoS that the server accepts, so nothing will be acknowledged.
             self[id].own_mut(publishers).iter_mut().for_each(|publisher| publisher.acknowledged = false);

@@ -9,6 +9,7 @@ use pubmark_protocol::clients::{Clients, Waker};
 use pubmark_protocol::clock;
 
 use super::Shard;
+use super::arrived::ArrivedBy;
 use super::setup::Setup;
 use super::timers::Task;
 use super::window_usage::WindowUsage;
@@ -25,6 +26,10 @@ const TASKS_PER_TURN: usize = 128;
 
 /// Bytes that all flooding publishers of a shard pass to the adapter before the shard polls its sockets again.
 const FLOOD_TURN_BYTES: usize = 4 << 20;
+
+/// Longest time after the drain in which a shard handles what had arrived before its end. What is left then is dropped and
+/// counted, for at most as long again. Far shorter than the wait for a shard's outcome.
+const ARRIVED_LIMIT: Duration = Duration::from_secs(10);
 
 /// The clock that the loop reads.
 pub trait Clock {
@@ -150,8 +155,32 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     }
 
     /// Ends the sessions.
-    pub fn finish(self) -> ShardOutcome {
-        self.shard.finish(self.clients, self.window_usage.in_window(), self.clock.now_ns())
+    pub fn finish(mut self) -> ShardOutcome {
+        let ended_ns = self.clock.now_ns();
+        if C::QUEUES_ARRIVALS {
+            self.serve_arrived(ended_ns);
+        }
+        self.shard.finish(self.clients, self.window_usage.in_window(), ended_ns)
+    }
+
+    /// Handles what had arrived by the end of the drain, and was not handled because the shard was behind: it is not lost.
+    fn serve_arrived(&mut self, ended_ns: u64) {
+        let limit_ns = ARRIVED_LIMIT.as_nanos() as u64;
+        loop {
+            let took_ns = self.clock.now_ns().saturating_sub(ended_ns);
+            let is_over = took_ns >= limit_ns;
+            let mut arrived = ArrivedBy::new(self.shard.at(ended_ns), ended_ns, is_over);
+            self.clients.serve(ended_ns, &mut arrived);
+            let ArrivedBy { arrived, later, .. } = arrived;
+            if is_over {
+                self.shard.totals.figures.counters.missed += arrived;
+            }
+            // A queue is in the order of arrival: behind what came later there is nothing of interest.
+            let continues = arrived > 0 || (!is_over && later == 0 && self.clients.has_unread());
+            if !continues || took_ns >= 2 * limit_ns {
+                return;
+            }
+        }
     }
 
     /// Sleeps for the rest of a quantum. True if the quantum is not over yet, for example after a signal.

@@ -59,16 +59,16 @@ impl Shard {
                 delivery.behind_ns = sessions[session].work.behind_ns(&delivery);
                 self.delivered(session, &delivery);
             }
-            Event::Written { token, write_start_ns, written_ns } => {
-                self.written(session, token, Written { start_ns: write_start_ns, end_ns: written_ns });
+            Event::Written { token, write_start_ns, written_ns, own_ns } => {
+                self.written(session, token, Written { start_ns: write_start_ns, end_ns: written_ns, own_ns });
             }
-            Event::Acknowledged { token, outcome } => self.acknowledged(now_ns, session, token, outcome),
+            Event::Acknowledged { token, outcome } => self.acknowledged(session, token, outcome),
             Event::Requested { reply_to, mut delivery } => {
                 delivery.behind_ns = sessions[session].work.behind_ns(&delivery);
                 self.requested(session, reply_to, &delivery);
             }
             Event::Replied { request, delivery } => {
-                totals.last_event_ns = delivery.at_ns;
+                totals.note_event();
                 let reply = Reply { session, request, delivery: &delivery };
                 requests.record_reply(&reply, &mut publishing.publishers, sessions, &timetable.window, totals);
             }
@@ -144,18 +144,18 @@ impl Shard {
             if let Some(responder) = &sessions[session].responder {
                 totals.tally.sent(session, u64::from(responder.reply_bytes()));
             }
-            totals.last_event_ns = written.end_ns;
+            totals.note_event();
             return requests.reply_written(token);
         }
         publishing.written(session, token, written, sessions, &timetable.window, totals);
     }
 
-    fn acknowledged(&mut self, now_ns: u64, session: SessionId, token: Token, outcome: Result<(), Reason>) {
+    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Reason>) {
         if is_probe(token) {
             return;
         }
         let Shard { sessions, publishing, requests, totals, .. } = self;
-        totals.last_event_ns = now_ns;
+        totals.note_event();
         if token.publication != REPLY {
             return publishing.acknowledged(session, token, outcome, sessions, requests, totals);
         }

@@ -5,6 +5,7 @@
 //! [`Sessions`] on them, then [`Requests`], [`Publishing`] and [`Receiving`]. This file connects them: `tasks` maps
 //! tasks to the parts that execute them, `events` maps the adapter's events to the parts that handle them.
 
+mod arrived;
 mod connecting;
 pub mod event_loop;
 mod events;
@@ -94,14 +95,8 @@ impl Shard {
         let receiving = Receiving::new(setup.receiver, setup.follows, networks);
         let timetable =
             Timetable::new(setup.workload, setup.rules, setup.warmup_ns, setup.duration_ns, Arc::clone(&progress));
-        let (sessions, configs) = Sessions::new(
-            setup.sessions,
-            &timetable,
-            setup.presence,
-            setup.faults,
-            setup.connects_per_s,
-            setup.backoff,
-        );
+        let (sessions, configs) =
+            Sessions::new(setup.sessions, &timetable, setup.presence, setup.faults, setup.ramp_up, setup.backoff);
         let shard = Shard {
             name: setup.name,
             timetable,
@@ -121,7 +116,8 @@ impl Shard {
     }
 
     /// Stores the counters where other threads can read them.
-    fn show(&self, now_ns: u64) {
+    fn show(&mut self, now_ns: u64) {
+        self.totals.stamp_events(now_ns);
         let (shown, sessions, publishing) = (self.shown(), &self.sessions, &self.publishing);
         shown.online.store(sessions.online, Relaxed);
         shown.subscribed.store(sessions.subscribed, Relaxed);
@@ -208,7 +204,7 @@ impl Shard {
         self.requests.settle_responders();
         self.show(now_ns);
         let Shard { totals, mut sessions, requests, publishing, mut receiving, .. } = self;
-        let faults = sessions.take_fault_notes(&publishing.publishers);
+        let faults = sessions.take_fault_notes(&publishing.publishers, clients.silenced());
         let figures = totals.figures;
         ShardOutcome {
             name: self.name,

@@ -59,7 +59,7 @@ impl Receiving {
         timetable: &mut Timetable,
         totals: &mut Totals,
     ) -> Option<Header> {
-        totals.last_event_ns = delivery.at_ns;
+        totals.note_event();
         let Some(subscriber) = sessions[session].subscriber else {
             totals.figures.counters.foreign += 1;
             return None;

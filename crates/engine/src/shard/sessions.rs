@@ -3,7 +3,9 @@
 //! `connecting` handles connects and reconnects, `leaving` planned disconnects, `subscribing` what the system holds for
 //! the sessions, `working` when their subscribers start on arrived messages.
 
+use std::net::SocketAddr;
 use std::ops::{Index, IndexMut};
+use std::time::Duration;
 
 use pubmark_model::random::Stream;
 use pubmark_protocol::clients::{SessionConfig, SessionId};
@@ -32,7 +34,7 @@ pub struct Sessions {
     pub faults: Option<Box<FaultLog>>,
     /// The shard is ending its sessions: a connection that ends now was not lost.
     pub finishing: bool,
-    pub(super) connects_per_s: f64,
+    pub(super) ramp_up: Duration,
     pub(super) backoff: Stream,
     pub(super) backoffs_drawn: u64,
     /// Number of sessions that are connected, are subscribed, failed at their newest attempt, and have a subscriber at
@@ -51,7 +53,7 @@ impl Sessions {
         timetable: &Timetable,
         presence: Presence,
         faults: Option<Box<FaultLog>>,
-        connects_per_s: f64,
+        ramp_up: Duration,
         backoff: Stream,
     ) -> (Sessions, Vec<SessionConfig>) {
         let mut configs = Vec::with_capacity(setups.len());
@@ -71,7 +73,7 @@ impl Sessions {
             ramp: Ramp::default(),
             faults,
             finishing: false,
-            connects_per_s,
+            ramp_up,
             backoff,
             backoffs_drawn: 0,
             online: 0,
@@ -159,9 +161,10 @@ impl Sessions {
         }
     }
 
-    /// The records of the faults, at the end of a run with faults.
-    pub fn take_fault_notes(&mut self, publishers: &[Publisher]) -> Option<FaultNotes> {
+    /// The records of the faults, which silenced connections of these addresses; at the end of a run with faults.
+    pub fn take_fault_notes(&mut self, publishers: &[Publisher], silenced: Vec<SocketAddr>) -> Option<FaultNotes> {
         let FaultLog { mut notes, ended, .. } = *self.faults.take()?;
+        notes.silenced = silenced;
         for session in ended {
             let session = &self.all[session as usize];
             notes.ended.publishers.extend(session.own(publishers).iter().map(|publisher| publisher.book.publisher));

@@ -14,13 +14,15 @@ use super::totals::Totals;
 use super::window::Window;
 use crate::message_log::row::RowKind;
 
-/// When a message was written to its socket, ns of `CLOCK_MONOTONIC`.
+/// When a message was written to its socket, and pubmark's part in that: ns, times of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy)]
 pub struct Written {
     /// Start of the write of its first byte.
     pub start_ns: u64,
     /// When its last byte was accepted.
     pub end_ns: u64,
+    /// What pubmark caused, or may have caused, of the time from its submission to that.
+    pub own_ns: u64,
 }
 
 impl Publishing {
@@ -39,7 +41,7 @@ impl Publishing {
         if !pending.withheld {
             totals.tally.sent(session, u64::from(pending.payload_bytes));
         }
-        totals.last_event_ns = written.end_ns;
+        totals.note_event();
         let figures = &mut totals.figures;
         figures.series.bin(window.relative(written.end_ns)).sent += 1;
         figures.counters.sent_in_window += u64::from(window.holds(written.end_ns));
@@ -54,7 +56,8 @@ impl Publishing {
         if pending.measured {
             publisher.book.written += 1;
             let wait_ns = written.end_ns as i64 - pending.ready_ns as i64;
-            figures.times.backpressure.record(wait_ns, pending.own_ns);
+            // Pubmark's delays before the submission, and those after it.
+            figures.times.backpressure.record(wait_ns, pending.own_ns.saturating_add(written.own_ns));
             type_row(&mut figures.types, publisher.book.group).backpressure.record(wait_ns);
         }
         if let Some(requester) = &mut publisher.requester {

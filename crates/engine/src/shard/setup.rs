@@ -82,8 +82,9 @@ pub struct Setup {
     pub warmup_ns: u64,
     /// Length of the measured window, ns.
     pub duration_ns: u64,
-    /// Largest number of connects started per second.
-    pub connects_per_s: f64,
+    /// The time over which it spreads the first connects of its sessions. All shards of a side have the same one, so
+    /// that together they start connects at the plan's rate, however many sessions each has.
+    pub ramp_up: Duration,
     /// The threads of this machine that request SCHED_FIFO; `None` if it is not requested.
     pub realtime: Option<RealtimeThreads>,
     /// How exactly messages are sent at their due times.

@@ -30,8 +30,8 @@ pub enum ClientEvent {
     Request(Rc<[u8]>),
     /// A reply to this request of the client.
     Answer(Token, Rc<[u8]>),
-    /// It learns only now that a message was written; when that was.
-    Written(Token, u64),
+    /// It learns only now that a message was written; when that was, and for how long it had held the message before.
+    Written(Token, u64, u64),
     /// It may not do this; its connection stays.
     NotPermitted(&'static str),
     /// Its connection is cut.
@@ -135,6 +135,8 @@ pub struct Broker {
     /// Time from the write of a message to the report of it, by sequence number, ns; a report with a delay is overtaken by
     /// those of later messages.
     pub reports_written_after: Box<dyn FnMut(u32) -> u64>,
+    /// For how long a client holds each message before its write, which is a delay of pubmark's, ns.
+    pub holds_ns: u64,
     /// Does the client withhold a message, by sequence number? It is reported and not sent.
     pub withholds: Box<dyn FnMut(u32) -> bool>,
     /// Subscribers with a processing time learn whether a message had arrived when they were done with the one before.
@@ -145,6 +147,8 @@ pub struct Broker {
     pub read_late_ns: u64,
     /// Delay of the reply to a request, by sequence number, ns after its arrival; `None`: never.
     pub replies: Box<dyn FnMut(u32) -> Option<u64>>,
+    /// Events that a client reports in one call at most.
+    pub serves_at_most: usize,
     /// Number of connections that were cut.
     pub cuts: u64,
     /// Clients that disconnected without a graceful disconnect.
@@ -180,11 +184,13 @@ impl Broker {
             moves_due_ns: 0,
             delivers_refused: false,
             reports_written_after: Box::new(|_| 0),
+            holds_ns: 0,
             withholds: Box::new(|_| false),
             tells_waits: false,
             passes_requests: false,
             read_late_ns: 0,
             replies: Box::new(|_| None),
+            serves_at_most: usize::MAX,
             cuts: 0,
             ended_without_disconnect: 0,
             ended_before_acknowledged: 0,
@@ -374,11 +380,12 @@ impl Broker {
         }
     }
 
-    /// Reports to a client that a message was written now. Returns false if the report comes later.
+    /// Reports to a client that a message was written now, or after it was held. Returns false if the report comes later.
     pub fn reports_written(&mut self, client: Client, token: Token) -> bool {
-        let after_ns = (self.reports_written_after)(token.sequence);
+        let written_ns = self.now_ns + self.holds_ns;
+        let after_ns = self.holds_ns + (self.reports_written_after)(token.sequence);
         if after_ns > 0 {
-            self.send(self.now_ns + after_ns, client, ClientEvent::Written(token, self.now_ns));
+            self.send(self.now_ns + after_ns, client, ClientEvent::Written(token, written_ns, self.holds_ns));
         }
         after_ns == 0
     }

@@ -108,6 +108,7 @@ impl ScriptedClients {
 impl Clients for ScriptedClients {
     const BREAKS: bool = true;
     const PAUSES: bool = true;
+    const QUEUES_ARRIVALS: bool = true;
 
     fn open(config: ShardConfig) -> Result<ScriptedClients, OpenError> {
         let (broker, shard) = OPENED_WITH.with_borrow_mut(|opened| {
@@ -173,7 +174,7 @@ impl Clients for ScriptedClients {
             if (broker.withholds)(sequence) {
                 drop(broker);
                 sink.event(id, Event::Withheld(message.token()));
-                sink.event(id, Event::Written { token: message.token(), write_start_ns: now_ns, written_ns: now_ns });
+                sink.event(id, written_at(message.token(), now_ns, 0));
                 continue;
             }
             let publisher = session.config.publications[usize::from(publication)].publisher;
@@ -196,7 +197,7 @@ impl Clients for ScriptedClients {
                 session.unacknowledged.insert((publication, sequence));
             }
             if is_reported {
-                sink.event(id, Event::Written { token: message.token(), write_start_ns: now_ns, written_ns: now_ns });
+                sink.event(id, written_at(message.token(), now_ns, 0));
             }
         }
     }
@@ -221,7 +222,8 @@ impl Clients for ScriptedClients {
     }
 
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
-        loop {
+        let most = self.broker.borrow().serves_at_most;
+        for _ in 0..most {
             let Some((id, event)) = self.broker.borrow_mut().take(self.shard) else { return };
             match event {
                 ClientEvent::Accepted { session_present } => self.accepted(id, session_present, sink),
@@ -248,8 +250,8 @@ impl Clients for ScriptedClients {
                     let delivery = Delivery { empty_at_ns, ..delivery(&payload, now_ns) };
                     sink.event(id, Event::Requested { reply_to, delivery });
                 }
-                ClientEvent::Written(token, written_ns) => {
-                    sink.event(id, Event::Written { token, write_start_ns: written_ns, written_ns });
+                ClientEvent::Written(token, written_ns, own_ns) => {
+                    sink.event(id, written_at(token, written_ns, own_ns));
                 }
                 ClientEvent::Answer(request, payload) => {
                     let delivery = delivery(&payload, now_ns);
@@ -272,6 +274,10 @@ impl Clients for ScriptedClients {
             Self::forget(id, session, sink);
         }
     }
+}
+
+fn written_at(token: Token, at_ns: u64, own_ns: u64) -> Event<'static> {
+    Event::Written { token, write_start_ns: at_ns, written_ns: at_ns, own_ns }
 }
 
 fn delivery(payload: &[u8], at_ns: u64) -> Delivery<'_> {

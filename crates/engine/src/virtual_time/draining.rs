@@ -6,7 +6,7 @@ use pubmark_protocol::events::Reason;
 use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::{ONE_TO_ONE, SECOND_NS, Simulation, plan, window_ns};
-use crate::plan::RunPlan;
+use crate::plan::{Networks, RunPlan};
 use crate::progress::Totals;
 use crate::sections;
 
@@ -122,4 +122,30 @@ fn silence_is_no_end_before_a_message_would_be_sent_again() {
     assert_eq!(quiet(ONE_TO_ONE, None), Duration::from_secs(3));
     let best_effort = ONE_TO_ONE.replace("qos: 1", "qos: 0");
     assert_eq!(quiet(&best_effort, redelivers_after), Duration::from_secs(3), "nothing is acknowledged");
+}
+
+#[test]
+fn silence_is_no_end_behind_links_that_nodes_make_to_a_system_on_the_loopback_interface() {
+    let plan = plan(ONE_TO_ONE, Duration::from_secs(1));
+    let networks = Networks { devices: vec![Some(0)], subscribers: vec![None], ..Networks::none() };
+    let linked = RunPlan { on_nodes: true, networks, ..plan.clone() };
+    assert_eq!(linked.quiet(), linked.drain_limit);
+    let networks = Networks { devices: vec![None], subscribers: vec![None], ..Networks::none() };
+    assert_eq!(RunPlan { on_nodes: true, networks, ..plan }.quiet(), Duration::from_secs(3), "no link");
+}
+
+/// The thread of the subscriber stands still over the end of the drain, and then handles one message in each turn. Nine of ten
+/// messages arrived meanwhile, and one arrives later.
+#[test]
+fn what_arrived_before_the_end_of_the_drain_is_delivered_however_late_it_is_handled() {
+    let workload = ONE_TO_ONE.replace("every: 10ms", "every: 100ms").replace("qos: 1", "qos: 0");
+    let simulation = Simulation::new(&workload, Duration::from_secs(1));
+    simulation.broker.borrow_mut().copy_delays =
+        Box::new(|_, sequence, _| vec![if sequence == 5 { 60 * SECOND_NS } else { 6 * SECOND_NS }]);
+    simulation.at(5 * SECOND_NS as i64, |broker| {
+        broker.now_ns += 30 * SECOND_NS;
+        broker.serves_at_most = 1;
+    });
+    let delivery = simulation.run().outcome.books.delivery;
+    assert_count_eq!((delivery.sent, delivery.delivered, delivery.lost), (10, 9, 1));
 }

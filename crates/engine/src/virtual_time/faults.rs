@@ -148,7 +148,8 @@ fn as_many_sessions_are_connected_at_a_fault_as_the_shards_have_whatever_happene
     let (seen, progress) = (Rc::clone(&online), Arc::clone(&simulation.progress));
     simulation.at(second_ns as i64, move |_| seen.set(progress.totals().online));
     let found = faults(simulation, super::IN_TIME_NS);
-    let spans = [Span { done_ns: S, until_ns: second_ns }, Span { done_ns: second_ns, until_ns: 12 * S }];
+    let span = |done_ns, until_ns| Span { done_ns, ended_ns: done_ns, until_ns };
+    let spans = [span(S, second_ns), span(second_ns, 12 * S)];
     let effects = figures(&found, &spans, window_ns());
     assert_count!((2..21).contains(&online.get()), "some of 20 devices are away: {}", online.get());
     assert_count_eq!(effects[1].connections.connected, online.get());

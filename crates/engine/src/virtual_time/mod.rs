@@ -16,6 +16,7 @@ mod message_log;
 mod model;
 mod pacing;
 mod probing;
+mod ramping_up;
 mod refusing;
 mod slowing;
 mod stopping;

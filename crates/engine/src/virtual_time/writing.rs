@@ -41,6 +41,16 @@ fn what_may_be_the_generator_s_in_a_wait_for_the_window_is_in_the_upper_bound_on
 }
 
 #[test]
+fn what_a_client_holds_a_message_for_before_its_write_is_in_the_upper_bound_of_the_wait_only() {
+    const HELD_NS: u64 = 50_000_000;
+    let simulation = Simulation::new(&ONE_TO_ONE.replace("qos: 1", "qos: 0"), Duration::from_secs(1));
+    simulation.broker.borrow_mut().holds_ns = HELD_NS;
+    let wait = simulation.run().outcome.times.backpressure;
+    let [lower_ns, upper_ns] = [wait.lower.max_ns(), wait.upper.max_ns()];
+    assert!(upper_ns >= HELD_NS && lower_ns < HELD_NS / 50, "{lower_ns} to {upper_ns} ns");
+}
+
+#[test]
 fn the_payload_of_a_withheld_message_was_not_published() {
     let simulation = Simulation::new(&ONE_TO_ONE.replace("qos: 1", "qos: 0"), Duration::from_secs(1));
     simulation.broker.borrow_mut().withholds = Box::new(|sequence| sequence % 2 == 0);

@@ -83,6 +83,7 @@ impl Clients for InMemory {
                     token: Token { publication: message.publication, sequence: message.sequence },
                     write_start_ns: now_ns,
                     written_ns: now_ns,
+                    own_ns: 0,
                 },
             );
         }

@@ -58,7 +58,7 @@ impl Clients for Choosy {
                 session,
                 match token.sequence % 2 {
                     0 => Event::Declined(token),
-                    _ => Event::Written { token, write_start_ns: now_ns, written_ns: now_ns },
+                    _ => Event::Written { token, write_start_ns: now_ns, written_ns: now_ns, own_ns: 0 },
                 },
             );
         }

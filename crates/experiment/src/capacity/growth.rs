@@ -17,10 +17,10 @@ pub fn falls_behind(record: &Record) -> bool {
         record.delivery.messages.unsent as f64 > (1.0 - CLEAR_SHARE) * record.delivery.messages.offered as f64;
     let is_short = record.throughput.delivered_per_s < CLEAR_SHARE * expected_per_s;
     let is_lost = || delivered_share(record).is_some_and(|share| share < CLEAR_SHARE);
-    // Of a short window the last bin is a third: a stall in it alone must not decide.
+    // Of a short window the last bin is a third: a stall in it alone must not decide. With fewer bins growth is unknown.
     let grows = || {
         let bins = bins(record);
-        bins.len() < 3 || slope(&bins[..bins.len() - 1]) >= CLEAR_GROWTH
+        bins.len() >= 3 && slope(&bins[..bins.len() - 1]) >= CLEAR_GROWTH
     };
     waits_to_be_sent || is_short && (is_lost() || grows())
 }
@@ -93,5 +93,21 @@ mod tests {
         };
         assert!(!behind([200.0, 200.0, 300_000.0]));
         assert!(behind([200.0, 52_000.0, 104_000.0]));
+    }
+
+    #[test]
+    fn a_window_of_two_bins_shows_no_growth() {
+        let mut record = sample::record();
+        record.settings.duration_s = 2.0;
+        record.throughput.delivered_per_s *= 0.9;
+        record.tables.series.retain(|row| row.t_s < 2.0);
+        for row in record.tables.series.iter_mut().filter(|row| row.t_s >= 0.0) {
+            row.latency.upper.p50_us = Some(200.0);
+        }
+        assert_eq!(bins(&record).len(), 2);
+        assert!(!falls_behind(&record));
+        let books = &mut record.delivery.messages;
+        (books.delivered, books.lost) = (books.delivered * 9 / 10, books.delivered / 10);
+        assert!(falls_behind(&record), "what is lost does not wait");
     }
 }

@@ -2,6 +2,7 @@
 //! trials, and this module combines both into a record.
 
 mod growth;
+mod judgement;
 pub mod planning;
 pub mod search;
 pub mod trial;

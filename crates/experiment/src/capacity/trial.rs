@@ -6,13 +6,13 @@ use std::time::Duration;
 use pubmark_model::workload::Workload;
 use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome};
 use pubmark_record::experiment::FailureKind;
-use pubmark_record::figures::{Unit, delivered_share};
+use pubmark_record::figures::delivered_share;
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
-use pubmark_record::verdict::rules::{Blame, blame};
+use pubmark_record::threshold::{ClauseOutcome, Objectives};
 use pubmark_runner::{CheckedRun, ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
 
 use super::growth::{falls_behind, growth};
+use super::judgement::{Judgement, is_lateness_alone, severity, was_offered};
 use super::search::Verdict;
 use crate::end::{self, End, one_line};
 use crate::machines::NodeEvents;
@@ -24,9 +24,6 @@ pub const WARMUP: Duration = Duration::from_secs(1);
 const WANTED_MESSAGES: f64 = 2_000.0;
 /// Length of the window if the load is high enough, and the longest window for a low load.
 const WINDOW: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(30));
-/// Share of what was due that must have been sent within the window: what is missing must be less than the default precision of a search (3 %),
-/// or another load was tried.
-const OFFERED_SHARE: f64 = 0.97;
 
 /// What all trials of a search have in common.
 pub struct Trials<'a> {
@@ -181,78 +178,6 @@ impl Trials<'_> {
     }
 }
 
-/// What a trial says of the objectives.
-struct Judgement {
-    outcome: TrialOutcome,
-    /// Why they were not met, in one sentence.
-    reason: Option<String>,
-    /// The objective, as written, that was not measured, if that is why.
-    not_measured: Option<String>,
-}
-
-impl Judgement {
-    fn of(outcome: TrialOutcome, reason: Option<String>) -> Judgement {
-        Judgement { outcome, reason, not_measured: None }
-    }
-
-    /// Of a run that counts, by the objective that decides.
-    fn of_objective(decides: &Judged<'_>, record: &Record) -> Judgement {
-        let name = decides.clause.metric.name();
-        match decides.outcome {
-            ClauseOutcome::True => Judgement::of(TrialOutcome::Held, None),
-            ClauseOutcome::False => Judgement::of(TrialOutcome::Missed, decides.complaint()),
-            ClauseOutcome::Undecided => Judgement::of(TrialOutcome::GeneratorLimited, decides.complaint()),
-            ClauseOutcome::NotMeasured => {
-                if let Some(why) = decides.missed_because(record) {
-                    let reason = format!("{why}, so {name} was not measured");
-                    return Judgement::of(TrialOutcome::Missed, Some(reason));
-                }
-                let remedy = match decides.clause.metric.unit() {
-                    Unit::Microseconds => "longer trials (`--duration`) or more messages may measure it",
-                    _ => "such trials do not measure it; leave it out of the objectives",
-                };
-                Judgement {
-                    outcome: TrialOutcome::GeneratorLimited,
-                    reason: Some(format!("{name} was not measured: {remedy}")),
-                    not_measured: Some(decides.clause.text.trim().to_owned()),
-                }
-            }
-        }
-    }
-}
-
-/// Whether delays by pubmark or by the machine are all that made a run invalid. They can only worsen what the system shows under the
-/// load that was sent ([`was_offered`]). A run that is invalid for another reason as well, such as accounting that does not close,
-/// shows nothing.
-fn is_lateness_alone(record: &Record) -> bool {
-    let mut invalid = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
-    // Where something is missing, it may be what was dropped on the way, which was no load of the system.
-    let lacks = delivered_share(record).is_some_and(|share| share < 1.0);
-    invalid.all(|reason| match reason.code.as_str() {
-        "V02" | "V18" | "V28" if lacks => false,
-        code => matches!(blame(code), Blame::Generator | Blame::Machine),
-    })
-}
-
-/// Whether the load was sent within the window. Where the generator could not, a system uses less CPU time and loses less than under the
-/// load that was due, and a window may be too short for latencies to show the delay.
-fn was_offered(record: &Record) -> bool {
-    let messages = &record.delivery.messages;
-    let due = messages.offered.saturating_sub(messages.skipped_planned) as f64;
-    record.throughput.sent_per_s * record.window_s() >= OFFERED_SHARE * due
-}
-
-/// Ranks outcomes: the highest one decides.
-fn severity(judged: &Judged<'_>, record: &Record) -> u8 {
-    match judged.outcome {
-        ClauseOutcome::True => 0,
-        ClauseOutcome::Undecided => 1,
-        ClauseOutcome::NotMeasured if judged.missed_because(record).is_some() => 3,
-        ClauseOutcome::NotMeasured => 2,
-        ClauseOutcome::False => 3,
-    }
-}
-
 /// Long enough for a steady p99.
 fn window(offered_per_s: f64) -> Duration {
     let needed = Duration::try_from_secs_f64(WANTED_MESSAGES / offered_per_s).unwrap_or(WINDOW.1);
@@ -317,7 +242,7 @@ fn conclude(trial: &mut Trial, end: End, judgement: Judgement) {
     trial.outcome = judgement.outcome;
     trial.code = match end {
         End::Fails { code, .. } if judgement.reason.is_some() => code,
-        _ => None,
+        _ => judgement.held_up_by,
     };
     (trial.reason, trial.not_measured) = (judgement.reason, judgement.not_measured);
 }
@@ -345,6 +270,7 @@ mod tests {
     use pubmark_record::record::Reason;
     use pubmark_record::requests::RequestFigures;
     use pubmark_record::sample;
+    use pubmark_record::verdict::rules::Blame;
 
     use super::*;
 
@@ -410,6 +336,51 @@ mod tests {
         let counts = End::Counts(VerdictStatus::Valid);
         conclude(&mut trial, counts, Judgement::of(TrialOutcome::Missed, Some("p99 is 2 s".to_owned())));
         assert_eq!((trial.code.as_deref(), trial.reason.as_deref()), (None, Some("p99 is 2 s")));
+    }
+
+    #[test]
+    fn a_trial_whose_system_was_held_up_blames_the_machine() {
+        let blame = |limit: &str, codes: &[&str]| {
+            let (objectives, host) = (Objectives::parse(limit).unwrap(), Host::this());
+            let spec = RunSpec::new("hello");
+            let trials = Trials { spec, knob: Knob::Rate, objectives: &objectives, duration: None, host: &host };
+            let mut record = sample::record();
+            record.verdict.status = VerdictStatus::Suspect;
+            let reason = |code: &&str| Reason {
+                code: (*code).to_owned(),
+                status: VerdictStatus::Suspect,
+                text: String::new(),
+                hint: String::new(),
+            };
+            record.verdict.reasons = codes.iter().map(reason).collect();
+            let end = End::Counts(VerdictStatus::Suspect);
+            let (judgement, mut trial) = (trials.judge(&record, &end), begun(1.0, 1));
+            fill(&mut trial, &record);
+            conclude(&mut trial, end, judgement);
+            assert_eq!(trial.outcome, TrialOutcome::GeneratorLimited, "{limit} {codes:?}");
+            (trial.blame(), trial.code)
+        };
+        let of = |blame: Blame, code: &str| (blame, Some(code.to_owned()));
+        assert_eq!(blame("p99<1us", &["V28"]), of(Blame::Machine, "V28"));
+        assert_eq!(blame("p99<1us", &["V06"]), of(Blame::Machine, "V06"));
+        assert_eq!(blame("p99<1us", &["V28", "V01"]), of(Blame::Generator, "V01"), "it may have used the CPU");
+        assert_eq!(blame("p50<0.28ms", &["V28"]), (Blame::Generator, None), "the limit lies between both bounds");
+    }
+
+    #[test]
+    fn a_loss_that_a_late_read_may_have_caused_is_not_the_systems() {
+        let (objectives, host) = (Objectives::parse("p99<1s,loss=0").unwrap(), Host::this());
+        let spec = RunSpec::new("hello");
+        let trials = Trials { spec, knob: Knob::Rate, objectives: &objectives, duration: None, host: &host };
+        let outcome = |code: &str| {
+            let mut record = sample::record();
+            let books = &mut record.delivery.messages;
+            (books.delivered, books.lost) = (books.delivered - 1, 1);
+            let (code, text, hint) = (code.to_owned(), String::new(), String::new());
+            record.verdict.reasons = vec![Reason { code, status: VerdictStatus::Suspect, text, hint }];
+            trials.judge(&record, &End::Counts(VerdictStatus::Suspect)).outcome
+        };
+        assert_eq!([outcome("V02"), outcome("V10")], [TrialOutcome::GeneratorLimited, TrialOutcome::Missed]);
     }
 
     #[test]

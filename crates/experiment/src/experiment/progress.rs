@@ -42,7 +42,7 @@ pub fn stalled(events: &[Event]) -> Option<Stalled> {
     let mut found: Option<Stalled> = None;
     for event in blocks[last..].iter().flat_map(|(_, ends)| ends) {
         let Event::Failed { kind, code: Some(code), text, folder, .. } = event else { return None };
-        if !may_pass(*kind) {
+        if !kind.may_pass() {
             return None;
         }
         let stalled = found.get_or_insert_with(|| Stalled { code: code.clone(), text: String::new(), folders: vec![] });
@@ -59,11 +59,6 @@ pub fn stalled(events: &[Event]) -> Option<Stalled> {
 pub fn done(events: &[Event]) -> BTreeSet<(String, u32)> {
     let is_done = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. } | Event::Skipped(_));
     result::ends(events).into_iter().filter(|(_, event)| is_done(event)).map(|(place, _)| place.run()).collect()
-}
-
-/// Is this a failure of the generator or of the machine, which a repetition may avoid?
-fn may_pass(kind: FailureKind) -> bool {
-    matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid)
 }
 
 /// Outcomes of the runs of a cell so far.
@@ -87,7 +82,7 @@ pub fn tallies(events: &[Event]) -> BTreeMap<&str, Tally> {
             Event::Counted { place, .. } => tallies.entry(&place.cell).or_default().counted += 1,
             Event::Failed { place, kind, effort, .. } => {
                 let tally = tallies.entry(&place.cell).or_default();
-                if effort.busy && may_pass(*kind) {
+                if effort.busy && kind.may_pass() {
                     tally.has_failed_while_busy = true;
                     continue;
                 }
@@ -109,7 +104,7 @@ impl Tally {
     /// Has the cell failed so often in one way since the last start that it is left out? Failures that a repetition may avoid
     /// matter only if no run counts yet, and failures on a busy machine never do.
     pub fn is_given_up(&self) -> bool {
-        let matters = |kind: FailureKind| self.counted == 0 || !may_pass(kind);
+        let matters = |kind: FailureKind| self.counted == 0 || !kind.may_pass();
         self.failed_since_start.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && matters(*kind))
     }
 
@@ -117,7 +112,7 @@ impl Tally {
     /// failure of the system is a result, and repeating runs until it succeeds would be selection.
     pub fn is_short(&self, repetitions: u32) -> bool {
         let has_failed = self.has_failed_while_busy || !self.failed.is_empty();
-        let all_may_pass = self.failed.iter().all(|kind| may_pass(*kind));
+        let all_may_pass = self.failed.iter().all(|kind| kind.may_pass());
         self.counted < repetitions as usize && has_failed && all_may_pass && !self.is_given_up()
     }
 }

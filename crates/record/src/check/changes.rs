@@ -3,8 +3,9 @@
 //! A latency is known as two bounds ([`crate::evaluation::pair`]), so a change is a regression only where the bounds of
 //! both sides are nearest to each other. If it is one by the upper bounds alone or by the lower bounds alone, it is undecided: wide
 //! bounds of the baseline, or a baseline that was held up, hide a regression from the upper ones. So is an outcome that favours the
-//! side on which fewer messages arrived ([`Survivors`]). What is printed are the measured values, which are the lower bounds of a share
-//! delivered and the upper bounds of a latency ([`Better::measured`]).
+//! side on which fewer messages arrived ([`Survivors`]), or the other side of a flood whose best runs may have been left out. What is
+//! printed are the measured values, which are the lower bounds of a share delivered and the upper bounds of a latency
+//! ([`Better::measured`]).
 
 #[cfg(test)]
 mod tests;
@@ -12,10 +13,11 @@ mod tests;
 use crate::comparison::{NO_HASH, SAME_PAYLOAD_AS_BASELINE};
 use crate::evaluation::contests::Pair;
 use crate::evaluation::pair::Sample;
+use crate::experiment::CellFailure;
 use crate::figures::{Better, Unit};
 use crate::statistics::description::mean_on;
 use crate::statistics::{FEWEST_REPETITIONS, Scale, holm};
-use crate::threshold::{Clause, Limited, MeasuredFigure, change};
+use crate::threshold::{Clause, GIVE_CPU_TIME, Limited, MeasuredFigure, change};
 
 use super::judging::NotComparable;
 use super::subject::{CellFacts, Subject};
@@ -118,7 +120,7 @@ fn adjusted(found: &[Change], of: fn(&Pairs) -> Pair) -> Vec<Option<f64>> {
     p_values.into_iter().map(|p| p.and_then(|_| corrected.next())).collect()
 }
 
-/// Why the rate of a flood that was held up is left out.
+/// Why the rate of a flood that was held up is left out, and why a change is open if runs of a flood were left out.
 const LIMITED: &str = "pubmark or the machine may have limited the rate";
 
 /// Both bounds of a figure in the runs of one side.
@@ -132,6 +134,8 @@ struct Bounds {
     excluded: usize,
     /// Other runs of a flood, whose rate pubmark or the machine may have limited: it could have been any higher one.
     limited: usize,
+    /// Runs of a flood were left out because pubmark or the machine was the limit: the rate, or what was delivered, may be any better.
+    may_be_better: bool,
     /// Of how many other runs the figure is not known, and the number of these runs.
     missing: (usize, usize),
     /// Mean share of the messages, or of the requests, whose times these are; `None` for other figures, and if a run lacks it.
@@ -141,7 +145,7 @@ struct Bounds {
 impl Bounds {
     /// Bounds of these values of a metric, measured in the runs of a cell.
     fn of(cell: &CellFacts, metric: &Limited, measured: Vec<Option<MeasuredFigure>>) -> Bounds {
-        let better = metric.figure().better;
+        let figure = metric.figure();
         let arrived = metric.of_arrived().map(|share| cell.measured(&share));
         let arrived_in = |run: usize| Some(arrived.as_ref()?.get(run).copied().flatten()?.interval[0]);
         // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
@@ -155,7 +159,7 @@ impl Bounds {
             runs.into_iter().filter(|(run, _)| !run.few_samples && !run.partial).unzip();
         let shares: Option<Vec<f64>> = shares.into_iter().collect();
         // A system that was held up could have been faster by any time.
-        let (lower, upper) = runs.iter().map(|run| run.reach(better)).map(|[lower, upper]| (lower, upper)).unzip();
+        let (lower, upper) = runs.iter().map(|run| run.reach(&figure)).map(|[lower, upper]| (lower, upper)).unzip();
         let held_up = limited.first().map(|(run, _)| run).or_else(|| runs.iter().find(|run| run.held_up));
         Bounds {
             lower,
@@ -163,6 +167,9 @@ impl Bounds {
             remedy: held_up.or(runs.first()).map(MeasuredFigure::remedy),
             excluded: excluded.len(),
             limited: limited.len(),
+            may_be_better: metric.is_worse_in_a_limited_flood()
+                && cell.schedule_hash.as_deref() == Some(NO_HASH)
+                && cell.failures.iter().any(CellFailure::is_limited_run),
             missing: (of_usable.saturating_sub(runs.len()), of_usable),
             arrived: shares.and_then(|shares| mean_on(Scale::Plain, &shares)),
         }
@@ -273,7 +280,14 @@ impl<'a> Change<'a> {
     /// Judges the change, given the p values of its pairs after correction.
     fn row(&self, p: Adjusted) -> Row {
         let row = self.row_of_arrived(p);
-        let (Some(survivors), Outcome::Passed | Outcome::Failed) = (&self.survivors, row.outcome) else { return row };
+        if !matches!(row.outcome, Outcome::Passed | Outcome::Failed) {
+            return row;
+        }
+        if let Some(why) = self.by_left_out_runs(&row) {
+            let detail = format!("{}, {why}", row.detail);
+            return Row { outcome: Outcome::Undecided, detail, ..row };
+        }
+        let Some(survivors) = &self.survivors else { return row };
         let (from, to) = survivors.extreme();
         if self.clause.is_change(from, to) == (row.outcome == Outcome::Failed) {
             return row;
@@ -356,6 +370,26 @@ impl<'a> Change<'a> {
             let text = self.change_text(from, to);
             format!("undecided: by the {name} bounds {text}; to decide it, {}", remedy(sides))
         })
+    }
+
+    /// Why the outcome may be another one with the runs of a flood that were left out; `None` if they cannot change it.
+    fn by_left_out_runs(&self, row: &Row) -> Option<String> {
+        let (before, after) = row.baseline.zip(row.value)?;
+        let best = match (self.clause.metric.unit(), self.better()) {
+            // A rate has no end. A change from infinity could not be computed.
+            (Unit::PerSecond, _) => f64::MAX,
+            (_, Better::Higher) => 1.0,
+            (_, Better::Lower | Better::Neither) => 0.0,
+        };
+        let is_other = |from, to| self.clause.is_change(from, to) != (row.outcome == Outcome::Failed);
+        let place = if self.before.may_be_better && is_other(best, after) {
+            " of the baseline"
+        } else if self.after.may_be_better && is_other(before, best) {
+            ""
+        } else {
+            return None;
+        };
+        Some(format!("undecided: {LIMITED} in runs{place} that were left out; to decide it, {GIVE_CPU_TIME}"))
     }
 
     /// What the nearest bounds show, and what would decide.

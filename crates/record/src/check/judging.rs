@@ -1,5 +1,6 @@
 //! Judges a subject: verdicts first, then limits, then changes from the baseline.
 
+use crate::experiment::CellFailure;
 use crate::record::VerdictStatus;
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::threshold::{Bound, Clause, ClauseOutcome, Conditions, MeasuredFigure, Objectives, Operator};
@@ -107,16 +108,31 @@ fn state(cell: &CellFacts, strict: bool) -> Vec<Row> {
         };
         rows.push(Row::plain(&cell.label, "run is valid", Kind::Verdict, outcome, verdict_text(cell, worst)));
     }
-    let failed = cell.failures.len();
-    let made = failed + cell.verdicts.len();
-    if failed > 0 || cell.verdicts.is_empty() {
-        let why = cell.failures.first().map_or_else(
-            || "nothing was run".to_owned(),
-            |failure| format!("{failed} of {made} failed: {}: {}", failure.kind.words(), failure.text),
-        );
-        rows.push(Row::plain(&cell.label, "every repetition", Kind::Repetitions, Outcome::Failed, why));
-    }
+    rows.extend(repetitions(cell));
     rows
+}
+
+/// Checks whether all repetitions were executed and count; `None` if nothing is to be said of them. A run that the measurement spoilt
+/// does not count and is made again, so it fails the check only where others do not replace it.
+fn repetitions(cell: &CellFacts) -> Option<Row> {
+    let row = |kind, outcome, detail| Some(Row::plain(&cell.label, "every repetition", kind, outcome, detail));
+    let (spoilt, failed): (Vec<_>, Vec<_>) = cell.failures.iter().partition(|failure| failure.kind.may_pass());
+    let made = cell.failures.len() + cell.verdicts.len();
+    let text = |of: &[&CellFailure], first: &CellFailure, what: &str| {
+        format!("{} of {made} {what}: {}: {}", of.len(), first.kind.words(), first.text)
+    };
+    if let Some(first) = failed.first() {
+        return row(Kind::Repetitions, Outcome::Failed, text(&failed, first, "failed"));
+    }
+    let counted = cell.verdicts.iter().filter(|(status, _)| *status != VerdictStatus::Invalid).count();
+    match spoilt.first() {
+        Some(first) if counted < cell.repetitions as usize => {
+            row(Kind::Verdict, Outcome::Failed, text(&spoilt, first, "spoilt and not replaced"))
+        }
+        Some(first) => row(Kind::Repetitions, Outcome::Warned, text(&spoilt, first, "spoilt and replaced")),
+        None if cell.verdicts.is_empty() => row(Kind::Repetitions, Outcome::Failed, "nothing was run".to_owned()),
+        None => None,
+    }
 }
 
 fn verdict_text(cell: &CellFacts, worst: VerdictStatus) -> String {
@@ -215,4 +231,55 @@ fn few_repetitions(subject: &Subject, baseline: &Subject) -> Option<String> {
              or more"
         )
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::check::subject::of_experiment;
+    use crate::conclusion::Conclusion;
+    use crate::experiment::FailureKind;
+    use crate::record::Status;
+    use crate::sample_experiment;
+
+    /// Checks an experiment of five planned repetitions: as many runs that count, and these failures.
+    fn checked(counted: usize, failures: &[FailureKind]) -> Checked {
+        let mut record = sample_experiment::experiment();
+        (record.status, record.repetitions) = (Status::Complete, 5);
+        record.cells.truncate(1);
+        let cell = &mut record.cells[0];
+        // Figures have a value of each run, and none of them is checked.
+        (cell.objectives, cell.figures, cell.custom) = (None, vec![], vec![]);
+        cell.runs.truncate(counted);
+        cell.runs.iter_mut().for_each(|run| run.verdict = VerdictStatus::Valid);
+        let failure = |kind: &FailureKind| {
+            let text = "V01: late".to_owned();
+            CellFailure { repetition: 3, kind: *kind, text, folder: None }
+        };
+        cell.failures = failures.iter().map(failure).collect();
+        judge(&of_experiment(record), &Demands::default(), None).unwrap()
+    }
+
+    #[test]
+    fn a_spoilt_run_fails_only_where_no_other_replaces_it() {
+        let (late, invalid, ended) = (FailureKind::GeneratorLimited, FailureKind::Invalid, FailureKind::Ended);
+        let found = checked(5, &[late]);
+        assert_eq!((found.worst(), found.failed()), (None, 0));
+        let row = found.rows.iter().find(|row| row.name == "every repetition").unwrap();
+        assert_eq!(row.outcome, Outcome::Warned);
+        assert_eq!(row.detail, "1 of 6 spoilt and replaced: generator-limited: V01: late");
+        assert_eq!(checked(5, &[late, invalid]).worst(), None);
+        for (counted, failures) in [(4, &[late][..]), (4, &[late, invalid]), (0, &[invalid, invalid])] {
+            let found = checked(counted, failures);
+            assert_eq!(found.worst(), Some(Kind::Verdict), "{counted} {failures:?}");
+            assert_eq!(Conclusion::of_checks(&found), Conclusion::Invalid);
+        }
+        // A failure of the system is a result.
+        for failures in [&[ended][..], &[late, ended]] {
+            assert_eq!(checked(5, failures).worst(), Some(Kind::Repetitions), "{failures:?}");
+        }
+        assert_eq!(checked(0, &[]).worst(), Some(Kind::Repetitions), "nothing was run");
+        assert!(checked(5, &[]).rows.iter().all(|row| row.name != "every repetition"));
+    }
 }

@@ -47,6 +47,8 @@ pub struct CellFacts {
     pub verdicts: Vec<(VerdictStatus, Option<String>)>,
     /// Repetitions without figures.
     pub failures: Vec<CellFailure>,
+    /// Number of repetitions that were planned.
+    pub(super) repetitions: u32,
     /// Values of each metric, by run.
     measured: BTreeMap<&'static str, Vec<Option<MeasuredFigure>>>,
     /// User-defined metrics.
@@ -166,6 +168,7 @@ impl CellFacts {
         let (before, more) = (self.verdicts.len(), other.verdicts.len());
         self.verdicts.extend(other.verdicts);
         self.failures.extend(other.failures);
+        self.repetitions = self.repetitions.saturating_add(other.repetitions);
         for (name, runs) in other.measured {
             self.measured.entry(name).or_insert_with(|| vec![None; before]).extend(runs);
         }
@@ -194,6 +197,7 @@ pub(super) fn of_run(record: &Record) -> Subject {
         own_limits: own_limits(record.objectives.iter().map(|objective| objective.limit.as_str())),
         verdicts: vec![(record.verdict.status, reason)],
         failures: Vec::new(),
+        repetitions: 1,
         measured: METRICS.iter().map(|metric| (metric.name, vec![of_record(metric, record)])).collect(),
         custom: record.custom.iter().map(|metric| OwnFacts::of_run(metric, record)).collect(),
     };
@@ -227,6 +231,7 @@ pub(super) fn of_experiment(record: ExperimentRecord) -> Subject {
         own_limits: own_limits(cell.objectives.iter().flatten().map(String::as_str)),
         verdicts: cell.runs.iter().map(|run| (run.verdict, None)).collect(),
         failures: cell.failures,
+        repetitions: record.repetitions,
         measured: METRICS
             .iter()
             .filter_map(|metric| Some((metric.name, of_cell(metric, &cell.figures, &cell.runs)?)))

@@ -239,7 +239,7 @@ mod tests {
     use crate::sample;
 
     /// Why a field of a record is no setting that is compared.
-    const NO_SETTINGS: [(&str, &[&str]); 8] = [
+    const NO_SETTINGS: [(&str, &[&str]); 9] = [
         (
             "it was measured or judged",
             &[
@@ -302,6 +302,7 @@ mod tests {
             "it is the system, which is what is compared",
             &["system.name", "system.papers", "system.ranked", "system.version"],
         ),
+        ("it follows from the protocol of the subscribers", &["protocol.read_by_library"]),
         ("it contains the free ports and folders of the run", &["system.configuration"]),
         ("some of them count what happened; a report lists them", &["settings.deviations"]),
         (

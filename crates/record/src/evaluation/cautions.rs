@@ -225,7 +225,8 @@ fn fewer_messages(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     by_reason(found).into_iter().map(|(sentence, figures)| format!("{sentence} {}", figures.join(", "))).collect()
 }
 
-/// Cells whose rate in a flood looks lower than that of the best one, and may be pubmark's limit or the machine's: one sentence for each.
+/// Cells whose rate or share delivered in a flood looks lower than that of the best one, and may be pubmark's limit or the machine's: one
+/// sentence for each.
 fn limited_rates(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let is_limited = |contest: &Contest, duel: &Duel| {
         let nothing = if duel.is_ratio { 1.0 } else { 0.0 };
@@ -238,7 +239,8 @@ fn limited_rates(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let duels = contests.iter().flat_map(|contest| contest.duels.iter().map(move |duel| (contest, duel)));
     let limited = duels.filter(|(contest, duel)| is_limited(contest, duel));
     let sentence = |(contest, duel): (&Contest, &Duel)| {
-        let (figure, worse) = (&contest.figure, label(cells, &duel.worse));
+        let worse = label(cells, &duel.worse);
+        let figure = if contest.figure == "delivered" { "share delivered" } else { contest.figure.as_str() };
         format!(
             "the {figure} of {worse} may be higher than what was measured: pubmark or the machine may have been its limit (the verdicts \
              of its runs say which), so {} does not win against it",

@@ -16,7 +16,8 @@
 //! not win, and nothing is shown: the lost ones may be those that would have been late ([`Duel::survivors`]). One that lost less wins
 //! all the same, because each lost message can only make the other worse.
 //!
-//! Nor is anything shown against the rate of a flood that pubmark or the machine may have limited ([`Entrant::may_be_higher`]).
+//! Nor is anything shown against the rate or the share delivered of a flood that pubmark or the machine may have limited
+//! ([`Entrant::may_be_higher`]).
 //!
 //! For latencies, and for the share delivered, of which both bounds are known, all of this is required for the smallest difference that
 //! the bounds permit ([`Pair`]).
@@ -46,7 +47,7 @@ pub struct Entrant {
     /// Share of the wanted messages that were delivered, mean of its runs; `None` if it is not known, or if the figure is one of other
     /// messages, too.
     pub delivered: Option<f64>,
-    /// Its values are rates that would be higher if pubmark or the machine had not limited them.
+    /// Its values are rates or shares of floods that may be higher by any amount, as pubmark or the machine may have limited them.
     pub may_be_higher: bool,
 }
 

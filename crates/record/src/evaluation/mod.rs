@@ -18,8 +18,7 @@ use pubmark_model::experiment::same_schedule_axes;
 
 use crate::custom;
 use crate::experiment::{
-    Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, FailureKind, LimitedValue, LowerBounds,
-    system_failures,
+    Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, LimitedValue, LowerBounds, system_failures,
 };
 use crate::figures::{FIGURES, Figure, Judged, Unit, custom_figures, delivered_share};
 use crate::latency::{lower, upper};
@@ -376,21 +375,21 @@ fn delivered_in_mean(figure: &Figure, cell: &CellInput) -> Option<f64> {
     mean_on(Scale::Plain, &shares?)
 }
 
-/// Whether a rate of a flood may be higher than what was measured, because the verdict of a run says that pubmark or the machine may have
-/// been the limit. If that made the run invalid, another one replaces it, and of several runs the slower ones are left.
+/// Whether the rate or the share delivered of a flood may be higher than what was measured by any amount, because pubmark or the machine
+/// was the limit of a run that was left out. The verdict of a run that counts may say the same of its rate; its share has bounds.
 fn may_be_higher(figure: &Figure, cell: &CellInput) -> bool {
-    let limited = Limited::of_figure(figure, "").filter(|_| figure.unit == Unit::PerSecond);
-    // One without a folder did not begin: nothing was left out for its rate.
-    let is_replaced = |failure: &CellFailure| failure.kind == FailureKind::GeneratorLimited && failure.folder.is_some();
+    let limited = Limited::of_figure(figure, "").filter(Limited::is_worse_in_a_limited_flood);
     limited.is_some_and(|limited| {
+        let is_flood = cell.runs.iter().any(|run| run.record.settings.flood);
         let is_held_up = |run: &RunInput| limited.measured(&run.record).is_some_and(|measured| measured.held_up);
-        usable_runs(figure, cell).any(is_held_up) || cell.failures.iter().any(is_replaced)
+        figure.unit == Unit::PerSecond && usable_runs(figure, cell).any(is_held_up)
+            || is_flood && cell.failures.iter().any(CellFailure::is_limited_run)
     })
 }
 
 /// Both bounds of a figure in each usable run of a cell; `None` if there is none, or if one lacks the figure: those that
 /// have it do not represent it. A run that loses messages may have too few samples for a percentile. What is missing of a share may
-/// be what pubmark dropped on arrival, so its bounds are those that limits are compared with.
+/// not be the system's loss, so its bounds are those that limits are compared with.
 fn bounds_of_all(figure: &Figure, cell: &CellInput) -> Option<Vec<[f64; 2]>> {
     let limited = Limited::of_figure(figure, "").filter(|_| figure.unit == Unit::Share);
     let of_run = |run: &RunInput| match &limited {

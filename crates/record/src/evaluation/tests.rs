@@ -5,7 +5,7 @@ mod bounds;
 use pubmark_metrics::distribution::{Distribution, Precision};
 
 use super::*;
-use crate::experiment::Grade;
+use crate::experiment::{FailureKind, Grade};
 use crate::nodes::{NodeMachine, NodeRow};
 use crate::record::{Reason, Status, VerdictStatus};
 use crate::sample;

@@ -83,6 +83,11 @@ impl Limited {
         Limited::of_figure(self.figure().of_arrived()?, "")
     }
 
+    /// Whether a flood makes it worse if pubmark or the machine is the limit.
+    pub fn is_worse_in_a_limited_flood(&self) -> bool {
+        matches!(self, Limited::Known(metric) if metric.is_worse_in_a_limited_flood())
+    }
+
     /// Value in a record; `None` where it was not measured, or has an incompatible unit.
     pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
         match self {

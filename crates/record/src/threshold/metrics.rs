@@ -3,6 +3,8 @@
 use crate::figures::{Figure, Unit, figure};
 use crate::record::{LatencyBounds, OwnDrops, Record, Summary};
 use crate::threshold::{Interval, MeasuredFigure};
+use crate::verdict::limits::LATE_US;
+use crate::verdict::rules::blame;
 use crate::wanted::not_delivered;
 
 /// A metric that can be limited.
@@ -21,7 +23,7 @@ pub struct Metric {
     /// Distribution of a percentile: if it has too few samples for the percentile to be printed, the value still lies
     /// between a lower percentile and the largest sample.
     pub percentile_of: Option<fn(&Record) -> Option<Ends<'_>>>,
-    /// Value of the figure that the system alone may have reached at best, where pubmark may have made it worse.
+    /// Value of the figure that the system alone may have reached at best, where pubmark or the machine may have made it worse.
     pub alone: Option<fn(&Record) -> Option<f64>>,
 }
 
@@ -127,35 +129,52 @@ fn own_drops(record: &Record) -> u64 {
     missed.saturating_add(overflowed_datagrams).saturating_add(library_datagrams.unwrap_or(0))
 }
 
-/// Share of wanted deliveries that arrived, with as many of the missing ones as pubmark dropped on arrival.
+/// Expected messages that did not arrive.
+fn missing(record: &Record) -> u64 {
+    let books = &record.delivery.messages;
+    books.lost.saturating_add(books.unknown)
+}
+
+/// How many of `missing` messages or replies the system alone may have delivered: all of them where it may have dropped them because
+/// of pubmark or the machine, otherwise as many as pubmark dropped on arrival.
+fn not_the_systems(record: &Record, missing: u64) -> u64 {
+    if is_loss_open(record) { missing } else { own_drops(record).min(missing) }
+}
+
+/// Share of wanted deliveries that arrived, with the missing ones that the system alone may have delivered.
 fn delivered_at_most(record: &Record) -> Option<f64> {
     let books = &record.delivery.messages;
     let wanted = books.delivered + not_delivered(record, books);
-    let dropped = own_drops(record).min(books.lost + books.unknown);
-    (wanted > 0).then(|| (books.delivered + dropped) as f64 / wanted as f64)
+    let more = not_the_systems(record, missing(record));
+    (wanted > 0).then(|| books.delivered.saturating_add(more) as f64 / wanted as f64)
 }
 
-/// Messages lost, without as many as pubmark dropped on arrival.
+/// Messages lost, without those that the system alone may have delivered.
 fn lost_at_least(record: &Record) -> Option<f64> {
-    Some(record.delivery.messages.lost.saturating_sub(own_drops(record)) as f64)
+    let more = not_the_systems(record, missing(record));
+    Some(record.delivery.messages.lost.saturating_sub(more) as f64)
 }
 
-/// Messages delivered per second, with as many of the missing ones as pubmark dropped on arrival; `None` if it dropped none.
+/// Messages delivered per second, with the missing ones that the system alone may have delivered; `None` if there are none, and for a
+/// flood that was held up, whose rate has no upper bound.
 fn rate_at_most(record: &Record) -> Option<f64> {
     let books = &record.delivery.messages;
-    let dropped = own_drops(record).min(books.lost + books.unknown);
-    let more = (books.delivered + dropped) as f64 / books.delivered as f64;
-    (dropped > 0 && books.delivered > 0).then_some(record.throughput.delivered_per_s * more)
+    let more = not_the_systems(record, missing(record));
+    let is_known = more > 0 && books.delivered > 0 && !is_flood_held_up(record);
+    is_known.then(|| {
+        record.throughput.delivered_per_s * books.delivered.saturating_add(more) as f64 / books.delivered as f64
+    })
 }
 
-/// Share of requests that were answered in time, with those that only pubmark made late, and with as many of those without a
-/// reply as pubmark dropped messages on arrival, or requests because its responders were late.
+/// Share of requests that were answered in time, with those that only pubmark made late, those without a reply that the system alone
+/// may have delivered, and those that pubmark's responders dropped because they were late.
 fn answered_at_most(record: &Record) -> Option<f64> {
     let requests = record.requests.as_ref()?;
     let books = &requests.outcomes;
+    let missing = books.timed_out + books.unknown;
     let by_responders = requests.responses.dropped_by_generator;
-    let dropped = own_drops(record).saturating_add(by_responders).min(books.timed_out + books.unknown);
-    (books.sent > 0).then(|| (books.answered + books.late_by_generator + dropped) as f64 / books.sent as f64)
+    let more = not_the_systems(record, missing).saturating_add(by_responders).min(missing);
+    (books.sent > 0).then(|| (books.answered + books.late_by_generator + more) as f64 / books.sent as f64)
 }
 
 /// Bounds of a percentile with too few samples: the highest percentile that has enough samples, or the smallest sample,
@@ -170,16 +189,36 @@ fn between([low, high]: Ends<'_>) -> Interval {
 const HELD_UP: [&str; 5] = ["V01", "V02", "V06", "V18", "V28"];
 /// The rule by which a thread of pubmark may have been the limit of a flood. With due times its delays are measured.
 const SATURATED: &str = "V04";
+/// The rule by which pubmark read late. What waits in its socket fills it, and a system drops messages for which it has no room.
+const READ_LATE: &str = "V02";
 
 /// Whether latencies are longer, and fewer replies in time, than the system alone would cause.
 pub fn is_held_up(record: &Record) -> bool {
-    record.verdict.reasons.iter().any(|reason| HELD_UP.contains(&reason.code.as_str()))
+    held_up_by(record).is_some()
+}
+
+/// Code of the reason of the verdict that says so; of several, the one whose cause may have caused the others.
+pub fn held_up_by(record: &Record) -> Option<&str> {
+    let codes = record.verdict.reasons.iter().map(|reason| reason.code.as_str());
+    codes.filter(|code| HELD_UP.contains(code)).min_by_key(|code| blame(code))
 }
 
 /// Whether the rate of a flood is lower than the system alone would reach. In other runs the rate follows from the load.
 fn is_flood_held_up(record: &Record) -> bool {
-    let is_saturated = || record.verdict.reasons.iter().any(|reason| reason.code == SATURATED);
-    record.settings.flood && (is_held_up(record) || is_saturated())
+    record.settings.flood && (is_held_up(record) || has_reason(record, SATURATED))
+}
+
+/// Whether the system may have dropped any number of messages because pubmark or the machine was the limit.
+fn is_loss_open(record: &Record) -> bool {
+    // V02 reports what was dropped on arrival, too, whose number is known, unless it was read late as well.
+    let is_late = |own: &Summary| own.p99.or(own.p95).or(own.p90).unwrap_or(own.max) > LATE_US;
+    let was_late = || own_drops(record) == 0 || record.latency.receive_lateness.as_ref().is_some_and(is_late);
+    let is_read_late = || has_reason(record, READ_LATE) && was_late();
+    is_flood_held_up(record) || is_read_late()
+}
+
+fn has_reason(record: &Record, code: &str) -> bool {
+    record.verdict.reasons.iter().any(|reason| reason.code == code)
 }
 
 /// Finds a metric by name or another spelling, case-insensitive.
@@ -214,6 +253,7 @@ impl Metric {
     pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
         let held_up = match self.unit() {
             Unit::PerSecond => is_flood_held_up(record),
+            _ if self.is_worse_in_a_limited_flood() => is_loss_open(record) && missing(record) > 0,
             _ => self.of_figure().is_of_times() && is_held_up(record),
         };
         if let Some([lower, upper]) = self.of_figure().bounds(record) {
@@ -223,6 +263,11 @@ impl Metric {
         }
         let ends = self.percentile_of?(record)?;
         Some(MeasuredFigure { few_samples: true, held_up, ..MeasuredFigure::within(between(ends)) })
+    }
+
+    /// Whether a flood makes it worse if pubmark or the machine is the limit: the rate, and what was delivered or lost.
+    pub fn is_worse_in_a_limited_flood(&self) -> bool {
+        self.alone.is_some() && !self.of_figure().is_of_times()
     }
 
     /// Unit of the metric.

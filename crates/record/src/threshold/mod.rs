@@ -12,7 +12,7 @@ mod tests;
 
 pub use parse::ThresholdError;
 
-use crate::figures::{Better, Unit};
+use crate::figures::{Better, Figure, Unit};
 use crate::record::Record;
 pub use limited::{Limited, beside, shares_apart};
 use parse::Origin;
@@ -69,6 +69,10 @@ pub struct Clause {
     pub bound: Bound,
 }
 
+/// What would decide a figure of a system that was held up.
+pub(crate) const GIVE_CPU_TIME: &str =
+    "run where the system and pubmark get the CPU time that they need (see the verdict)";
+
 /// Both bounds of a figure, the lower one first; two equal values where the figure is known exactly.
 pub type Interval = [f64; 2];
 
@@ -79,8 +83,9 @@ pub struct MeasuredFigure {
     pub interval: Interval,
     /// A percentile of too few samples; the bounds come from neighbouring percentiles.
     pub few_samples: bool,
-    /// A time, a share that depends on times, or the rate of a flood, in a run whose verdict reports that the system was prevented
-    /// from running, or that the load differed from the schedule: the system alone could have been faster.
+    /// A time, a share that depends on times, the rate of a flood, or a loss, in a run whose verdict reports that the system was
+    /// prevented from running, that the load differed from the schedule, or that pubmark read late: the system alone could have been
+    /// faster, or lost less.
     pub held_up: bool,
     /// Computed from a message log that lacks rows, so the value for all messages may be different.
     pub partial: bool,
@@ -99,11 +104,12 @@ impl MeasuredFigure {
         MeasuredFigure { interval, few_samples: false, held_up: false, partial: false, excluded: false }
     }
 
-    /// Bounds of what the system alone may have reached, if `better` values are better: a time as short as 0, or a share as
-    /// large as 1, where it was held up.
-    pub fn reach(&self, better: Better) -> Interval {
+    /// Bounds of what the system alone may have reached in a figure: a time as short as 0, or a share of requests as large as 1, where
+    /// it was held up. What it may have delivered or lost at best is in the interval: what it refused is not excused.
+    pub fn reach(&self, figure: &Figure<'_>) -> Interval {
         let [lower, upper] = self.interval;
-        match (self.held_up, better) {
+        let is_open = self.held_up && (figure.is_of_times() || figure.is_custom());
+        match (is_open, figure.better) {
             (false, _) => [lower, upper],
             (true, Better::Higher) => [lower, upper.max(1.0)],
             (true, Better::Lower | Better::Neither) => [lower.min(0.0), upper],
@@ -115,7 +121,7 @@ impl MeasuredFigure {
         if self.partial {
             "run again with a whole message log: this one lacks rows (see the warnings)"
         } else if self.held_up {
-            "run where the system and pubmark get the CPU time that they need (see the verdict)"
+            GIVE_CPU_TIME
         } else if self.few_samples {
             "run longer (`--duration`): the percentile rests on too few messages"
         } else {
@@ -148,7 +154,7 @@ impl Clause {
         let [lower, upper] = match (figure.held_up, judged.unit) {
             // A share ends at 1, and the rate that the system alone would reach has no end.
             (true, Unit::PerSecond) => [figure.interval[0], f64::INFINITY],
-            _ => figure.reach(judged.better),
+            _ => figure.reach(&judged),
         };
         let is_between = lower <= limit && limit <= upper;
         match [lower, upper].map(|value| self.operator.is_true(value, limit)) {

@@ -307,6 +307,50 @@ fn messages_that_pubmark_dropped_may_have_been_those_that_are_missing() {
 }
 
 #[test]
+fn messages_that_a_system_may_have_dropped_because_of_pubmark_miss_no_limit() {
+    let mut record = sample::record();
+    let messages = &mut record.delivery.messages;
+    (messages.expected, messages.delivered, messages.lost, messages.unknown) = (10_000, 9_900, 70, 30);
+    let mut judge = |code: &str, flood: bool, limit: &str| {
+        let (code, text, hint) = (code.to_owned(), String::new(), String::new());
+        record.verdict.reasons =
+            vec![crate::record::Reason { code, status: crate::record::VerdictStatus::Suspect, text, hint }];
+        record.settings.flood = flood;
+        let objectives = Objectives::parse(limit).unwrap();
+        let judged = objectives.judge(&record).remove(0);
+        (judged.outcome, judged.figure.unwrap().remedy().contains("get the CPU time"))
+    };
+    for (code, flood, is_open) in [
+        ("V02", false, true),
+        ("V01", false, false),
+        ("V04", false, false),
+        ("V28", false, false),
+        ("V02", true, true),
+        ("V04", true, true),
+        ("V28", true, true),
+        ("V10", true, false),
+    ] {
+        let expected = if is_open { ClauseOutcome::Undecided } else { ClauseOutcome::False };
+        for limit in ["loss=0", "loss<0.5%", "delivered=100%", "delivered>99.5%", "lost=0", "lost<20"] {
+            assert_eq!(judge(code, flood, limit), (expected, is_open), "{code} {flood} {limit}");
+        }
+        for limit in ["loss<=1%", "delivered>=99%", "lost<=70"] {
+            assert_eq!(judge(code, flood, limit).0, ClauseOutcome::True, "{code} {flood} {limit}");
+        }
+        assert_eq!(judge(code, flood, "delivered<99%").0, ClauseOutcome::False, "{code}: it was no worse than this");
+    }
+    let mut refused = record.clone();
+    let messages = &mut refused.delivery.messages;
+    (messages.refused, messages.prevented) = (100, 100);
+    let (code, text, hint) = ("V02".to_owned(), String::new(), String::new());
+    let status = crate::record::VerdictStatus::Suspect;
+    refused.verdict.reasons = vec![crate::record::Reason { code, status, text, hint }];
+    refused.settings.flood = false;
+    let outcome = |text: &str| Objectives::parse(text).unwrap().judge(&refused)[0].outcome;
+    assert_eq!((outcome("loss=0"), outcome("loss<1.5%")), (ClauseOutcome::False, ClauseOutcome::Undecided));
+}
+
+#[test]
 fn back_pressure_is_an_interval_and_a_few_messages_may_hold_its_limit() {
     let mut record = sample::record();
     let outcome = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].outcome;

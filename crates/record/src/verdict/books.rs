@@ -111,9 +111,9 @@ pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
     }
     Some(Finding::new(
         VerdictStatus::Suspect,
-        "message accounting approximate: a cap on missing ranges was reached, so lost, late and duplicated may be off"
+        "message accounting approximate: a limit of its memory was reached, so lost, absent, late and duplicated may be off"
             .to_string(),
-        "lower the rate or the number of streams until fewer messages go missing",
+        "lower the rate or the number of streams until fewer messages go missing; with absences, a shorter run or more shards",
     ))
 }
 

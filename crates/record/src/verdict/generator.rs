@@ -86,7 +86,7 @@ fn lateness_at_reading(input: &VerdictInput) -> Option<Finding> {
     let hint = "give the receivers more threads with `--shards`, or a machine with free cores, and run again";
     let books = input.delivery;
     if input.reads_by_library && input.receive_lateness.is_none() && books.delivered > 0 && !input.settings.flood {
-        let text = "the client library reads its sockets itself: receive lateness is unknown, and lower bounds are 0";
+        let text = "the client library reads its sockets itself: receive lateness is unknown, and lower bounds end with the write";
         return Some(Finding::valid(text.to_owned()));
     }
     let replies: Own =
@@ -149,7 +149,7 @@ fn other_threads(input: &VerdictInput) -> Option<Finding> {
     }
     let (who, cores) = if input.connections.client_programs.is_some() {
         ("the client program", input.program_usage.map(|usage| usage.cores))
-    } else if input.reads_by_library {
+    } else if input.writes_by_library || input.reads_by_library {
         let of_shards: Option<f64> = input.threads.iter().map(|thread| thread.cores).sum();
         let own = input.generator_usage.zip(of_shards).map(|(usage, of_shards)| (usage.cores - of_shards).max(0.0));
         ("the client library", own)
@@ -224,4 +224,50 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
     // With more cores any use is valid.
     let limit = if cores <= FEW_CORES { REALTIME_CORES } else { f64::from(cores) };
     Some(Finding::new(status, finding, hint).of(Measure::suspect_above(usage.cores, limit, CheckUnit::Cores)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::record::{Record, SentMeans};
+    use crate::sample;
+
+    /// A record of a gateway: its devices and its subscribers use a library, or not.
+    fn gateway(sent_means: SentMeans, read_by_library: Option<bool>) -> Record {
+        let mut record = sample::record();
+        (record.protocol.sent_means, record.protocol.read_by_library) = (sent_means, read_by_library);
+        record
+    }
+
+    #[test]
+    fn the_protocol_of_the_subscribers_decides_whether_receive_lateness_can_be_measured() {
+        for (sent_means, read_by_library, expected) in [
+            (SentMeans::Wire, Some(true), VerdictStatus::Valid),
+            (SentMeans::HandedOver, Some(false), VerdictStatus::Suspect),
+            // An older record.
+            (SentMeans::HandedOver, None, VerdictStatus::Valid),
+            (SentMeans::Wire, None, VerdictStatus::Suspect),
+        ] {
+            let mut record = gateway(sent_means, read_by_library);
+            record.latency.receive_lateness = None;
+            let found = lateness_at_reading(&VerdictInput::of(&record)).unwrap();
+            assert_eq!(found.status, expected, "{sent_means}, {read_by_library:?}: {}", found.text);
+        }
+    }
+
+    #[test]
+    fn a_library_on_either_side_may_be_the_limit_of_a_flood() {
+        for (sent_means, reads, expected) in [
+            (SentMeans::Wire, true, VerdictStatus::Suspect),
+            (SentMeans::HandedOver, false, VerdictStatus::Suspect),
+            (SentMeans::Wire, false, VerdictStatus::Valid),
+        ] {
+            let mut record = gateway(sent_means, Some(reads));
+            record.settings.flood = true;
+            record.cost.generator.as_mut().unwrap().cores = 3.0;
+            let found = threads_not_saturated(&VerdictInput::of(&record)).unwrap();
+            assert_eq!(found.status, expected, "{sent_means}, {reads}: {}", found.text);
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::record::{CheckLimits, CheckUnit, Summary, VerdictStatus};
 
 /// Lateness up to which the load counts as scheduled (valid), µs: the step in which load tools with a timer pace, and
 /// well below the period of a device.
-const LATE_US: f64 = 10_000.0;
+pub(crate) const LATE_US: f64 = 10_000.0;
 /// Largest limit for suspect, µs, whatever the length of the window.
 const LATEST_US: f64 = 100_000.0;
 /// Limit for suspect as a share of the window: apart from this share, the messages sent and read in the window are

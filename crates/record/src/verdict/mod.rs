@@ -9,7 +9,7 @@ mod connections;
 mod content;
 mod faults;
 mod generator;
-mod limits;
+pub(crate) mod limits;
 mod links;
 mod nodes;
 mod pairs;
@@ -32,8 +32,7 @@ use crate::links::LinkFigures;
 use crate::nodes::{LostWorker, NodeRow};
 use crate::record::{
     Check, CheckLimits, CheckUnit, Connections, Delivery, Environment, LeftAtEnd, OwnDrops, PairCounts, ReactionCounts,
-    Reason, Record, SentMeans, Settings, ShardHealth, Status, Summary, SystemInfo, Verdict, VerdictStatus,
-    WorkloadInfo,
+    Reason, Record, Settings, ShardHealth, Status, Summary, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
 };
 use crate::requests::RequestFigures;
 use crate::tables::{PairRow, TypeRow};
@@ -88,7 +87,9 @@ pub struct VerdictInput<'a> {
     pub scheduler_lag: Option<&'a Summary>,
     /// Upper bound of the time between arrival at our socket and our read.
     pub receive_lateness: Option<&'a Summary>,
-    /// A client library reads the sockets.
+    /// A client library writes to the sockets of the devices.
+    pub writes_by_library: bool,
+    /// A client library reads the sockets of the subscribers.
     pub reads_by_library: bool,
     /// Outcomes of requests.
     pub requests: Option<&'a RequestFigures>,
@@ -144,7 +145,8 @@ impl<'a> VerdictInput<'a> {
             service_latency: upper(&latency.service),
             scheduler_lag: latency.scheduler_lag.as_ref(),
             receive_lateness: latency.receive_lateness.as_ref(),
-            reads_by_library: record.protocol.sent_means == SentMeans::HandedOver,
+            writes_by_library: record.protocol.writes_by_library(),
+            reads_by_library: record.protocol.reads_by_library(),
             requests: record.requests.as_ref(),
             links: conditions.links.as_ref(),
             faults: conditions.faults.as_ref(),

@@ -66,8 +66,11 @@ pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
         ));
     }
     let of_pairs = input.by_pair.iter().filter_map(|row| row.clock_bound_us);
-    let of_nodes = nodes.iter().filter_map(|node| of_node(node)?);
-    let worst_us = of_pairs.chain(of_nodes).filter(|bound| *bound > 0.0).max_by(f64::total_cmp)?;
+    let mut of_nodes: Vec<f64> = nodes.iter().filter_map(|node| of_node(node)?).collect();
+    of_nodes.sort_by(|one, other| other.total_cmp(one));
+    // The clocks of two nodes differ by the sum of their errors.
+    let of_two = of_nodes.iter().take(2).sum::<f64>();
+    let worst_us = Some(of_pairs.fold(of_two, f64::max)).filter(|bound_us| *bound_us > 0.0)?;
     if input.delivery.absent > 0 && worst_us > ABSENCES_EXACT_US {
         let text = format!(
             "clocks ± {} at most: absences are known to {}, so that some messages at their edges may be lost in place of absent, or the reverse",
@@ -129,5 +132,22 @@ mod tests {
         let (status, text) = with(NodeClock { bound_us: None, ..NodeClock::default() }).unwrap();
         assert!(status == VerdictStatus::Invalid && text.contains("from and to west"), "{text}");
         assert_eq!(with(NodeClock { is_the_same: true, ..NodeClock::default() }), None, "the coordinator's clock");
+    }
+
+    #[test]
+    fn clocks_of_two_nodes_differ_by_the_sum_of_their_bounds() {
+        let with = |bounds_us: [f64; 2]| {
+            let change = |record: &mut Record| {
+                record.tables.by_pair.clear();
+                record.delivery.messages.absent = 1;
+                for (node, bound_us) in record.tables.nodes.iter_mut().zip(bounds_us) {
+                    node.clock = Some(NodeClock { bound_us: Some(bound_us), ..NodeClock::default() });
+                }
+            };
+            found("V22", change).unwrap()
+        };
+        let (status, text) = with([6_000.0, 6_000.0]);
+        assert!(status == VerdictStatus::Suspect && text.contains("± 12 ms"), "{text}");
+        assert_eq!(with([6_000.0, 3_000.0]).0, VerdictStatus::Valid);
     }
 }

@@ -87,9 +87,11 @@ pub const RULES: &[Rule] = &[
                   of what had arrived (`delivery.own_drops`), in a flood too: its queue behind a client library was full, more \
                   samples waited than a DDS reader's depth (RustDDS), or the buffer of a UDP socket was full (CoAP). If the kernel \
                   dropped datagrams in a socket of a client library (DDS, Zenoh) and messages are missing, it is suspect: the dropped \
-                  datagrams may be copies of messages that arrived. If a client library reads the sockets, receive lateness is \
-                  unknown, and lower bounds end with the write: they are 0 unless the device or the system delayed it. Until 0.1 \
-                  this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's p99 made a run invalid.",
+                  datagrams may be copies of messages that arrived. With Zenoh and with client \
+                  programs, receive lateness is unknown, and lower bounds end with the write: they are 0 unless the device or the \
+                  system delayed it. With DDS it is the time since a check that found the reader empty, or 0 where each sample is taken \
+                  as it arrives; what waits in the library's sockets, for instance while the whole process is stopped, is not in it. \
+                  Until 0.1 this rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's p99 made a run invalid.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
         blames: Blame::Generator,
         spoils: Spoils::Everything,
@@ -173,8 +175,12 @@ pub const RULES: &[Rule] = &[
         name: "accounting exact",
         meaning: "Missing messages are stored as ranges, and the memory for them is limited. Beyond the limit a late message \
                   cannot be distinguished from a duplicate, so the counts of lost, late and duplicated messages may be wrong: \
-                  suspect.",
-        remedy: "Lower the rate or the number of streams until fewer messages are missing.",
+                  suspect. The memory for the times at which messages were sent is limited as well: over nodes, to 8 million \
+                  ticks of 10 ms with messages for all publishers of a shard together; on one machine, to as many begins and ends \
+                  of absences, counted for each publisher that sends after them. Beyond that limit messages lost near the \
+                  absence of a subscriber may count as absent: suspect if any message is absent.",
+        remedy: "Lower the rate or the number of streams until fewer messages are missing; with absences, shorten the run or use \
+                 more shards or nodes.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: books::exact,
@@ -276,8 +282,9 @@ pub const RULES: &[Rule] = &[
                   subscriber is still processing (`processing`), and to a system whose threads waited for a CPU for more than a \
                   quarter of the drain: silence does not end the drain while they wait, nor while the system has not read what \
                   was sent to it. It applies to the messages that the system may have stored for subscribers with persistent \
-                  sessions that had lost their connection and were not connected again. The sockets of a system that this run \
-                  did not start cannot be examined.",
+                  sessions that had lost their connection and were not connected again. What was sent to a connection \
+                  that the fault `cut` had silenced is lost, not late, and its bytes in the system's sockets do not count. The \
+                  sockets of a system that this run did not start cannot be examined.",
         remedy: "Give late messages more time with `--drain`, or lower the rate.",
         blames: Blame::Run,
         spoils: Spoils::Everything,

@@ -1,13 +1,20 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::record::{CauseCount, LatencyBounds, ShardHealth, Side};
+use crate::record::{CauseCount, LatencyBounds, SentMeans, ShardHealth, Side};
 use crate::sample::{self, Shape};
 
 fn verdict_of(change: impl FnOnce(&mut Record)) -> Verdict {
     let mut record = sample::record();
     change(&mut record);
     judge(&VerdictInput::of(&record))
+}
+
+/// On both sides.
+fn over_library(record: &mut Record) {
+    record.protocol.sent_means = SentMeans::HandedOver;
+    record.protocol.read_by_library = Some(true);
+    record.latency.receive_lateness = None;
 }
 
 fn codes(verdict: &Verdict) -> Vec<&str> {
@@ -147,8 +154,7 @@ fn what_pubmark_dropped_is_not_charged_to_the_system() {
 fn what_a_library_s_sockets_dropped_may_be_what_is_missing() {
     let judged = |drops: u64, change: fn(&mut Record)| {
         verdict_of(|record| {
-            record.protocol.sent_means = SentMeans::HandedOver;
-            record.latency.receive_lateness = None;
+            over_library(record);
             record.delivery.own_drops.library_datagrams = Some(drops);
             change(record);
         })
@@ -170,10 +176,7 @@ fn what_a_library_s_sockets_dropped_may_be_what_is_missing() {
 fn what_pubmark_dropped_counts_in_floods_behind_libraries_and_for_unknown_messages() {
     let changes: [fn(&mut Record); 3] = [
         |record| record.settings.flood = true,
-        |record| {
-            record.protocol.sent_means = SentMeans::HandedOver;
-            record.latency.receive_lateness = None;
-        },
+        over_library,
         |record| {
             record.delivery.messages.lost -= 1;
             record.delivery.messages.unknown += 1;
@@ -274,8 +277,7 @@ fn a_library_or_a_program_that_may_be_saturated_is_in_doubt_in_a_flood() {
     let library = |flood: bool, cores: Option<f64>| {
         verdict_of(|record| {
             record.settings.flood = flood;
-            record.protocol.sent_means = SentMeans::HandedOver;
-            record.latency.receive_lateness = None;
+            over_library(record);
             let of_shards: f64 = record.cost.threads.iter().filter_map(|thread| thread.cores).sum();
             match cores {
                 Some(cores) => record.cost.generator.as_mut().unwrap().cores = of_shards + cores,

@@ -97,7 +97,7 @@ impl View<'_> {
                 "the lower latencies are those of fewer messages".to_string()
             }
             Lacking::Nothing if is_of_limited_rate(contest) => {
-                "pubmark or the machine may have limited the lower rate".to_string()
+                "pubmark or the machine may have been the limit of the lower one".to_string()
             }
             Lacking::Nothing if bounds_overlap(contest) => "the bounds of what was measured overlap".to_string(),
             Lacking::Nothing => "within the noise".to_string(),
@@ -257,12 +257,19 @@ fn bounds_overlap(contest: &Contest) -> bool {
     nearest(contest).is_some_and(is_open)
 }
 
-/// Whether the rates of the nearest pair are apart by more than what is too small to matter (1 %), and are not shown to be, because the
-/// lower one may have been limited by pubmark or the machine. Older records have no grades.
+/// Whether the rates or shares delivered of the nearest pair are apart by more than what is too small to matter (1 %, a message in
+/// ten thousand), and are not shown to be, because the lower one may have been limited by pubmark or the machine. Older records have
+/// no grades.
 fn is_of_limited_rate(contest: &Contest) -> bool {
-    let is_apart = |duel: &Duel| duel.is_ratio && duel.interval.is_some_and(|(low, high)| low > 1.01 || high < 0.99);
+    let is_apart = |duel: &Duel| {
+        duel.interval.is_some_and(|(low, high)| match contest.figure.as_str() {
+            "delivered rate" => duel.is_ratio && (low > 1.01 || high < 0.99),
+            "delivered" => low > 1e-4 || high < -1e-4,
+            _ => false,
+        })
+    };
     let is_limited = |duel: &Duel| duel.grade == Some(Grade::NotShown) && is_apart(duel);
-    contest.figure == "delivered rate" && nearest(contest).is_some_and(is_limited)
+    nearest(contest).is_some_and(is_limited)
 }
 
 /// The best cell and those for which no difference from it is shown.
@@ -342,7 +349,7 @@ pub fn headline(view: &View) -> String {
         } else if contests.iter().any(|contest| is_of_survivors(contest)) {
             "No winner: the lower latencies are those of fewer messages".to_string()
         } else if contests.iter().any(|contest| is_of_limited_rate(contest)) {
-            "No winner: pubmark or the machine may have limited the lower rate".to_string()
+            "No winner: pubmark or the machine may have been the limit of the lower one".to_string()
         } else {
             "No winner: differences within the noise".to_string()
         }

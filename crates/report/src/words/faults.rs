@@ -47,7 +47,11 @@ fn storm(found: &FaultConnections) -> String {
 
 /// Effects on latency.
 pub fn fault_latency(latency: Option<&FaultLatency>) -> String {
-    let Some(found) = latency else { return format!("latency {MISSING} (too few messages to tell)") };
+    // Records of earlier versions have figures without a time where no bin was examined.
+    let examined = latency.filter(|found| found.disturbed || found.recovered_after_s.is_some());
+    let Some(found) = examined else {
+        return format!("latency {MISSING} (too few messages, or too little time after the fault)");
+    };
     let (name, worst) = (&found.quantile, time(found.worst_us));
     let before = time(Some(found.before_us));
     match (found.disturbed, found.recovered_after_s) {
@@ -168,6 +172,10 @@ mod tests {
         assert_eq!(fault_latency(Some(&found)), "latency (p50) from 0.100 ms to 950 ms, back after 1.10 s");
         found.recovered_after_s = None;
         assert!(fault_latency(Some(&found)).ends_with("not back by the next fault or the end"));
+        found.disturbed = false;
+        assert_eq!(fault_latency(Some(&found)), fault_latency(None), "no bin was examined");
+        found.recovered_after_s = Some(0.0);
+        assert_eq!(fault_latency(Some(&found)), "latency (p50) as before, 0.100 ms");
         let level = LevelBooks { qos: 1, expected: 1_000, lost: 4, duplicated: 2, ..LevelBooks::default() };
         assert_eq!(fault_messages(&level), "QoS 1: 4 of 1,000 lost, 2 twice");
     }

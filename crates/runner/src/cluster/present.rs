@@ -306,13 +306,19 @@ impl JoinedNodes {
             Some(WorkerUsage { first_shard: *worker.own.first()?, usage: report.as_ref().and_then(usage_of) })
         };
         let workers = reports.iter().flatten().filter_map(of_worker).collect();
+        let lost = |(number, workers): (usize, &Vec<WorkerReport>)| {
+            workers.iter().find_map(|worker| worker.lost.clone()).or_else(|| self.cluster.lost(number))
+        };
+        let lost: Vec<Option<String>> = reports.iter().enumerate().map(lost).collect();
+        // Of a node that was lost and has joined again, these are the bytes since then.
+        let has_stayed = |workers: &[WorkerReport]| workers.iter().all(|worker| worker.lost.is_none());
+        let traffic = self.cluster.traffic().into_iter().zip(&reports);
+        let traffic: Vec<_> = traffic.map(|(bytes, workers)| bytes.filter(|_| has_stayed(workers))).collect();
         let reports = reports.iter().map(|workers| WorkerReport::of_node(workers));
-        let traffic = self.cluster.traffic();
-        let rows = self.cluster.nodes().into_iter().zip(reports).zip(traffic).enumerate();
-        let rows = rows.map(|(number, ((node, report), traffic))| NodeRow {
+        let rows = self.cluster.nodes().into_iter().zip(reports).zip(traffic).zip(lost);
+        let rows = rows.map(|(((node, report), traffic), lost)| NodeRow {
             address: Some(node.address.ip().to_string()),
             clients_at: Some(node.clients_at.to_string()),
-            lost: self.cluster.lost(number),
             clock: report.as_ref().and_then(|report| clock_of(report, &node.discipline)),
             generator: report.as_ref().and_then(usage_of),
             machine_usage: report.as_ref().and_then(machine_usage_of),
@@ -324,6 +330,7 @@ impl JoinedNodes {
             machine: Some(machine_of(&node)),
             labels: node.labels,
             name: node.name,
+            lost,
             ..NodeRow::default()
         });
         (rows.collect(), workers)

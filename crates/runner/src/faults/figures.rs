@@ -31,8 +31,12 @@ pub fn figures(
         let begun = done.get(number).and_then(|done| done.done_ns).map(|ns| ns.saturating_sub(start_ns));
         begun.unwrap_or(planned_ns).min(window_ns)
     };
-    let spans: Vec<Span> =
-        (0..occurrences.len()).map(|number| Span { done_ns: at(number), until_ns: at(number + 1) }).collect();
+    let span = |(number, (occurrence, done)): (usize, (&Occurrence, &FaultTimes))| {
+        let (done_ns, until_ns) = (at(number), at(number + 1));
+        let ended_ns = lasted_until(done, occurrence.length_ns.is_some(), start_ns, (done_ns, until_ns));
+        Span { done_ns, ended_ns, until_ns }
+    };
+    let spans: Vec<Span> = occurrences.iter().zip(&done).enumerate().map(span).collect();
     let followed = faults::figures(noted, &spans, start_ns);
     let rows: Vec<FaultRow> = occurrences
         .iter()
@@ -74,6 +78,16 @@ pub fn figures(
 
 fn fault<'a>(plan: &'a RunPlan, occurrence: &Occurrence) -> &'a Fault {
     &plan.workload.faults[occurrence.fault]
+}
+
+/// When a fault ended, ns since the window's start at `start_ns`. One without an end lasts no time, and one that was not ended
+/// lasts until the end of its period.
+fn lasted_until(done: &FaultTimes, has_end: bool, start_ns: u64, (done_ns, until_ns): (u64, u64)) -> u64 {
+    match (done.done_ns, done.ended_ns) {
+        (_, Some(ended_ns)) => ended_ns.saturating_sub(start_ns).min(until_ns),
+        (Some(_), None) if has_end => until_ns,
+        _ => done_ns,
+    }
 }
 
 /// Times of a fault of connections, which the engine's threads inject.
@@ -120,7 +134,7 @@ fn used(levels: &[LevelBooks]) -> Vec<LevelBooks> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ended, not_in_time};
+    use super::{FaultTimes, ended, lasted_until, not_in_time};
 
     #[test]
     fn a_thread_that_breaks_its_connections_late_or_never_is_named() {
@@ -134,5 +148,14 @@ mod tests {
     #[test]
     fn a_fault_that_outlives_the_window_has_no_end() {
         assert_eq!([ended(3, (5, 5)), ended(7, (5, 5)), ended(3, (6, 5))], [Some(5), Some(7), None]);
+    }
+
+    #[test]
+    fn a_fault_lasts_until_its_end_or_until_the_next_fault() {
+        let times = |done_ns, ended_ns| FaultTimes { done_ns, ended_ns, ..FaultTimes::default() };
+        let until = |times: &FaultTimes, has_end| lasted_until(times, has_end, 100, (5, 20));
+        assert_eq!([until(&times(Some(105), Some(112)), true), until(&times(Some(105), Some(130)), true)], [12, 20]);
+        assert_eq!([until(&times(Some(105), None), true), until(&times(Some(105), None), false)], [20, 5]);
+        assert_eq!(until(&times(None, None), true), 5, "it was not injected");
     }
 }

@@ -4,8 +4,6 @@ use pubmark_links::relay::Counts;
 use pubmark_links::star::Snapshot;
 use pubmark_model::link::Link;
 
-/// Longest delay by the jitter, in standard deviations: one normal value in 500 million is larger.
-const WIDEST_JITTER: u64 = 6;
 /// Longest time that the system and this machine need to forward a message that waits nowhere, ns. One that takes longer
 /// has waited: in a socket, which is examined separately, in the queue of another link, which counts by itself, or in the
 /// memory of the system or of a client that sends it again, which nobody examines.
@@ -65,11 +63,9 @@ impl Carried {
     }
 }
 
-/// The longest time that a packet spends on one of these links without waiting for its rate, ns.
+/// The longest of [`Link::longest_delay_ns`] of these links; 0 without links.
 pub(super) fn longest_delay_ns<'a>(links: impl Iterator<Item = &'a Link>) -> u64 {
-    let steps = links.flat_map(|link| link.up.iter().chain(&link.down));
-    let delays = steps.map(|step| step.conditions.delay);
-    delays.map(|delay| delay.mean_ns.saturating_add(delay.jitter_ns.saturating_mul(WIDEST_JITTER))).max().unwrap_or(0)
+    links.map(Link::longest_delay_ns).max().unwrap_or(0)
 }
 
 /// The latest time at which a message of a window that ended at `end_ns` comes to a link if it has waited nowhere: after it

@@ -55,6 +55,13 @@ impl Open {
     fn due_ns(&self) -> u64 {
         self.exchange.due_ns().min(self.until_ns)
     }
+
+    /// The report that it was written completely at this time.
+    fn written(&self, written_ns: u64) -> Event<'static> {
+        let write_start_ns = self.write_start_ns;
+        let own_ns = self.message.timing.since_submitted_ns(write_start_ns);
+        Event::Written { token: self.token(), write_start_ns, written_ns, own_ns }
+    }
 }
 
 fn token_of(message: &Outgoing) -> Token {

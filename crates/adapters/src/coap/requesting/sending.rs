@@ -82,10 +82,7 @@ impl Requesting {
             self.sending = Some(Box::new(open));
             return Ok(true);
         }
-        sink.event(
-            link.id,
-            Event::Written { token: token_of(&message), write_start_ns: now_ns, written_ns: clock::monotonic_ns() },
-        );
+        sink.event(link.id, open.written(clock::monotonic_ns()));
         if kind_of(link, &open) == Kind::Confirmable {
             link.wake_by(shared, open.due_ns());
             self.open.insert(token_of(&message), open);
@@ -105,10 +102,7 @@ impl Requesting {
             && let Some(mut open) = self.sending.take()
         {
             let written_ns = clock::monotonic_ns();
-            sink.event(
-                link.id,
-                Event::Written { token: open.token(), write_start_ns: open.write_start_ns, written_ns },
-            );
+            sink.event(link.id, open.written(written_ns));
             open.until_ns = written_ns.saturating_add(self.patience_ns);
             self.open.insert(open.token(), *open);
         }
@@ -157,14 +151,7 @@ impl Requesting {
     /// about it.
     pub(super) fn refuse_block(&mut self, link: &Link, reason: Reason, sink: &mut impl Sink) {
         let Some(open) = self.sending.take() else { return };
-        sink.event(
-            link.id,
-            Event::Written {
-                token: open.token(),
-                write_start_ns: open.write_start_ns,
-                written_ns: clock::monotonic_ns(),
-            },
-        );
+        sink.event(link.id, open.written(clock::monotonic_ns()));
         sink.event(link.id, Event::Acknowledged { token: open.token(), outcome: Err(reason) });
     }
 

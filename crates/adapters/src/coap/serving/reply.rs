@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use pubmark_protocol::clients::ShardConfig;
-use pubmark_protocol::events::Token;
+use pubmark_protocol::events::{Event, Token};
 use pubmark_protocol::requests::{LONGEST_CORRELATION_BYTES, OutgoingReply, ReplyTo};
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Kind, LONGEST_TOKEN_BYTES, Message, Writer, number};
 
@@ -132,6 +132,13 @@ impl Reply {
     /// Its name in events.
     pub fn token(&self) -> Token {
         self.answer.token()
+    }
+
+    /// The report that it was written completely at this time.
+    pub fn written(&self, written_ns: u64) -> Event<'static> {
+        let write_start_ns = self.write_start_ns;
+        let own_ns = self.answer.timing.since_submitted_ns(write_start_ns);
+        Event::Written { token: self.token(), write_start_ns, written_ns, own_ns }
     }
 
     /// Whole payload.

@@ -73,10 +73,7 @@ impl Serving {
             link.wake_by(shared, until_ns);
             self.hold(link, SentReply { reply, separate, written: false, until_ns }, sink);
         } else {
-            sink.event(
-                link.id,
-                Event::Written { token: reply.token(), write_start_ns: reply.write_start_ns, written_ns },
-            );
+            sink.event(link.id, reply.written(written_ns));
         }
         true
     }
@@ -142,14 +139,7 @@ impl Serving {
         if let Some(held) = self.held.get_mut(&(from, tag)) {
             held.until_ns = now_ns + shared.times.transmit_span_ns();
             if taken && is_last && !std::mem::replace(&mut held.written, true) {
-                sink.event(
-                    link.id,
-                    Event::Written {
-                        token: reply.token(),
-                        write_start_ns: reply.write_start_ns,
-                        written_ns: clock::monotonic_ns(),
-                    },
-                );
+                sink.event(link.id, reply.written(clock::monotonic_ns()));
             }
         }
     }

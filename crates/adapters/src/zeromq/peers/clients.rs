@@ -215,7 +215,8 @@ impl Clients for ZeroMqPeersClients {
                 refused => return refused,
             }
         }
-        publisher.take(Token { publication: message.publication, sequence: message.sequence }, &self.places);
+        let token = Token { publication: message.publication, sequence: message.sequence };
+        publisher.take(token, &message.timing, &self.places);
         SendOutcome::Accepted
     }
 

@@ -42,7 +42,9 @@ impl<S: Sink> Sink for Mapped<'_, S> {
         match event {
             Event::Connected(_) => self.connected(below),
             Event::Closed(cause) => self.closed(below, cause),
-            Event::Written { write_start_ns, written_ns, .. } => self.written(below, write_start_ns, written_ns),
+            Event::Written { write_start_ns, written_ns, own_ns, .. } => {
+                self.written(below, write_start_ns, written_ns, own_ns);
+            }
             Event::Writable => self.writable(below),
             // Each device learns of it as it connects: a subscription was made when its subscriber listened.
             Event::Subscribed { .. } => {}
@@ -99,9 +101,9 @@ impl<S: Sink> Mapped<'_, S> {
         }
     }
 
-    fn written(&mut self, below: SessionId, write_start_ns: u64, written_ns: u64) {
+    fn written(&mut self, below: SessionId, write_start_ns: u64, written_ns: u64, own_ns: u64) {
         let Some((_, publisher, place)) = self.publisher(below) else { return };
-        publisher.copied(place, write_start_ns, written_ns);
+        publisher.copied(place, write_start_ns, written_ns, own_ns);
         let owner = self.owner(below);
         if let Session::Publisher(publisher) = &mut self.sessions[owner.0 as usize] {
             publisher.settle(owner, self.sink);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Event, Sink, Token};
+use pubmark_protocol::timing::Timing;
 
 /// State of a device's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ struct Copies {
     write_start_ns: u64,
     /// Of the last.
     written_ns: u64,
+    /// Of the last, too.
+    own_ns: u64,
 }
 
 /// A device.
@@ -62,14 +65,16 @@ impl Publisher {
     }
 
     /// A message was passed to these links; to none, if it has no subscriber.
-    pub(super) fn take(&mut self, token: Token, places: &[usize]) {
+    pub(super) fn take(&mut self, token: Token, timing: &Timing, places: &[usize]) {
         let number = self.base + self.waiting.len() as u64;
         for place in places {
             self.on_link[*place].push_back(number);
         }
         let now_ns = clock::monotonic_ns();
         let (left, withheld) = (places.len() as u32, places.is_empty());
-        self.waiting.push_back(Copies { token, left, withheld, write_start_ns: now_ns, written_ns: now_ns });
+        let (write_start_ns, written_ns) = (now_ns, now_ns);
+        let own_ns = timing.since_submitted_ns(now_ns);
+        self.waiting.push_back(Copies { token, left, withheld, write_start_ns, written_ns, own_ns });
     }
 
     /// Is a message in flight on a link?
@@ -78,14 +83,16 @@ impl Publisher {
     }
 
     /// A copy was written wholly.
-    pub(super) fn copied(&mut self, place: usize, write_start_ns: u64, written_ns: u64) {
+    pub(super) fn copied(&mut self, place: usize, write_start_ns: u64, written_ns: u64, own_ns: u64) {
         let Some(number) = self.on_link[place].pop_front() else { return };
         let Some(copies) = self.waiting.get_mut((number - self.base) as usize) else { return };
         copies.left = copies.left.saturating_sub(1);
         if write_start_ns < copies.write_start_ns || copies.written_ns <= copies.write_start_ns {
             copies.write_start_ns = write_start_ns;
         }
-        copies.written_ns = copies.written_ns.max(written_ns);
+        if written_ns >= copies.written_ns {
+            (copies.written_ns, copies.own_ns) = (written_ns, own_ns);
+        }
     }
 
     /// Reports the messages at the front that are settled.
@@ -113,11 +120,9 @@ impl Publisher {
 }
 
 fn report(id: SessionId, copies: &Copies, sink: &mut impl Sink) {
-    if copies.withheld {
-        sink.event(id, Event::Withheld(copies.token));
+    let &Copies { token, withheld, write_start_ns, written_ns, own_ns, .. } = copies;
+    if withheld {
+        sink.event(id, Event::Withheld(token));
     }
-    sink.event(
-        id,
-        Event::Written { token: copies.token, write_start_ns: copies.write_start_ns, written_ns: copies.written_ns },
-    );
+    sink.event(id, Event::Written { token, write_start_ns, written_ns, own_ns });
 }

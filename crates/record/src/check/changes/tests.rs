@@ -3,7 +3,7 @@
 use super::*;
 use crate::check::subject::{of_experiment, of_run};
 use crate::check::{Demands, judge};
-use crate::experiment::{ExperimentRecord, LimitedValue};
+use crate::experiment::{CellFailure, ExperimentRecord, FailureKind, LimitedValue};
 use crate::links::{LinkDirection, LinkFigures, LinkGroup};
 use crate::record::{Reason, Record, VerdictStatus};
 use crate::threshold::Conditions;
@@ -247,6 +247,44 @@ fn rates_that_were_held_up_leave_too_few_runs_and_the_remedy_is_named() {
     let expected = "undecided: verdicts exclude it in 1 of 5 runs and pubmark or the machine may have limited the rate in 2 of 5 runs; ";
     assert!(row.outcome == Outcome::Undecided && row.detail.starts_with(expected), "{row:?}");
     assert_eq!(judged(&rates(2, 0), &rates(0, 0), "rate<-5%").outcome, Outcome::Passed, "three are enough");
+}
+
+#[test]
+fn runs_of_a_flood_that_were_left_out_for_pubmark_may_hide_a_regression() {
+    let floods = |name: &str, value: f64, kind: Option<FailureKind>| {
+        let mut record = experiment(&five(1_000.0, 1_020.0));
+        let cell = &mut record.cells[0];
+        cell.schedule_hash = Some(NO_HASH.to_owned());
+        cell.figures.retain(|figure| figure.figure != name);
+        let mut figure = cell.figures[0].clone();
+        (figure.figure, figure.values, figure.lower) = (name.to_owned(), vec![Some(value); 5], None);
+        cell.figures.push(figure);
+        let failure = |kind| {
+            let (text, folder) = ("V04: busy".to_owned(), Some("runs/3".to_owned()));
+            CellFailure { repetition: 3, kind, text, folder }
+        };
+        cell.failures = kind.into_iter().map(failure).collect();
+        of_experiment(record)
+    };
+    let limited = Some(FailureKind::GeneratorLimited);
+    let rate = |value, kind| floods("delivered rate", value, kind);
+    let row = |before: Subject, after: Subject| judged(&before, &after, "rate<-5%");
+    assert_eq!(row(rate(1_000.0, Some(FailureKind::Invalid)), rate(1_000.0, None)).outcome, Outcome::Passed);
+    let found = row(rate(1_000.0, limited), rate(1_000.0, None));
+    assert_eq!(found.outcome, Outcome::Undecided, "the faster runs of the baseline were left out: {found:?}");
+    let told = ", undecided: pubmark or the machine may have limited the rate in runs of the baseline that were left out; to decide it, run \
+                where the system and pubmark get the CPU time that they need (see the verdict)";
+    assert!(found.detail.ends_with(told), "{found:?}");
+    assert_eq!(row(rate(1_000.0, limited), rate(500.0, None)).outcome, Outcome::Failed, "by more still");
+    assert_eq!(row(rate(1_000.0, None), rate(1_000.0, limited)).outcome, Outcome::Passed, "or better");
+    let found = row(rate(1_000.0, None), rate(500.0, limited));
+    assert!(found.outcome == Outcome::Undecided && found.detail.contains("the rate in runs that were"), "{found:?}");
+    // The same of what was delivered, which is everything at best.
+    let outcome = |before: f64, after: f64| {
+        judged(&floods("delivered", before, limited), &floods("delivered", after, None), "loss>+10%").outcome
+    };
+    let outcomes = [outcome(0.9, 0.9), outcome(1.0, 1.0), outcome(0.9, 1.0)];
+    assert_eq!(outcomes, [Outcome::Undecided, Outcome::Passed, Outcome::Passed]);
 }
 
 #[test]

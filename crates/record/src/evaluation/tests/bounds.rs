@@ -61,6 +61,53 @@ fn a_rate_that_may_be_pubmarks_limit_is_not_shown_to_be_lower() {
     assert_eq!(outcome(&cells), (Some("fast".to_owned()), Grade::Proven, 0), "it may be better still");
 }
 
+/// Two systems of which one delivers 90 % in its runs, all of which are floods or not.
+fn lossy(flood: bool) -> [CellInput; 2] {
+    let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[100.0; 3])];
+    cells.iter_mut().flat_map(|cell| &mut cell.runs).for_each(|run| run.record.settings.flood = flood);
+    for run in &mut cells[1].runs {
+        let books = &mut run.record.delivery.messages;
+        (books.delivered, books.lost, books.unknown) = (9_000, 900, 100);
+    }
+    cells
+}
+
+#[test]
+fn a_loss_that_pubmark_or_the_machine_may_have_caused_is_not_proven() {
+    let winner = |flood: bool, code: &str| {
+        let mut cells = lossy(flood);
+        for run in &mut cells[1].runs {
+            let (code, status) = (code.to_owned(), VerdictStatus::Suspect);
+            run.record.verdict.reasons = vec![Reason { code, status, text: String::new(), hint: String::new() }];
+        }
+        let found = evaluate(&systems(), 1, &cells).unwrap();
+        let delivered = contest(&found, "delivered");
+        assert!((delivered.duels[0].difference + 0.1).abs() < 1e-9, "{flood} {code}: {delivered:?}");
+        delivered.winner.clone()
+    };
+    let fast = Some("fast".to_owned());
+    for code in ["V02", "V04", "V06", "V18", "V28"] {
+        assert_eq!(winner(true, code), None, "{code}");
+    }
+    assert_eq!(winner(true, "V10"), fast);
+    assert_eq!((winner(false, "V02"), winner(false, "V04")), (None, fast), "a load of which all would have been read");
+}
+
+#[test]
+fn the_share_delivered_of_floods_of_which_runs_were_replaced_is_not_shown_to_be_lower() {
+    let outcome = |flood: bool, kind: FailureKind| {
+        let mut cells = lossy(flood);
+        cells[1].failures = vec![failure(kind)];
+        let found = evaluate(&systems(), 1, &cells).unwrap();
+        let caution = "the share delivered of slow may be higher than what was measured: ";
+        let cautions = found.cautions.iter().filter(|told| told.starts_with(caution)).count();
+        (contest(&found, "delivered").winner.clone(), cautions)
+    };
+    assert_eq!(outcome(true, FailureKind::GeneratorLimited), (None, 1));
+    assert_eq!(outcome(true, FailureKind::Invalid), (Some("fast".to_owned()), 0));
+    assert_eq!(outcome(false, FailureKind::GeneratorLimited), (Some("fast".to_owned()), 0));
+}
+
 #[test]
 fn messages_that_a_client_library_may_have_dropped_prove_no_loss() {
     let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[100.0; 3])];
