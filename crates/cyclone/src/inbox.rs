@@ -87,14 +87,7 @@ impl Inbox {
 
     /// Passes the first of the queued samples to the owner; true if there may be more.
     pub(crate) fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<bool, CallError> {
-        let mut taken = locked(&self.taken);
-        if taken.samples.is_empty() {
-            taken.refill(&mut self.lock());
-        }
-        if taken.give(SAMPLES_A_TAKE, &mut each) {
-            return Ok(true);
-        }
-        taken.error.take().map_or(Ok(false), Err)
+        locked(&self.taken).give_of(&self.post, &mut each)
     }
 
     /// Samples dropped for lack of buffer space since the last call.
@@ -131,6 +124,19 @@ impl Post {
         std::mem::swap(&mut self.bytes, &mut queue.bytes);
         std::mem::swap(&mut self.samples, &mut queue.samples);
         self.error = queue.error.take();
+    }
+
+    /// Passes on some of what was taken over, or of the queue if nothing is left of that; true if there may be more.
+    fn give_of(&mut self, queue: &Mutex<Post>, each: &mut impl FnMut(Sample<'_>)) -> Result<bool, CallError> {
+        let is_rest = !self.samples.is_empty();
+        if !is_rest {
+            self.refill(&mut locked(queue));
+        }
+        if self.give(SAMPLES_A_TAKE, each) {
+            return Ok(true);
+        }
+        // The signal was lowered before this call: nothing else says that samples arrived since they were taken over.
+        self.error.take().map_or(Ok(is_rest), Err)
     }
 
     /// Passes the first samples, at most so many, in order of arrival; true if there are more.
@@ -185,6 +191,17 @@ mod tests {
         let expected = expected.map(|(topic, payload, at)| (topic.to_vec(), payload.to_vec(), Some(at), 7));
         assert_eq!(seen, expected);
         assert!(post.samples.is_empty());
+    }
+
+    #[test]
+    fn what_arrives_while_the_rest_of_many_samples_waits_is_taken_without_a_further_signal() {
+        let (queue, mut taken) = (Mutex::new(Post::default()), Post::default());
+        (0..SAMPLES_A_TAKE + 1).for_each(|_| locked(&queue).push(&sample(b"a", b"1"), 1));
+        let mut seen = 0;
+        assert_eq!(taken.give_of(&queue, &mut |_| seen += 1).ok(), Some(true));
+        locked(&queue).push(&sample(b"a", b"last"), 2);
+        while taken.give_of(&queue, &mut |_| seen += 1).is_ok_and(|more| more) {}
+        assert_eq!(seen, SAMPLES_A_TAKE + 2);
     }
 
     #[test]

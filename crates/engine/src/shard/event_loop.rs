@@ -169,6 +169,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         loop {
             let took_ns = self.clock.now_ns().saturating_sub(ended_ns);
             let is_over = took_ns >= limit_ns;
+            let had_unread = self.clients.has_unread();
             let mut arrived = ArrivedBy::new(self.shard.at(ended_ns), ended_ns, is_over);
             self.clients.serve(ended_ns, &mut arrived);
             let ArrivedBy { arrived, later, .. } = arrived;
@@ -176,7 +177,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
                 self.shard.totals.figures.counters.missed += arrived;
             }
             // A queue is in the order of arrival: behind what came later there is nothing of interest.
-            let continues = arrived > 0 || (!is_over && later == 0 && self.clients.has_unread());
+            let continues = arrived > 0 || (!is_over && later == 0 && (had_unread || self.clients.has_unread()));
             if !continues || took_ns >= 2 * limit_ns {
                 return;
             }
