@@ -139,7 +139,7 @@ impl Post {
         self.error.take().map_or(Ok(is_rest), Err)
     }
 
-    /// Passes the first samples, at most so many, in order of arrival; true if there are more.
+    /// Passes on at most `most` samples, in the order of their arrival. Returns true if samples are left.
     fn give(&mut self, most: usize, each: &mut impl FnMut(Sample<'_>)) -> bool {
         for _ in 0..most {
             let Some(Waiting { topic_end, end, source_ns, taken_ns }) = self.samples.pop_front() else { break };

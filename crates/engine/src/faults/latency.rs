@@ -1,9 +1,9 @@
 //! Determines whether a fault disturbed the latency, and when that returned to its level before the first fault.
 //!
-//! A bin of 100 ms is compared with the bins of the last ten seconds before the first fault, but for the last one: by its p99 if bins have
-//! enough messages for that, otherwise by its median, of wider bins if necessary. A bin is *as before* if it has at least
-//! half as many messages as they have, and its value is at most 10 % above theirs, or no higher than their highest,
-//! because a percentile of few messages varies by more than 10 % by itself.
+//! A bin of 100 ms is compared with the bins of the last ten seconds before the first fault, without the last second: by
+//! its p99 if bins have enough messages for that, otherwise by its median, of wider bins if necessary. A bin is *as
+//! before* if it has at least half as many messages as they have, and its value is at most 10 % above theirs, or no higher
+//! than their highest, because a percentile of few messages varies by more than 10 % by itself.
 //!
 //! One later bin in a hundred is above the highest of a hundred by chance. So a single bin is a disturbance only while the
 //! fault lasts, and only if it is far from as before. Otherwise several bins in a row are needed: fewer if they begin while
@@ -103,7 +103,8 @@ impl Before {
             disturbed: disturbed.is_some(),
             recovered_after_s: match disturbed {
                 None => Some(0.0),
-                Some(_) => back.map(|back| (bins[back].start_ns - done_ns).max(0) as f64 / 1e9),
+                // The fault may end within the bin.
+                Some(_) => back.map(|back| (bins[back].start_ns.max(over_ns) - done_ns).max(0) as f64 / 1e9),
             },
         })
     }
@@ -268,7 +269,10 @@ mod tests {
             assert!((6_900.0..7_100.0).contains(&found.worst_us.unwrap()), "{found:?}");
         }
         let fine = series(1, |at_ms| Some(if (30_000..30_100).contains(&at_ms) { 5_000 } else { 1_000 }));
-        assert_eq!(after_until(&fine, 34_000).recovered_after_s, Some(4.0));
+        assert_eq!(
+            [34_000, 34_050].map(|over_ms| after_until(&fine, over_ms).recovered_after_s),
+            [Some(4.0), Some(4.05)]
+        );
         assert_eq!(after_until(&fine, 60_000).recovered_after_s, None, "it did not end");
     }
 
