@@ -256,6 +256,21 @@ mod tests {
             let claims = [DueClaim { publisher, sequence, due_ns: 5 }];
             assert_eq!(audit(&plan(), std::slice::from_ref(&book), &claims), DueTimeAudit::default());
         }
+        // The schedule has a place for this number: two messages were left out.
+        let book = self::book(2);
+        let unused = book.last + 1 - book.first_measured;
+        assert_eq!(audited(&book, &[(unused, 5)]), DueTimeAudit::default());
+    }
+
+    #[test]
+    fn an_accounting_with_more_messages_than_the_schedule_hides_no_other_due_time() {
+        let (_, due) = due_times();
+        let mut book = book(0);
+        book.planned_online += 3;
+        let claims = [(50, due[50]), (60, due[60] + MS)];
+        let audit = audited(&book, &claims);
+        assert_eq!((audit.audited, audit.wrong), (2, 1));
+        assert_eq!(audited(&book, &[(99, due[99] + MS)]).wrong, 1, "up to the last message of the schedule");
     }
 
     #[test]
