@@ -95,12 +95,7 @@ impl<B: Binding> Network<B> {
 
     pub(super) fn reader(&mut self, name: &CStr, qos: &Qos) -> Result<B::Reader, String> {
         let joined = join::<B>(&mut self.reading, &self.settings)?;
-        if self.present.is_none() {
-            // The result is not used.
-            let wake = Arc::new(|| {});
-            let reader = B::reader(joined, PRESENCE, Kind::Plain, &PRESENCE_QOS, wake, Intake::WhenAsked)?;
-            self.present = Some(reader);
-        }
+        become_present::<B>(&mut self.present, joined)?;
         let intake = match qos.history {
             // No sample is dropped until it is taken, and taking many at once costs least.
             History::KeepAll => Intake::WhenAsked,
@@ -125,6 +120,8 @@ impl<B: Binding> Network<B> {
     pub(super) fn watch(&mut self) -> Result<(), String> {
         if self.discovered.is_none() {
             let joined = join::<B>(&mut self.reading, &self.settings)?;
+            // Without it, a writer of the first topic would not wait until this shard has discovered it.
+            become_present::<B>(&mut self.present, joined)?;
             self.discovered = Some(B::discovered(joined, Arc::clone(&self.wake))?);
         }
         Ok(())
@@ -171,6 +168,16 @@ impl<B: Binding> Network<B> {
 /// Most topics that are stored, as announcements from the network must not use memory without limit.
 const MOST_KNOWN: usize = 1 << 20;
 
+/// Makes the reader for every [`Presence`], if there is none.
+fn become_present<B: Binding>(present: &mut Option<B::Reader>, joined: &mut B::Domain) -> Result<(), String> {
+    if present.is_none() {
+        // The result is not used.
+        let wake = Arc::new(|| {});
+        *present = Some(B::reader(joined, PRESENCE, Kind::Plain, &PRESENCE_QOS, wake, Intake::WhenAsked)?);
+    }
+    Ok(())
+}
+
 fn join<'a, B: Binding>(place: &'a mut Option<B::Domain>, settings: &Settings) -> Result<&'a mut B::Domain, String> {
     if place.is_none() {
         // For a wrong address libraries report only a failed start, or nothing; the kernel reports the reason.
@@ -179,4 +186,18 @@ fn join<'a, B: Binding>(place: &'a mut Option<B::Domain>, settings: &Settings) -
         *place = Some(B::join(settings)?);
     }
     place.as_mut().ok_or_else(|| "no domain was joined".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dds::memory::Memory;
+
+    #[test]
+    fn a_shard_that_watches_for_topics_acknowledges_presence_before_it_has_found_one() {
+        let settings = Settings::parse("").expect("the settings are right");
+        let mut network = Network::<Memory>::new(settings, Arc::new(|| {}));
+        assert_eq!(network.watch(), Ok(()));
+        assert!(network.present.is_some());
+    }
 }

@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn a_reader_that_cannot_be_made_is_not_missing_from_other_sessions() {
         let (mut readers, mut network) = subscribers(2);
-        // The first reader of a shard comes with another one, which shows that it is there.
+        // Both have a reader of a topic found before.
         announce(&network, "t");
         assert_eq!((network.discover(), readers.grow(&mut network, 0)), (Ok(true), vec![]));
         announce(&network, "u");

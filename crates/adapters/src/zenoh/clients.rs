@@ -478,12 +478,11 @@ impl<V> Drop for ZenohClients<V> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use ::zenoh::Wait as _;
     use ::zenoh::bytes::ZBytes;
     use pubmark_protocol::clients::SessionOptions;
 
     use super::*;
-    use crate::zenoh::connection::Gate;
+    use crate::zenoh::connection::unconnected;
     use crate::zenoh::variant::Peers;
 
     /// The events in words.
@@ -499,20 +498,6 @@ mod tests {
                 other => format!("{other:?}"),
             });
         }
-    }
-
-    /// A connection whose session listens nowhere and connects to nobody.
-    fn unconnected() -> Arc<Connection> {
-        let settings = Settings { source: None, keep_alive_s: 60, maximum_message_bytes: 1 << 20, credentials: None };
-        let session = ::zenoh::open(settings.config(&Role::Connecting(vec![])).unwrap()).wait().unwrap();
-        Arc::new(Connection {
-            session,
-            publications: vec![],
-            _subscribers: vec![],
-            congestion: Peers::CONGESTION,
-            requesting: None,
-            gate: Gate::default(),
-        })
     }
 
     /// Clients with one session.
@@ -539,6 +524,7 @@ mod tests {
     fn fail_first(clients: &mut ZenohClients<Peers>, sequences: std::ops::RangeInclusive<u32>) {
         let connection = unconnected();
         assert!(connection.gate.enter());
+        connection.gate.leave();
         let messages = sequences.clone().count();
         let session = &mut clients.sessions[0];
         session.phase = Phase::Open(connection);

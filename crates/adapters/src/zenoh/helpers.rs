@@ -17,6 +17,10 @@ use super::opening::{self, Opening};
 const THREADS: usize = 4;
 /// Longest wait for a thread at the end. The library gives a closing ten seconds.
 const JOIN_WITHIN: Duration = Duration::from_secs(12);
+/// Longest wait for a message that the library is being given. With `Block` it waits 5 s for space in its queue.
+const LEFT_WITHIN: Duration = Duration::from_secs(5);
+/// Time between two checks for what is waited for.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Something to do.
 enum Task {
@@ -99,7 +103,7 @@ pub fn join(thread: Option<JoinHandle<()>>) {
 
 fn join_until(thread: JoinHandle<()>, deadline: Instant) {
     while !thread.is_finished() && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(CHECK_INTERVAL);
     }
     if thread.is_finished() {
         // A panic of the library has been printed by the thread itself.
@@ -131,7 +135,37 @@ fn run(shared: &Shared, mailbox: &Arc<Mailbox>) {
     }
 }
 
-/// The library's goodbye. That it failed changes nothing: the session is not used any more.
+/// The library's goodbye, after the message that it is being given: that one counts as handed over, and a session that is closed
+/// meanwhile drops it without an error. That the goodbye failed changes nothing: the session is not used any more.
 fn close(connection: &Connection) {
+    let deadline = Instant::now() + LEFT_WITHIN;
+    while connection.gate.is_entered() && Instant::now() < deadline {
+        std::thread::sleep(CHECK_INTERVAL);
+    }
     let _ = catch_unwind(AssertUnwindSafe(|| connection.session.close().wait()));
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::zenoh::connection::unconnected;
+
+    #[test]
+    fn a_session_is_not_closed_while_the_library_is_being_given_a_message() {
+        let connection = unconnected();
+        assert!(connection.gate.enter());
+        connection.gate.close();
+        let left = Arc::clone(&connection);
+        let closing = std::thread::spawn(move || close(&left));
+        // A close that does not wait takes some microseconds until the session accepts no message.
+        let until = Instant::now() + Duration::from_millis(200);
+        while Instant::now() < until {
+            assert!(!connection.session.is_closed());
+            std::thread::sleep(CHECK_INTERVAL);
+        }
+        connection.gate.leave();
+        closing.join().unwrap();
+        assert!(connection.session.is_closed());
+    }
 }

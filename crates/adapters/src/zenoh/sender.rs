@@ -194,7 +194,7 @@ fn put_message(connection: &Connection, message: Outgoing, config: &ShardConfig)
     let write_start_ns = clock::monotonic_ns();
     header::patch_write_start(&mut payload, &message.timing, write_start_ns);
     let timing = &message.timing;
-    match &connection.requesting {
+    let outcome = match &connection.requesting {
         Some(requesting) => {
             let token = message.token();
             begun(timing, write_start_ns, || {
@@ -205,7 +205,9 @@ fn put_message(connection: &Connection, message: Outgoing, config: &ShardConfig)
             let put = connection.session.put(topic, payload).congestion_control(connection.congestion);
             begun(timing, write_start_ns, || put.wait().map_err(|error| error.to_string()))
         }
-    }
+    };
+    connection.gate.leave();
+    outcome
 }
 
 fn send_reply(connection: &Connection, of: Box<(Query, OutgoingReply<'static>)>, config: &ShardConfig) -> Outcome {
@@ -224,6 +226,7 @@ fn send_reply(connection: &Connection, of: Box<(Query, OutgoingReply<'static>)>,
     let outcome = begun(&answer.timing, write_start_ns, || reply.wait().map_err(|error| error.to_string()));
     // Word that there is no further reply.
     forget(of);
+    connection.gate.leave();
     outcome
 }
 
