@@ -109,6 +109,8 @@ pub struct Recorder {
     pub wills_left: usize,
     /// Messages that their senders withheld because there was no subscriber.
     pub withheld: usize,
+    /// Of each message written, in order, how long it waited for pubmark since its submission, at most, ns.
+    pub own_ns: Vec<u64>,
     /// What servers do not permit sessions that go on without it.
     pub not_permitted: Vec<&'static str>,
     /// New tokens that were taken on open connections.
@@ -205,7 +207,8 @@ impl Sink for Recorder {
             events::Event::Connected(connected) => Event::Connected(session, connected),
             events::Event::Subscribed { index, granted } => Event::Subscribed(session, index, granted),
             events::Event::Closed(cause) => Event::Closed(session, cause),
-            events::Event::Written { token, write_start_ns, written_ns, .. } => {
+            events::Event::Written { token, write_start_ns, written_ns, own_ns } => {
+                self.own_ns.push(own_ns);
                 Event::Written(session, token, write_start_ns, written_ns)
             }
             events::Event::Acknowledged { token, outcome } => Event::Acknowledged(session, token, outcome),

@@ -88,8 +88,8 @@ pub struct ResponseBooks {
     pub answered: u64,
     /// Requests not answered because too many were already waiting.
     pub dropped: u64,
-    /// Of the dropped, requests for which there may have been room if pubmark had read each request at once and ended each
-    /// piece of work when it was due.
+    /// Of the dropped, requests for which there may have been room if pubmark had sent and read each request at once, and
+    /// ended each piece of work when it was due.
     #[serde(default)]
     pub dropped_by_generator: u64,
     /// Requests not answered because they have no reply address, or because their address or correlation is longer than

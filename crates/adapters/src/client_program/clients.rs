@@ -102,7 +102,10 @@ impl ProgramClients {
             return;
         }
         let mut why = format!("the client program `{}` {why}", self.name());
+        let now_ns = clock::monotonic_ns();
+        let mut late_ns = 0;
         if let Ok(mut program) = std::mem::replace(&mut self.program, Err(String::new())) {
+            late_ns = program.late_by_ns(now_ns);
             program.read_errors();
             why.push_str(&program.error_output(&self.secrets()));
             program.kill();
@@ -112,22 +115,28 @@ impl ProgramClients {
         self.staged_of.clear();
         self.ping = None;
         sink.event(NO_SESSION, Event::ProgramEnded(&why));
-        let now_ns = clock::monotonic_ns();
         for session in self.sessions.iter_mut().filter(|session| session.phase != Phase::Closed) {
             let cause = match session.phase {
                 Phase::Open => Cause::Dropped(why.clone()),
                 _ => Cause::Unreachable(why.clone()),
             };
-            session.end(cause, now_ns, self.empty_ns, sink);
+            session.end(cause, now_ns, (self.empty_ns, late_ns), sink);
         }
         (self.messages, self.bytes) = (0, 0);
     }
 
     /// Ends one connection.
     pub(super) fn end(&mut self, index: usize, cause: Cause, sink: &mut impl Sink) {
-        let (messages, bytes) = self.sessions[index].end(cause, clock::monotonic_ns(), self.empty_ns, sink);
+        let now_ns = clock::monotonic_ns();
+        let late_ns = self.program.as_ref().map_or(0, |program| program.late_by_ns(now_ns));
+        let (messages, bytes) = self.sessions[index].end(cause, now_ns, (self.empty_ns, late_ns), sink);
         self.messages -= messages;
         self.bytes -= bytes;
+    }
+
+    /// How long writes that a full socket had stopped waited for pubmark so far, at most, ns.
+    pub(super) fn late_ns(&self) -> u64 {
+        self.program.as_ref().map_or(0, Running::late_ns)
     }
 
     /// Writes queued frames; a program that reads nothing any more counts as ended.
@@ -147,8 +156,9 @@ impl ProgramClients {
                 header::patch_write_start(&mut program.out[header_at..], &timing, now_ns);
             }
         }
+        let late_ns = self.late_ns();
         for index in self.staged_of.drain(..) {
-            self.sessions[index as usize].stamp(now_ns);
+            self.sessions[index as usize].stamp(now_ns, late_ns);
         }
         self.write(sink);
     }
@@ -421,8 +431,9 @@ impl Clients for ProgramClients {
         for one in &ready {
             match (one.key, &mut self.program) {
                 (ERRORS, Ok(program)) => program.read_errors(),
-                (SOCKET, Ok(_)) => {
+                (SOCKET, Ok(program)) => {
                     if one.writable {
+                        program.note_full(self.reactor.quiet_at_ns());
                         self.write(sink);
                     }
                     self.unread |= one.readable || one.ended;

@@ -270,8 +270,8 @@ impl ProgramClients {
         self.bytes -= unwritten.bytes;
         let stamp = at.stamp(stamp_ns, unwritten.write_start_ns);
         let event = match stamp {
-            Ok(Some(stamp_ns)) => unwritten.written_at(stamp_ns),
-            Ok(None) | Err(_) => unwritten.written_by(at.now_ns, self.empty_ns),
+            Ok(Some(stamp_ns)) => unwritten.written_at(stamp_ns, self.late_ns()),
+            Ok(None) | Err(_) => unwritten.written_by(at.now_ns, self.empty_ns, self.late_ns()),
         };
         sink.event(id, event);
         stamp.map(|_| ())
@@ -297,7 +297,7 @@ impl ProgramClients {
         at: ReadTime,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
-        let empty_ns = self.empty_ns;
+        let (empty_ns, late_ns) = (self.empty_ns, self.late_ns());
         let session = self.submitted_to(index, token)?;
         if !session.take_unacknowledged(token) {
             return Err(Misreport::AcknowledgedTwice);
@@ -306,7 +306,7 @@ impl ProgramClients {
         let is_one_forgotten = early.is_some() && session.record_early(token);
         if let Some(unwritten) = early {
             // A library's threads may be faster than the one that reports what was written.
-            sink.event(session.id, unwritten.written_by(at.now_ns, empty_ns));
+            sink.event(session.id, unwritten.written_by(at.now_ns, empty_ns, late_ns));
         }
         sink.event(session.id, Event::Acknowledged { token, outcome });
         session.unblock(sink);

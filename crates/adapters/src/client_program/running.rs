@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_model::secret;
 use pubmark_protocol::client_program::{MARK, ToProgram};
+use pubmark_protocol::clock;
 
 /// How long a program may take to exit after the goodbye.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -37,6 +38,10 @@ pub struct Running {
     pub out: Vec<u8>,
     /// Bytes of `out` that the socket has.
     written: usize,
+    /// Time until which the socket was known to be full, ns of the shard's clock; `None` if something was written since.
+    full_until_ns: Option<u64>,
+    /// How long writes that a full socket had stopped waited for pubmark, at most, ns.
+    late_so_far_ns: u64,
     /// What was read and not handled.
     pub input: Vec<u8>,
 }
@@ -63,7 +68,17 @@ impl Running {
         end_with_parent(&mut command);
         let mut child = command.spawn()?;
         let errors = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let running = Running { child, socket, errors, printed: vec![], out: vec![], written: 0, input: vec![] };
+        let running = Running {
+            child,
+            socket,
+            errors,
+            printed: vec![],
+            out: vec![],
+            written: 0,
+            full_until_ns: None,
+            late_so_far_ns: 0,
+            input: vec![],
+        };
         running.socket.set_nonblocking(true)?;
         set_nonblocking(running.errors.as_fd())?;
         Ok(running)
@@ -82,10 +97,18 @@ impl Running {
     /// Writes queued bytes, as far as the pipe accepts them.
     pub fn write(&mut self) -> io::Result<()> {
         while self.written < self.out.len() {
+            let at_ns = clock::monotonic_ns();
             match self.socket.write(&self.out[self.written..]) {
-                Ok(bytes) => self.written += bytes,
+                Ok(bytes) => {
+                    self.written += bytes;
+                    let full_until_ns = self.full_until_ns.take().unwrap_or(at_ns);
+                    self.late_so_far_ns += at_ns.saturating_sub(full_until_ns);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.full_until_ns = Some(at_ns);
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -98,6 +121,24 @@ impl Running {
             self.written = 0;
         }
         Ok(())
+    }
+
+    /// The socket, if it was full at the last attempt to write, was so until this time.
+    pub fn note_full(&mut self, until_ns: u64) {
+        if let Some(full_until_ns) = &mut self.full_until_ns {
+            *full_until_ns = until_ns.max(*full_until_ns);
+        }
+    }
+
+    /// How long writes that a full socket had stopped waited for pubmark so far, at most, ns.
+    pub fn late_ns(&self) -> u64 {
+        self.late_so_far_ns
+    }
+
+    /// The same if nothing is written any more from `now_ns` on.
+    pub fn late_by_ns(&self, now_ns: u64) -> u64 {
+        let waits_ns = self.full_until_ns.map_or(0, |full_until_ns| now_ns.saturating_sub(full_until_ns));
+        self.late_so_far_ns.saturating_add(waits_ns)
     }
 
     /// Reads once, to the end of `input`.
@@ -240,8 +281,33 @@ fn end_with_parent(command: &mut Command) {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_from_a_full_socket_to_the_next_write_that_it_accepts_is_pubmarks() {
+        const STOP: Duration = Duration::from_millis(10);
+        let mut program = Running::start(&["cat".to_owned()]).unwrap();
+        program.out = vec![0; 8 << 20];
+        program.write().unwrap();
+        assert_eq!((program.full_until_ns.is_some(), program.late_ns()), (true, 0));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while program.late_ns() == 0 {
+            assert!(Instant::now() < deadline, "it reads nothing");
+            // Makes room for what it repeats, so that it goes on reading.
+            program.read().unwrap();
+            program.input.clear();
+            std::thread::sleep(STOP);
+            program.write().unwrap();
+        }
+        assert!(u128::from(program.late_ns()) >= STOP.as_nanos(), "{} ns", program.late_ns());
+        let late_ns = program.late_ns();
+        program.full_until_ns = Some(1_000);
+        program.note_full(4_000);
+        assert_eq!(program.late_by_ns(4_300) - late_ns, 300, "full until 4,000");
+        program.kill();
+    }
 
     #[test]
     fn of_a_traceback_the_line_with_the_error_is_shown() {

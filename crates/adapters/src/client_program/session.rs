@@ -45,23 +45,33 @@ pub struct UnwrittenMessage {
     pub submitted_ns: u64,
     /// When the program was given it, ns of the shard's clock; 0 until it is.
     pub write_start_ns: u64,
+    /// [`super::running::Running::late_ns`] at that time.
+    pub late_before_ns: u64,
 }
 
 impl UnwrittenMessage {
-    /// The report that it was written at the time of the program's stamp, ns of the shard's clock.
-    pub fn written_at(&self, stamp_ns: u64) -> Event<'static> {
+    /// The report that it was written at the time of the program's stamp, ns of the shard's clock. `late_ns` is the present
+    /// [`super::running::Running::late_ns`].
+    pub fn written_at(&self, stamp_ns: u64, late_ns: u64) -> Event<'static> {
         let (token, write_start_ns) = (self.token, self.write_start_ns);
-        let own_ns = write_start_ns.saturating_sub(self.submitted_ns);
+        let own_ns = self.own_ns(stamp_ns, late_ns.saturating_sub(self.late_before_ns));
         Event::Written { token, write_start_ns, written_ns: stamp_ns, own_ns }
     }
 
     /// The same without a stamp: what the program reported was read at `now_ns`. It may have waited for that since `empty_ns`, when
     /// nothing waited, but not since before the program was given the message.
-    pub fn written_by(&self, now_ns: u64, empty_ns: u64) -> Event<'static> {
+    pub fn written_by(&self, now_ns: u64, empty_ns: u64, late_ns: u64) -> Event<'static> {
         let (token, write_start_ns) = (self.token, self.write_start_ns);
         let unread_ns = now_ns.saturating_sub(empty_ns.max(write_start_ns));
-        let own_ns = write_start_ns.saturating_sub(self.submitted_ns).saturating_add(unread_ns);
+        let own_ns = self.own_ns(now_ns, unread_ns.saturating_add(late_ns.saturating_sub(self.late_before_ns)));
         Event::Written { token, write_start_ns, written_ns: now_ns.max(write_start_ns), own_ns }
+    }
+
+    /// pubmark's part in the time from its submission to `written_ns`: all of it until the program was given it, and `late_ns` of the
+    /// rest, at most.
+    fn own_ns(&self, written_ns: u64, late_ns: u64) -> u64 {
+        let given_ns = self.write_start_ns.saturating_sub(self.submitted_ns);
+        given_ns.saturating_add(late_ns.min(written_ns.saturating_sub(self.write_start_ns)))
     }
 }
 
@@ -143,16 +153,18 @@ impl Session {
     pub fn enter(&mut self, message: &Outgoing) {
         let token = message.token();
         let (bytes, submitted_ns) = (message.payload_bytes as usize, message.timing.submitted_ns);
-        self.unwritten.push_back(UnwrittenMessage { token, bytes, submitted_ns, write_start_ns: 0 });
+        let unwritten = UnwrittenMessage { token, bytes, submitted_ns, write_start_ns: 0, late_before_ns: 0 };
+        self.unwritten.push_back(unwritten);
         if self.config.publications[usize::from(token.publication)].qos > Qos::BestEffort {
             self.unacknowledged.push_back(token);
         }
     }
 
-    /// Sets the time at which the messages that were accepted last were written to the program.
-    pub fn stamp(&mut self, write_start_ns: u64) {
+    /// Sets the time at which the messages that were accepted last were written to the program, with the present
+    /// [`super::running::Running::late_ns`].
+    pub fn stamp(&mut self, write_start_ns: u64, late_ns: u64) {
         for unwritten in self.unwritten.iter_mut().rev().take_while(|unwritten| unwritten.write_start_ns == 0) {
-            unwritten.write_start_ns = write_start_ns;
+            (unwritten.write_start_ns, unwritten.late_before_ns) = (write_start_ns, late_ns);
             let Token { publication, sequence } = unwritten.token;
             let (first, last) = self.submitted_range[usize::from(publication)].get_or_insert((sequence, sequence));
             (*first, *last) = (sequence.min(*first), sequence.max(*last));
@@ -198,8 +210,14 @@ impl Session {
     }
 
     /// Ends its connection. What the program has counts as handed over: it may still arrive. Messages and bytes of it. At
-    /// `empty_ns`, nothing of the program's waited to be read.
-    pub fn end(&mut self, cause: Cause, now_ns: u64, empty_ns: u64, sink: &mut impl Sink) -> (usize, usize) {
+    /// `empty_ns`, nothing of the program's waited to be read; writes to it waited for pubmark for `late_ns` so far.
+    pub fn end(
+        &mut self,
+        cause: Cause,
+        now_ns: u64,
+        (empty_ns, late_ns): (u64, u64),
+        sink: &mut impl Sink,
+    ) -> (usize, usize) {
         self.phase = Phase::Closed;
         let (mut messages, mut bytes) = (0, 0);
         for mut unwritten in self.unwritten.drain(..) {
@@ -208,7 +226,7 @@ impl Session {
             if unwritten.write_start_ns == 0 {
                 unwritten.write_start_ns = now_ns;
             }
-            sink.event(self.id, unwritten.written_by(now_ns, empty_ns));
+            sink.event(self.id, unwritten.written_by(now_ns, empty_ns, late_ns));
         }
         for token in self.unacknowledged.drain(..) {
             sink.event(self.id, Event::Unacknowledged(token));
@@ -238,9 +256,14 @@ mod tests {
     #[test]
     fn pubmarks_part_is_the_time_before_the_program_had_it_and_the_time_in_which_its_report_may_have_waited() {
         let token = Token { publication: 0, sequence: 1 };
-        let unwritten = UnwrittenMessage { token, bytes: 16, submitted_ns: 1_000, write_start_ns: 1_300 };
-        assert_eq!(own_ns(&unwritten.written_at(9_000)), Some(300));
-        assert_eq!(own_ns(&unwritten.written_by(9_000, 8_500)), Some(300 + 500), "read soon");
-        assert_eq!(own_ns(&unwritten.written_by(9_000, 1_100)), Some(300 + 7_700), "not read since it has the message");
+        let (submitted_ns, write_start_ns) = (1_000, 1_300);
+        let unwritten = UnwrittenMessage { token, bytes: 16, submitted_ns, write_start_ns, late_before_ns: 600 };
+        assert_eq!(own_ns(&unwritten.written_at(9_000, 600)), Some(300));
+        assert_eq!(own_ns(&unwritten.written_by(9_000, 8_500, 600)), Some(300 + 500), "read soon");
+        let unread = unwritten.written_by(9_000, 1_100, 600);
+        assert_eq!(own_ns(&unread), Some(300 + 7_700), "not read since it has the message");
+        assert_eq!(own_ns(&unwritten.written_at(9_000, 1_000)), Some(300 + 400), "in front of a socket that had room");
+        assert_eq!(own_ns(&unwritten.written_by(9_000, 8_500, 1_000)), Some(300 + 500 + 400), "one after the other");
+        assert_eq!(own_ns(&unwritten.written_at(1_500, 9_000)), Some(300 + 200), "after it was written");
     }
 }

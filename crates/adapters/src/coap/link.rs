@@ -107,6 +107,8 @@ pub struct Link {
     /// The socket took no more.
     pub(super) full: bool,
     pub(super) blocked: Option<Blocked>,
+    /// [`super::session::Session::late_ns`] when that began.
+    pub(super) late_before_ns: u64,
     /// For a session that was blocked and can send again: time until which the system prevented it, ns of `CLOCK_MONOTONIC`.
     pub(super) free_since_ns: Option<u64>,
     /// The last read left the socket empty, and a time when it was empty.
@@ -143,6 +145,7 @@ impl Link {
             generation: 0,
             full: false,
             blocked: None,
+            late_before_ns: 0,
             free_since_ns: None,
             drained: true,
             empty_at_ns: 0,

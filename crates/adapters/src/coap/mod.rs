@@ -5,6 +5,7 @@
 //!
 //! Without a broker between, requests: `requesting` sends them to its responder's address, `serving` listens and replies.
 
+mod block_wait;
 mod clients;
 mod fetch;
 mod in_flight;

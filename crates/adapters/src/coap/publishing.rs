@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
+use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink, Token};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Code, Kind, LARGEST_BODY_BYTES, Message, Step, Writer, encode_path, number};
 
@@ -40,6 +40,8 @@ pub(super) struct Publishing {
     pub(super) transfer: Option<Box<Transfer>>,
     /// A message that goes in blocks waits in the queue.
     transfer_queued: bool,
+    /// How long earlier transfers waited for pubmark, at most, ns.
+    pub(super) late_before_ns: u64,
     window: u16,
     pub(super) transfer_count: u16,
 }
@@ -51,6 +53,7 @@ impl Publishing {
             in_flight: InFlight::new(config.in_flight_window.min(MOST_IN_FLIGHT)),
             transfer: None,
             transfer_queued: false,
+            late_before_ns: 0,
             window: config.in_flight_window,
             transfer_count: 0,
         }
@@ -219,11 +222,17 @@ impl Publishing {
     }
 
     /// The server could not process a message: that is a refusal without a code.
-    pub(super) fn on_reset(&mut self, link: &Link, message_id: u16, sink: &mut impl Sink) -> bool {
+    pub(super) fn on_reset(
+        &mut self,
+        link: &Link,
+        message_id: u16,
+        delivery: &Delivery<'_>,
+        sink: &mut impl Sink,
+    ) -> bool {
         let reason = || Reason::words("rejected with a reset");
         if self.transfer.as_ref().is_some_and(|transfer| transfer.message_id == message_id) {
-            if let Some(transfer) = self.transfer.take() {
-                transfer.refuse(link, reason(), sink);
+            if let Some(transfer) = self.take_transfer() {
+                transfer.refuse(link, delivery, reason(), sink);
             }
             return true;
         }
@@ -278,12 +287,16 @@ impl Publishing {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let Some(transfer) = &mut self.transfer else { return Ok(()) };
+        let due_ns = transfer.exchange.due_ns();
         match transfer.exchange.step(&shared.times, now_ns) {
             Step::Wait => Ok(()),
-            Step::Repeat => transfer.send_block(link, shared, sink),
+            Step::Repeat => {
+                transfer.note_repetition(due_ns);
+                transfer.send_block(link, shared, sink)
+            }
             Step::GiveUp if link.received_at_ns < transfer.block_at_ns => Err(Cause::Silent),
             Step::GiveUp => {
-                if let Some(transfer) = self.transfer.take() {
+                if let Some(transfer) = self.take_transfer() {
                     transfer.forget(link, sink);
                 }
                 Ok(())
@@ -294,7 +307,7 @@ impl Publishing {
     /// The session is over: unwritten messages are abandoned, delivery of those without a response is unknown.
     pub(super) fn end(&mut self, link: &Link, sink: &mut impl Sink) {
         let id = link.id;
-        if let Some(transfer) = self.transfer.take() {
+        if let Some(transfer) = self.take_transfer() {
             transfer.forget(link, sink);
         }
         for Queued { message, place } in self.queue.drain(..) {

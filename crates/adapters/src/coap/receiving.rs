@@ -169,11 +169,11 @@ impl Session {
             }
             Kind::Reset => {
                 if !self.on_pong(shared, message.message_id, sink)?
-                    && !self.publishing.on_reset(&self.link, message.message_id, sink)
+                    && !self.publishing.on_reset(&self.link, message.message_id, &times.of(message.payload), sink)
                 {
                     self.observing.on_reset(&self.link, shared, message.message_id, sink);
                     if let Some(requesting) = &mut self.requesting {
-                        requesting.on_reset(&self.link, message.message_id, sink);
+                        requesting.on_reset(&self.link, message.message_id, &times.of(message.payload), sink);
                     }
                 }
                 Ok(())
@@ -259,7 +259,9 @@ impl Session {
                 observing.on_block(link, shared, (index, salt), message, delivery, sink)
             }
             Some(Request::Publish { place, salt }) => Ok(publishing.on_response(link, (place, salt), message, sink)),
-            Some(Request::Transfer { salt }) => publishing.on_block_response(link, shared, salt, message, sink),
+            Some(Request::Transfer { salt }) => {
+                publishing.on_block_response(link, shared, salt, (message, &delivery), sink)
+            }
             Some(Request::Once { publication, sequence }) => {
                 Ok(publishing.on_refusal(link, publication, sequence, message, sink))
             }

@@ -101,8 +101,12 @@ impl Session {
 
     /// Goes on where the socket can.
     pub(super) fn on_ready(&mut self, shared: &mut Shared, ready: Ready, sink: &mut impl Sink) {
-        if ready.writable {
-            self.link.full = false;
+        if ready.writable && std::mem::take(&mut self.link.full) {
+            let until_ns = shared.reactor.quiet_at_ns();
+            self.publishing.note_full(until_ns);
+            if let Some(requesting) = &mut self.requesting {
+                requesting.note_full(until_ns);
+            }
         }
         self.link.ended |= ready.ended;
         let mut result = Ok(());
@@ -142,9 +146,18 @@ impl Session {
 
     fn taken(&mut self, taken: Result<SendOutcome, Blocked>) -> SendOutcome {
         taken.unwrap_or_else(|blocked| {
+            if self.link.blocked.is_none() {
+                self.link.late_before_ns = self.late_ns();
+            }
             (self.link.blocked, self.link.free_since_ns) = (Some(blocked), None);
             SendOutcome::WouldBlock
         })
+    }
+
+    /// How long its messages in blocks waited for pubmark so far, at most, ns.
+    fn late_ns(&self) -> u64 {
+        let of_requests = self.requesting.as_ref().map_or(0, |requesting| requesting.late_ns());
+        self.publishing.late_ns().saturating_add(of_requests)
     }
 
     fn has_room(&self, blocked: Blocked) -> bool {
@@ -206,10 +219,11 @@ impl Session {
     }
 
     /// Records how long the system prevented the session from sending, if what arrived, which was not there at `absent_at_ns`, ended
-    /// that.
+    /// that. What waited for a message in blocks waited for pubmark as long as that message did.
     pub(super) fn note_if_free(&mut self, absent_at_ns: u64) {
         if self.link.free_since_ns.is_none() && self.is_free_again() {
-            self.link.free_since_ns = Some(absent_at_ns);
+            let late_ns = self.late_ns().saturating_sub(self.link.late_before_ns);
+            self.link.free_since_ns = Some(absent_at_ns.saturating_sub(late_ns));
         }
     }
 

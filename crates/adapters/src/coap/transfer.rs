@@ -7,10 +7,11 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
+use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink, Token};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Exchange, Kind, Message, Writer, encode_path, number};
 
+use super::block_wait::BlockWait;
 use super::link::{Link, Shared};
 use super::publishing::Publishing;
 use super::request::Request;
@@ -36,6 +37,8 @@ pub(super) struct Transfer {
     write_start_ns: u64,
     /// The present block is not written yet, because the socket would block.
     waits: bool,
+    /// Since the first block.
+    block_wait: BlockWait,
     /// The last block is in the socket.
     written: bool,
 }
@@ -70,6 +73,7 @@ impl Transfer {
             block_at_ns: now_ns,
             write_start_ns: now_ns,
             waits: true,
+            block_wait: BlockWait::new(now_ns),
             written: false,
         };
         transfer.send_block(link, shared, sink)?;
@@ -96,12 +100,23 @@ impl Transfer {
         shared: &mut Shared,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
+        let at_ns = clock::monotonic_ns();
         let taken = self.put(link, shared)?;
+        if self.waits {
+            self.block_wait.note_attempt(at_ns);
+        }
         self.waits &= !taken;
         if taken && self.is_last() {
             self.note_written(link, sink);
         }
         Ok(())
+    }
+
+    /// The present block is sent again, which was due before.
+    pub(super) fn note_repetition(&mut self, due_ns: u64) {
+        if !self.waits {
+            self.block_wait.note_repetition(due_ns, clock::monotonic_ns());
+        }
     }
 
     fn put(&self, link: &mut Link, shared: &mut Shared) -> Result<bool, Cause> {
@@ -156,12 +171,14 @@ impl Transfer {
             return;
         }
         let (token, write_start_ns) = (self.token(), self.write_start_ns);
-        let own_ns = self.message.timing.since_submitted_ns(write_start_ns);
+        let own_ns = self.message.timing.since_submitted_ns(write_start_ns).saturating_add(self.block_wait.late_ns());
         sink.event(link.id, Event::Written { token, write_start_ns, written_ns: clock::monotonic_ns(), own_ns });
     }
 
     /// The server refused the message.
-    pub(super) fn refuse(mut self, link: &Link, reason: Reason, sink: &mut impl Sink) {
+    pub(super) fn refuse(mut self, link: &Link, delivery: &Delivery<'_>, reason: Reason, sink: &mut impl Sink) {
+        self.block_wait.note_response(delivery, self.block_at_ns);
+        self.block_wait.note_attempt(clock::monotonic_ns());
         self.note_written(link, sink);
         sink.event(link.id, Event::Acknowledged { token: self.token(), outcome: Err(reason) });
     }
@@ -191,6 +208,25 @@ impl Publishing {
         self.transfer.as_ref().is_some_and(|transfer| transfer.salt == salt && !transfer.waits)
     }
 
+    /// The socket was full until this time.
+    pub(super) fn note_full(&mut self, until_ns: u64) {
+        if let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.waits) {
+            transfer.block_wait.note_full(until_ns);
+        }
+    }
+
+    /// Ends the transfer; what waited for its end waited for pubmark as long as it did.
+    pub(super) fn take_transfer(&mut self) -> Option<Box<Transfer>> {
+        self.late_before_ns = self.late_ns();
+        self.transfer.take()
+    }
+
+    /// How long transfers waited for pubmark so far, at most, ns.
+    pub(super) fn late_ns(&self) -> u64 {
+        let of_present = self.transfer.as_ref().map_or(0, |transfer| transfer.block_wait.late_ns());
+        self.late_before_ns.saturating_add(of_present)
+    }
+
     /// Sends the present block if the socket would have blocked before.
     pub(super) fn resume_transfer(
         &mut self,
@@ -210,7 +246,7 @@ impl Publishing {
         link: &mut Link,
         shared: &mut Shared,
         salt: u16,
-        message: &Message<'_>,
+        (message, delivery): (&Message<'_>, &Delivery<'_>),
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
         let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.salt == salt && !transfer.waits) else {
@@ -222,6 +258,7 @@ impl Publishing {
                 transfer.offset += transfer.block_bytes();
                 transfer.exponent = exponent;
                 transfer.message_id = link.message_id();
+                transfer.block_wait.note_response(delivery, transfer.block_at_ns);
                 transfer.block_at_ns = clock::monotonic_ns();
                 transfer.exchange = shared.exchange(transfer.block_at_ns);
                 transfer.waits = true;
@@ -230,9 +267,9 @@ impl Publishing {
                 Ok(true)
             }
             Next::Done(outcome) => {
-                let Some(transfer) = self.transfer.take() else { return Ok(false) };
+                let Some(transfer) = self.take_transfer() else { return Ok(false) };
                 match outcome {
-                    Err(reason) => transfer.refuse(link, reason, sink),
+                    Err(reason) => transfer.refuse(link, delivery, reason, sink),
                     Ok(()) if is_acknowledged(link, &transfer.message) => {
                         sink.event(link.id, Event::Acknowledged { token: transfer.token(), outcome: Ok(()) });
                     }

@@ -1,6 +1,7 @@
 //! A requester against a scripted responder.
 
 use std::net::UdpSocket;
+use std::time::Duration;
 
 use pubmark_conformance::peer::RUN;
 use pubmark_conformance::recorder::{Event, ReceivedReply};
@@ -217,6 +218,26 @@ fn a_large_request_goes_in_blocks_and_what_follows_waits_for_the_last() {
         assert_eq!(named(&harness), [Some(1)]);
         assert_eq!(outcomes(&harness).len(), usize::from(qos != Qos::BestEffort));
     }
+}
+
+/// The requester stands still after the first response; the second is read at once.
+#[test]
+fn the_time_until_a_response_to_a_block_is_read_is_no_back_pressure_of_the_requests_behind_it() {
+    const STOP: Duration = Duration::from_millis(60);
+    let (mut harness, id, mut block) = asked(Qos::AtLeastOnce, 3_000);
+    harness.peer.send(id, 24);
+    for stop in [STOP, Duration::ZERO] {
+        let found = block.message().options.get(number::BLOCK1).and_then(Block::read).unwrap();
+        harness.reply(&block, Code::CONTINUE, &[(number::BLOCK1, &[found.value() as u8])], b"");
+        std::thread::sleep(stop);
+        block = harness.receive_other_than(&block);
+        // All that arrived is handled, so that the rest of the wait is the system's.
+        harness.peer.linger(5);
+    }
+    harness.peer.wait("both written", |record| record.written() == 2);
+    let own_ns = &harness.peer.record.own_ns;
+    let least_ns = STOP.as_nanos() / 2;
+    assert!(own_ns.iter().all(|own_ns| u128::from(*own_ns) > least_ns), "{own_ns:?} ns with a stop of {STOP:?}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Publishing against a server with arbitrary responses.
 
+use std::time::Duration;
+
 use pubmark_conformance::peer::{publisher, session};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, SendOutcome};
+use pubmark_protocol::clients::{Clients as _, Goodbye, SendOutcome};
+use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Reason};
 use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, number};
@@ -168,6 +171,32 @@ fn a_large_message_goes_in_blocks_of_the_size_that_the_server_wants() {
     let body = &whole[24..];
     assert!(body.windows(2).all(|pair| usize::from(pair[1]) == (usize::from(pair[0]) + 1) % 251));
     assert_count_eq!(harness.peer.record.count(|event| *event == Event::Writable(id)), 1);
+}
+
+/// The client stands still after each response to a block; its kernel has received it.
+#[test]
+fn the_time_until_a_response_to_a_block_is_read_is_not_back_pressure() {
+    const STOP: Duration = Duration::from_millis(30);
+    let mut harness = Harness::new();
+    let id = harness.open(sender(Qos::AtLeastOnce));
+    let mut block = publish(&mut harness, id, 3_000);
+    assert_eq!(harness.peer.offer(id, 16), SendOutcome::WouldBlock);
+    for _ in 0..2 {
+        let found = block.message().options.get(number::BLOCK1).and_then(Block::read).unwrap();
+        harness.reply(&block, Code::CONTINUE, &[(number::BLOCK1, &[found.value() as u8])], b"");
+        std::thread::sleep(STOP);
+        block = harness.receive_other_than(&block);
+    }
+    harness.peer.wait("written", |record| record.written() == 1);
+    let own_ns = &harness.peer.record.own_ns;
+    // A busy kernel may deliver a datagram after the call that sent it has returned.
+    assert!(u128::from(own_ns[0]) > STOP.as_nanos(), "{own_ns:?} ns of two stops");
+    // What waited for the end of the message did so for as long.
+    harness.reply(&block, Code::CHANGED, &[], b"");
+    let replied_ns = clock::monotonic_ns();
+    harness.peer.wait("writable", |record| record.count(|event| *event == Event::Writable(id)) == 1);
+    let free_since_ns = harness.peer.clients.take_free_since_ns(id).unwrap();
+    assert!(u128::from(replied_ns - free_since_ns) > STOP.as_nanos(), "{replied_ns} and {free_since_ns} ns");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) struct Job {
     pub(super) received_ns: u64,
     /// When its reply is due.
     pub(super) reply_due_ns: u64,
-    /// The same for a thread that is never late, at the earliest.
+    /// The same if no thread of pubmark, the requester's included, is ever late, at the earliest.
     pub(super) may_end_ns: u64,
     /// Upper bound of the generator's part in the time since the request was due, so far, ns.
     pub(super) lag_ns: u64,

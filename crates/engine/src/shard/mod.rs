@@ -7,6 +7,7 @@
 
 mod arrived;
 mod connecting;
+mod dropped;
 pub mod event_loop;
 mod events;
 pub mod figures;

@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use pubmark_model::qos::Qos;
 use pubmark_model::requests::Responds;
 
+use super::dropped::{Dropped, MOST_DROPPED};
+
 /// A responder.
 #[derive(Debug)]
 pub struct Responder {
@@ -16,12 +18,29 @@ pub struct Responder {
     pub(super) waiting: VecDeque<u32>,
     /// Requests that were worked on, but whose replies the system does not accept yet.
     pub(super) ready: VecDeque<u32>,
+    /// Requests that it dropped since the system accepts no replies: the latest.
+    pub(super) dropped: VecDeque<Dropped>,
 }
 
 impl Responder {
     /// A responder without requests. Its replies are sent at the QoS of its subscriptions.
     pub fn new(rules: Responds, qos: Qos) -> Responder {
-        Responder { rules, qos, working: BTreeSet::new(), waiting: VecDeque::new(), ready: VecDeque::new() }
+        Responder {
+            rules,
+            qos,
+            working: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            ready: VecDeque::new(),
+            dropped: VecDeque::new(),
+        }
+    }
+
+    /// It dropped a request while the system accepts no replies: whether that is pubmark's is known when this has ended.
+    pub(super) fn note_dropped(&mut self, dropped: Dropped) {
+        if self.dropped.len() == MOST_DROPPED {
+            self.dropped.pop_front();
+        }
+        self.dropped.push_back(dropped);
     }
 
     /// Is it working on fewer requests than it may? One whose reply the system does not accept yet counts as worked on.

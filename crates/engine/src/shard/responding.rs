@@ -10,8 +10,10 @@ use pubmark_protocol::header::Header;
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 use pubmark_protocol::timing::Timing;
 
+use super::dropped::{Dropped, FreedRoom};
 use super::jobs::Job;
 use super::requests::Requests;
+use super::responder::Responder;
 use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 
@@ -47,10 +49,12 @@ impl Requests {
         let is_free = responder.is_free();
         if !is_free && responder.waiting.len() >= responder.rules.queue as usize {
             responses.dropped += u64::from(measured);
-            if responder.may_have_had_room(received_ns) {
-                responses.dropped_by_generator += u64::from(measured);
-                let took_ns = responder.rules.processing.draw_ns(self.seed, header.publisher, header.sequence);
-                self.jobs.extend_first(responder, took_ns);
+            let took_ns = responder.rules.processing.draw_ns(self.seed, header.publisher, header.sequence);
+            let dropped = Dropped { read_ns: received_ns, took_ns, measured };
+            if responder.ready.is_empty() {
+                self.judge(responder, &dropped);
+            } else {
+                responder.note_dropped(dropped);
             }
             return;
         }
@@ -66,6 +70,26 @@ impl Requests {
     pub fn count_request_without_reply_topic(&mut self) {
         self.figures.responses.received += 1;
         self.figures.responses.without_address += 1;
+    }
+
+    /// A responder dropped a request, and the system accepts its replies: is that perhaps pubmark's?
+    fn judge(&mut self, responder: &mut Responder, dropped: &Dropped) {
+        if responder.may_have_had_room(dropped.read_ns) {
+            self.figures.responses.dropped_by_generator += u64::from(dropped.measured);
+            self.jobs.extend_first(responder, dropped.took_ns);
+        }
+    }
+
+    /// The system accepted replies again, or none: the same for the requests that were dropped meanwhile.
+    fn judge_all(&mut self, session: u32, mut freed: FreedRoom, sessions: &mut Sessions) {
+        let Some(responder) = &mut sessions[session].responder else { return };
+        for dropped in std::mem::take(&mut responder.dropped) {
+            if freed.take(&dropped) {
+                self.figures.responses.dropped_by_generator += u64::from(dropped.measured);
+            } else {
+                self.judge(responder, &dropped);
+            }
+        }
     }
 
     /// A responder starts on a request at this time. `late_ns` is the upper bound of how much later than possible it
@@ -84,7 +108,8 @@ impl Requests {
         }
         let took_ns = responder.rules.processing.draw_ns(self.seed, job.publisher, job.sequence);
         job.reply_due_ns = at_ns + took_ns;
-        job.may_end_ns = may_begin_ns.max(job.received_ns.saturating_sub(job.late_ns)) + took_ns;
+        let may_arrive_ns = job.received_ns.saturating_sub(job.late_ns.saturating_add(job.lag_ns));
+        job.may_end_ns = may_begin_ns.max(may_arrive_ns) + took_ns;
         responder.working.insert((job.may_end_ns, index));
         job.late_ns = job.late_ns.max(late_ns);
         timers.add(job.reply_due_ns, Task::Reply(index));
@@ -133,20 +158,24 @@ impl Requests {
         timers: &mut Timers,
         now_ns: u64,
     ) {
+        let mut freed = FreedRoom::default();
         while let Some(responder) = &sessions[session].responder {
-            let Some(index) = responder.ready.front().copied() else { return };
-            let since_ns = free_since_ns.unwrap_or(self.jobs.all[index as usize].reply_due_ns);
+            let Some(index) = responder.ready.front().copied() else { break };
+            let Job { reply_due_ns, may_end_ns, .. } = self.jobs.all[index as usize];
+            let since_ns = free_since_ns.unwrap_or(reply_due_ns);
             let lag_ns = now_ns.saturating_sub(since_ns);
             if matches!(self.send_reply(clients, index, sessions, (now_ns, lag_ns)), Step::Waits) {
-                return;
+                break;
             }
             if let Some(responder) = &mut sessions[session].responder {
                 responder.ready.pop_front();
             }
             // The request counts as worked on until now, because the system did not accept its reply: the next one
             // begins now.
-            self.end_job(index, (now_ns, lag_ns, since_ns.min(now_ns)), sessions, timers);
+            let has_next = self.end_job(index, (now_ns, lag_ns, since_ns.min(now_ns)), sessions, timers);
+            freed.add(since_ns.max(may_end_ns), has_next);
         }
+        self.judge_all(session, freed, sessions);
     }
 
     /// Passes a reply to the adapter at `now_ns`, if the system accepts it. `lag_ns` is the generator's part of its
@@ -189,21 +218,22 @@ impl Requests {
         }
     }
 
-    /// A responder has finished a request, and starts on the next one. It may have finished at `may_end_ns`.
+    /// A responder has finished a request, and starts on the next one; is there one? It may have finished at `may_end_ns`.
     fn end_job(
         &mut self,
         index: u32,
         (at_ns, lag_ns, may_end_ns): (u64, u64, u64),
         sessions: &mut Sessions,
         timers: &mut Timers,
-    ) {
+    ) -> bool {
         let Job { session, late_ns, .. } = self.jobs.all[index as usize];
         let ended = (at_ns, late_ns.saturating_add(lag_ns), may_end_ns);
         self.jobs.free.push(index);
-        let Some(responder) = &mut sessions[session].responder else { return };
-        if let Some(next) = responder.waiting.pop_front() {
+        let next = sessions[session].responder.as_mut().and_then(|responder| responder.waiting.pop_front());
+        if let Some(next) = next {
             self.begin_job(next, ended, sessions, timers);
         }
+        next.is_some()
     }
 
     /// A reply was written to the socket completely.

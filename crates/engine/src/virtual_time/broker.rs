@@ -145,6 +145,10 @@ pub struct Broker {
     pub passes_requests: bool,
     /// How long requests may have been in the socket of their responder when they are read, ns.
     pub read_late_ns: u64,
+    /// The system accepts no replies of responders.
+    pub blocks_replies: bool,
+    /// Until when it surely accepted none, ns; reported once.
+    pub replies_free_since_ns: Option<u64>,
     /// Delay of the reply to a request, by sequence number, ns after its arrival; `None`: never.
     pub replies: Box<dyn FnMut(u32) -> Option<u64>>,
     /// Events that a client reports in one call at most.
@@ -189,6 +193,8 @@ impl Broker {
             tells_waits: false,
             passes_requests: false,
             read_late_ns: 0,
+            blocks_replies: false,
+            replies_free_since_ns: None,
             replies: Box::new(|_| None),
             serves_at_most: usize::MAX,
             cuts: 0,

@@ -11,7 +11,7 @@ use pubmark_protocol::clients::{
 };
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::header;
-use pubmark_protocol::requests::ReplyTo;
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 
 use super::broker::{Broker, Client, ClientEvent};
 
@@ -39,6 +39,8 @@ struct Session {
     unacknowledged: BTreeSet<(u16, u32)>,
     /// A message was not accepted.
     is_blocked: bool,
+    /// A reply was not accepted.
+    waits_to_reply: bool,
     /// Messages that arrived while its subscriber was at work.
     held: VecDeque<Rc<[u8]>>,
 }
@@ -103,6 +105,18 @@ impl ScriptedClients {
             sink.event(id, Event::Writable);
         }
     }
+
+    /// As an adapter does it: after what had arrived.
+    fn report_free_to_reply(&mut self, sink: &mut impl Sink) {
+        if self.broker.borrow().blocks_replies {
+            return;
+        }
+        for (id, session) in (0..).map(SessionId).zip(&mut self.sessions) {
+            if std::mem::take(&mut session.waits_to_reply) {
+                sink.event(id, Event::Writable);
+            }
+        }
+    }
 }
 
 impl Clients for ScriptedClients {
@@ -128,6 +142,7 @@ impl Clients for ScriptedClients {
             submitted: vec![],
             unacknowledged: BTreeSet::new(),
             is_blocked: false,
+            waits_to_reply: false,
             held: VecDeque::new(),
         });
         id
@@ -162,6 +177,16 @@ impl Clients for ScriptedClients {
         }
         session.submitted.push(message);
         SendOutcome::Accepted
+    }
+
+    fn reply(&mut self, session: SessionId, _: &OutgoingReply<'_>) -> SendOutcome {
+        let blocks = self.broker.borrow().blocks_replies;
+        self.sessions[session.0 as usize].waits_to_reply = blocks;
+        if blocks { SendOutcome::WouldBlock } else { SendOutcome::TooLarge(0) }
+    }
+
+    fn take_free_since_ns(&mut self, _: SessionId) -> Option<u64> {
+        self.broker.borrow_mut().replies_free_since_ns.take()
     }
 
     fn flush(&mut self, id: SessionId, sink: &mut impl Sink) {
@@ -224,7 +249,7 @@ impl Clients for ScriptedClients {
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let most = self.broker.borrow().serves_at_most;
         for _ in 0..most {
-            let Some((id, event)) = self.broker.borrow_mut().take(self.shard) else { return };
+            let Some((id, event)) = self.broker.borrow_mut().take(self.shard) else { break };
             match event {
                 ClientEvent::Accepted { session_present } => self.accepted(id, session_present, sink),
                 ClientEvent::Refused(cause) => sink.event(id, Event::Closed(cause)),
@@ -259,6 +284,7 @@ impl Clients for ScriptedClients {
                 }
             }
         }
+        self.report_free_to_reply(sink);
     }
 
     fn waker(&self) -> Waker {

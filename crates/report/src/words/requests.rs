@@ -44,7 +44,7 @@ pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
 
 /// Of the dropped requests, those for which there may have been room without pubmark's lateness; `None` if there are none.
 pub fn dropped_by_pubmark(books: &ResponseBooks) -> Option<Outcome> {
-    let meaning = "there may have been room if the responder's thread had been in time";
+    let meaning = "there may have been room if pubmark's threads had been in time";
     let found = outcome("of the dropped, perhaps because pubmark was late", meaning, books.dropped_by_generator);
     (found.count > 0).then_some(found)
 }

@@ -19,6 +19,7 @@ use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig};
 use pubmark_protocol::events::{Cause, Event, Sink, Token};
 use pubmark_wire::coap::{Exchange, LARGEST_BODY_BYTES, Step};
 
+use super::block_wait::BlockWait;
 use super::fetch::Fetch;
 use super::link::{Blocked, Link, Shared};
 use super::recent::RecentIds;
@@ -45,6 +46,8 @@ struct Open {
     exponent: u8,
     /// The socket would block; it is not written yet.
     waits: bool,
+    /// Since the first block.
+    block_wait: BlockWait,
 }
 
 impl Open {
@@ -59,7 +62,7 @@ impl Open {
     /// The report that it was written completely at this time.
     fn written(&self, written_ns: u64) -> Event<'static> {
         let write_start_ns = self.write_start_ns;
-        let own_ns = self.message.timing.since_submitted_ns(write_start_ns);
+        let own_ns = self.message.timing.since_submitted_ns(write_start_ns).saturating_add(self.block_wait.late_ns());
         Event::Written { token: self.token(), write_start_ns, written_ns, own_ns }
     }
 }
@@ -70,9 +73,12 @@ fn token_of(message: &Outgoing) -> Token {
 
 /// A session's requests.
 pub(super) struct Requesting {
-    queue: VecDeque<Outgoing>,
+    /// Each with [`Requesting::late_ns`] when it was handed over.
+    queue: VecDeque<(Outgoing, u64)>,
     /// The one that goes in blocks, until its last block is written.
     sending: Option<Box<Open>>,
+    /// How long those before it waited for pubmark, at most, ns.
+    late_before_ns: u64,
     /// Confirmable ones that are completely written and have no reply.
     open: HashMap<Token, Open>,
     /// Replies in blocks.
@@ -92,6 +98,7 @@ impl Requesting {
         Some(Requesting {
             queue: VecDeque::new(),
             sending: None,
+            late_before_ns: 0,
             open: HashMap::new(),
             fetches: HashMap::new(),
             answered: RecentIds::with_capacity(REPLIED_IDS),
@@ -115,7 +122,7 @@ impl Requesting {
         if !self.has_room() {
             return Err(Blocked::Window);
         }
-        self.queue.push_back(message);
+        self.queue.push_back((message, self.late_ns()));
         Ok(SendOutcome::Accepted)
     }
 
@@ -162,10 +169,10 @@ impl Requesting {
 
     /// The session is over: unwritten requests are abandoned, delivery of those without a reply is unknown.
     pub(super) fn end(&mut self, link: &Link, sink: &mut impl Sink) {
-        if let Some(open) = self.sending.take() {
+        if let Some(open) = self.take_sending() {
             sink.event(link.id, Event::Abandoned(open.token()));
         }
-        for message in self.queue.drain(..) {
+        for (message, _) in self.queue.drain(..) {
             sink.event(link.id, Event::Abandoned(token_of(&message)));
         }
         let mut open: Vec<Open> = self.open.drain().map(|(_, open)| open).collect();
@@ -177,7 +184,7 @@ impl Requesting {
 
     /// Bytes of payloads that were not written.
     pub(super) fn unsent_bytes(&self) -> u64 {
-        let queued: u64 = self.queue.iter().map(|message| u64::from(message.payload_bytes)).sum();
+        let queued: u64 = self.queue.iter().map(|(message, _)| u64::from(message.payload_bytes)).sum();
         let rest = |open: &Open| u64::from(open.message.payload_bytes).saturating_sub(open.offset as u64);
         queued + self.sending.as_deref().map_or(0, rest)
     }

@@ -43,7 +43,7 @@ impl Requesting {
         if self.fetches.contains_key(&request) {
             self.on_fetched(link, shared, request, message, delivery, sink)?;
         } else if self.sending.as_ref().is_some_and(|open| open.token() == request) {
-            self.on_block_response(link, shared, message, sink)?;
+            self.on_block_response(link, shared, (message, &delivery), sink)?;
         } else if !message.code.is_success() || message.code == Code::CONTINUE {
             self.refuse(link, request, reason(message.code, message.payload), delivery, sink);
         } else {
@@ -113,7 +113,13 @@ impl Requesting {
     }
 
     /// The responder could not process a message that pubmark sent: that is a refusal without a code.
-    pub(in super::super) fn on_reset(&mut self, link: &Link, message_id: u16, sink: &mut impl Sink) {
+    pub(in super::super) fn on_reset(
+        &mut self,
+        link: &Link,
+        message_id: u16,
+        delivery: &Delivery<'_>,
+        sink: &mut impl Sink,
+    ) {
         let reason = Reason::words("rejected with a reset");
         let Some(request) = self.with_id(message_id).map(|open| open.token()) else {
             self.fetches.retain(|_, fetch| fetch.message_id != message_id);
@@ -122,7 +128,7 @@ impl Requesting {
         if self.open.remove(&request).is_some() {
             sink.event(link.id, Event::Acknowledged { token: request, outcome: Err(reason) });
         } else {
-            self.refuse_block(link, reason, sink);
+            self.refuse_block(link, delivery, reason, sink);
         }
     }
 }

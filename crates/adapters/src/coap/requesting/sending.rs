@@ -3,10 +3,11 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Event, Reason, Sink};
+use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Kind, Message, Step, Writer, encode_levels, number};
 
+use super::super::block_wait::BlockWait;
 use super::super::link::{Link, Shared};
 use super::super::request::{OCTET_STREAM, Request};
 use super::super::response::reason;
@@ -31,6 +32,25 @@ impl Open {
 }
 
 impl Requesting {
+    /// The socket was full until this time.
+    pub(in super::super) fn note_full(&mut self, until_ns: u64) {
+        if let Some(open) = self.sending.as_mut().filter(|open| open.waits) {
+            open.block_wait.note_full(until_ns);
+        }
+    }
+
+    /// The request in blocks is written or given up; those behind it waited for pubmark as long as it did.
+    pub(super) fn take_sending(&mut self) -> Option<Box<Open>> {
+        self.late_before_ns = self.late_ns();
+        self.sending.take()
+    }
+
+    /// How long requests in blocks waited for pubmark so far, at most, ns.
+    pub(in super::super) fn late_ns(&self) -> u64 {
+        let of_present = self.sending.as_ref().map_or(0, |open| open.block_wait.late_ns());
+        self.late_before_ns.saturating_add(of_present)
+    }
+
     /// Writes queued requests, as far as the socket accepts them; after a request in blocks the rest waits.
     pub(in super::super) fn write(
         &mut self,
@@ -42,9 +62,10 @@ impl Requesting {
             self.send_block(link, shared, sink)?;
         }
         while self.sending.is_none() {
-            let Some(mut message) = self.queue.front().copied() else { return Ok(()) };
-            // As in `super::super::publishing`.
-            message.timing = message.timing.waited_until(shared.reactor.served_until_ns());
+            let Some((mut message, late_before_ns)) = self.queue.front().copied() else { return Ok(()) };
+            // As in `super::super::publishing`, but for the time in which a request in blocks before it waited for pubmark.
+            let late_ns = self.late_ns().saturating_sub(late_before_ns);
+            message.timing = message.timing.waited_until(shared.reactor.served_until_ns().saturating_sub(late_ns));
             if !self.begin(link, shared, message, sink)? {
                 return Ok(());
             }
@@ -73,6 +94,7 @@ impl Requesting {
             offset: 0,
             exponent: LARGEST_EXPONENT,
             waits: false,
+            block_wait: BlockWait::new(now_ns),
         };
         if !put(link, shared, &open)? {
             return Ok(false);
@@ -90,16 +112,17 @@ impl Requesting {
         Ok(true)
     }
 
-    /// Sends the present block; behind the last one the next request can go.
+    /// Sends the present block for the first time; behind the last one the next request can go.
     fn send_block(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
         let Some(open) = &mut self.sending else { return Ok(()) };
+        open.block_wait.note_attempt(clock::monotonic_ns());
         open.waits = !put(link, shared, open)?;
         if open.waits {
             return Ok(());
         }
         link.wake_by(shared, open.due_ns());
         if open.is_last()
-            && let Some(mut open) = self.sending.take()
+            && let Some(mut open) = self.take_sending()
         {
             let written_ns = clock::monotonic_ns();
             sink.event(link.id, open.written(written_ns));
@@ -114,7 +137,7 @@ impl Requesting {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        message: &Message<'_>,
+        (message, delivery): (&Message<'_>, &Delivery<'_>),
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let Some(open) = &mut self.sending else { return Ok(()) };
@@ -125,6 +148,7 @@ impl Requesting {
                 open.offset += open.block_bytes();
                 open.exponent = open.exponent.min(block.exponent);
                 open.message_id = link.message_id();
+                open.block_wait.note_response(delivery, open.sent_at_ns);
                 open.sent_at_ns = clock::monotonic_ns();
                 open.exchange = shared.exchange(open.sent_at_ns);
                 open.accepted = false;
@@ -133,15 +157,12 @@ impl Requesting {
             Some(_) if message.code.is_success() => Ok(()),
             None if message.code.is_success() => {
                 let bytes = open.message.payload_bytes;
-                self.refuse_block(
-                    link,
-                    Reason::words(format!("{} for the first block of {bytes}", message.code)),
-                    sink,
-                );
+                let reason = Reason::words(format!("{} for the first block of {bytes}", message.code));
+                self.refuse_block(link, delivery, reason, sink);
                 Ok(())
             }
             _ => {
-                self.refuse_block(link, reason(message.code, message.payload), sink);
+                self.refuse_block(link, delivery, reason(message.code, message.payload), sink);
                 Ok(())
             }
         }
@@ -149,9 +170,12 @@ impl Requesting {
 
     /// The responder refuses a request of which not all blocks are sent: it is reported as written, as the responder decided
     /// about it.
-    pub(super) fn refuse_block(&mut self, link: &Link, reason: Reason, sink: &mut impl Sink) {
-        let Some(open) = self.sending.take() else { return };
-        sink.event(link.id, open.written(clock::monotonic_ns()));
+    pub(super) fn refuse_block(&mut self, link: &Link, delivery: &Delivery<'_>, reason: Reason, sink: &mut impl Sink) {
+        let Some(mut open) = self.take_sending() else { return };
+        let written_ns = clock::monotonic_ns();
+        open.block_wait.note_response(delivery, open.sent_at_ns);
+        open.block_wait.note_attempt(written_ns);
+        sink.event(link.id, open.written(written_ns));
         sink.event(link.id, Event::Acknowledged { token: open.token(), outcome: Err(reason) });
     }
 
@@ -163,13 +187,17 @@ impl Requesting {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let Some(open) = self.sending.as_mut().filter(|open| !open.waits) else { return Ok(()) };
+        let due_ns = open.exchange.due_ns();
         let step = if now_ns >= open.until_ns { Step::GiveUp } else { open.exchange.step(&shared.times, now_ns) };
         match step {
             Step::Wait => Ok(()),
-            Step::Repeat => put(link, shared, open).map(drop),
+            Step::Repeat => {
+                open.block_wait.note_repetition(due_ns, clock::monotonic_ns());
+                put(link, shared, open).map(drop)
+            }
             Step::GiveUp if super::is_silence(open, link, now_ns) => Err(Cause::Silent),
             Step::GiveUp => {
-                if let Some(open) = self.sending.take() {
+                if let Some(open) = self.take_sending() {
                     sink.event(link.id, Event::Abandoned(open.token()));
                 }
                 self.write(link, shared, sink)
