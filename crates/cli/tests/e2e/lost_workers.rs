@@ -46,11 +46,17 @@ fn check<'a>(record: &'a Value, code: &str) -> &'a Value {
     checks.iter().find(|check| check["code"] == code).unwrap_or_else(|| panic!("no {code} in {checks:?}"))
 }
 
+/// When each phase of a run began, and when its folder was written: they show what took long.
+fn times(place: &Place) -> Vec<Value> {
+    place.events().into_iter().filter(|event| matches!(event["event"].as_str(), Some("phase" | "ends"))).collect()
+}
+
 /// Waits for the end of a run that lost one of its workers; returns its record.
-fn invalid(run: Call, began: Instant, workers: &[u32]) -> Value {
+fn invalid(place: &Place, run: Call, began: Instant, workers: &[u32]) -> Value {
     let called = run.wait();
     assert_eq!(called.code(), 5, "{called:?}");
-    assert!(began.elapsed() < NOTICED, "{:?}: {called:?}", began.elapsed());
+    let took = began.elapsed();
+    assert!(took < NOTICED, "{took:?}: {:?}: {called:?}", times(place));
     for worker in workers {
         wait_for("the end of a worker", Duration::from_secs(2), || !is_there(*worker));
     }
@@ -76,7 +82,7 @@ fn a_frozen_or_killed_worker_makes_the_run_invalid_and_the_figures_of_the_others
         place.wait_until_measured(2.0);
         let began = Instant::now();
         signal(workers[count - 1], by);
-        let record = invalid(run, began, &workers);
+        let record = invalid(&place, run, began, &workers);
         let finding = check(&record, "V21")["text"].as_str().unwrap();
         let lost = if count > 1 { "local 3" } else { "`phone`" };
         assert!(finding.contains(words) && finding.contains(lost), "{finding}");
@@ -127,7 +133,7 @@ fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
     cluster.place.wait_until_measured(2.0);
     let began = Instant::now();
     signal(workers[1], libc::SIGSTOP);
-    let record = invalid(run, began, &workers);
+    let record = invalid(&cluster.place, run, began, &workers);
     let lost = |node: usize| record["tables"]["nodes"][node]["lost"].as_str().map(str::to_owned);
     assert_eq!(
         (lost(0), lost(1).as_deref()),
