@@ -40,7 +40,9 @@ struct MessageSpan {
     header: u64,
     end: u64,
     write_start_ns: u64,
-    /// [`Buffers::late_ns`] when its write began.
+    /// [`Buffers::late_ns`] when it was appended.
+    late_before_ns: u64,
+    /// The same when its write began.
     late_ns: u64,
 }
 
@@ -58,8 +60,12 @@ struct Buffers {
     full_until_ns: u64,
     /// Nothing was written since.
     is_full: bool,
-    /// How long writes that a full socket had stopped waited for pubmark, at most, ns.
+    /// Submission of the first message since the last attempt to write, ns of `CLOCK_MONOTONIC`; 0: none.
+    first_ns: u64,
+    /// How long what waits here waited for pubmark, not for a full socket, at most, ns.
     late_ns: u64,
+    /// Of it, before the last attempt.
+    last_late_ns: u64,
 }
 
 /// Buffers of a shard that no connection uses now.
@@ -79,7 +85,8 @@ impl BufferPool {
             buffers.bytes.clear();
             buffers.spans.clear();
             (buffers.base, buffers.accepted, buffers.begun) = (0, 0, 0);
-            (buffers.full_until_ns, buffers.is_full, buffers.late_ns) = (0, false, 0);
+            (buffers.full_until_ns, buffers.is_full, buffers.first_ns) = (0, false, 0);
+            (buffers.late_ns, buffers.last_late_ns) = (0, 0);
             self.free.push(buffers);
         }
     }
@@ -108,16 +115,22 @@ impl Outbox {
         let start = buffers.base + buffers.bytes.len() as u64;
         let header = buffers.base + encode(&mut buffers.bytes) as u64;
         let end = buffers.base + buffers.bytes.len() as u64;
-        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns: 0, late_ns: 0 });
+        let late_before_ns = buffers.late_ns;
+        let submitted_ns = message.timing.submitted_ns;
+        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns: 0, late_before_ns, late_ns: 0 });
+        if buffers.first_ns == 0 {
+            buffers.first_ns = submitted_ns;
+        }
     }
 
     /// Appends a message of no bytes, which is settled with what precedes it; its write start is `at_ns`.
     pub fn append_nothing(&mut self, pool: &mut BufferPool, message: Message, at_ns: u64) {
         let buffers = self.buffers.get_or_insert_with(|| pool.take());
         let end = buffers.base + buffers.bytes.len() as u64;
-        let late_ns = buffers.late_ns;
+        let (late_before_ns, late_ns) = (buffers.late_ns, buffers.late_ns);
         let (start, header) = (end, end);
-        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns: at_ns, late_ns });
+        let write_start_ns = at_ns;
+        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns, late_before_ns, late_ns });
     }
 
     /// Bytes not yet handed over.
@@ -138,13 +151,18 @@ impl Outbox {
         }
     }
 
-    /// Writing is tried at this time: since the socket's buffer was last full, pubmark may have been the cause of waiting.
+    /// Writing is tried at this time: since the socket's buffer was last full, or since the first message was appended, pubmark may
+    /// have been the cause of waiting.
     pub fn note_attempt(&mut self, at_ns: u64) {
-        if let Some(buffers) = self.buffers.as_mut()
-            && std::mem::take(&mut buffers.is_full)
-        {
-            buffers.late_ns += at_ns.saturating_sub(buffers.full_until_ns);
-        }
+        let Some(buffers) = self.buffers.as_mut() else { return };
+        let first_ns = std::mem::take(&mut buffers.first_ns);
+        let since_ns = match std::mem::take(&mut buffers.is_full) {
+            true => buffers.full_until_ns,
+            false if first_ns > 0 => first_ns,
+            false => return,
+        };
+        buffers.last_late_ns = at_ns.saturating_sub(since_ns);
+        buffers.late_ns += buffers.last_late_ns;
     }
 
     /// The next bytes, at most `most_bytes`, with lag and write start of messages that begin among them set: it is `now_ns`.
@@ -153,12 +171,16 @@ impl Outbox {
         let from = (buffers.accepted - buffers.base) as usize;
         let to = buffers.bytes.len().min(from.saturating_add(most_bytes));
         let limit = buffers.base + to as u64;
+        // The wait before the present attempt is in the time since the submission, or since the socket was full.
+        let earlier_ns = buffers.late_ns - buffers.last_late_ns;
         let begin = buffers.spans.range_mut(buffers.begun..).take_while(|span| span.start < limit);
         // A message without bytes has no header: another message's first byte is there.
         for span in begin.filter(|span| span.end > span.start) {
             (span.write_start_ns, span.late_ns) = (now_ns, buffers.late_ns);
             let header = (span.header - buffers.base) as usize..(span.end - buffers.base) as usize;
             span.message.timing = span.message.timing.waited_until(buffers.full_until_ns);
+            let timing = &mut span.message.timing;
+            timing.submitted_ns = timing.submitted_ns.saturating_sub(earlier_ns.saturating_sub(span.late_before_ns));
             header::patch_write_start(&mut buffers.bytes[header], &span.message.timing, now_ns);
         }
         &buffers.bytes[from..to]
@@ -173,8 +195,8 @@ impl Outbox {
     }
 
     /// All that was handed over is in the socket: `report` is called for each message that is complete there, with its write start.
-    /// A message that waited for a full socket counts as submitted when that ended, and earlier by the time for which pubmark delayed
-    /// the rest of a write that a full socket had cut.
+    /// A message that waited for a full socket counts as submitted when that ended, and earlier by the times for which pubmark delayed
+    /// what was before it, or the rest of a write that a full socket had cut.
     pub fn settle(&mut self, pool: &mut BufferPool, mut report: impl FnMut(Message, u64)) {
         let Some(buffers) = self.buffers.as_mut() else { return };
         while let Some(span) = buffers.spans.front().filter(|span| span.end <= buffers.accepted) {
@@ -306,6 +328,23 @@ mod tests {
         let mut own_ns = vec![];
         outbox.settle(&mut pool, |message, start_ns| own_ns.push(message.timing.since_submitted_ns(start_ns)));
         assert_eq!(own_ns, [1_000 + 600, 600]);
+    }
+
+    #[test]
+    fn each_wait_for_pubmark_before_a_write_that_a_full_socket_cut_in_front_of_a_message_is_not_back_pressure() {
+        let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
+        append(&mut outbox, &mut pool, 1, 100);
+        append(&mut outbox, &mut pool, 2, 100);
+        let mut own_ns = vec![];
+        // Full after the first attempt until 3,000 and after the second until 5,000; each time pubmark comes back late.
+        for (at_ns, taken, full_until_ns) in [(1_700, 50, 3_000), (3_400, 20, 5_000), (5_060, 138, 0)] {
+            outbox.note_attempt(at_ns);
+            outbox.prepare(at_ns, usize::MAX);
+            outbox.advance(taken);
+            outbox.note_full(full_until_ns);
+            outbox.settle(&mut pool, |message, start_ns| own_ns.push(message.timing.since_submitted_ns(start_ns)));
+        }
+        assert_eq!(own_ns, [700 + 400 + 60; 2]);
     }
 
     #[test]
