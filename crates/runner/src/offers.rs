@@ -18,6 +18,28 @@ pub fn check(definition: &Definition, options: &StartOptions, workload: &Workloa
     not_offered(definition, options, workload).map_or(Ok(()), |text| Err(refused(text)))
 }
 
+/// Refuses more sessions, of devices and subscribers, than the settings of the system's profile allow.
+///
+/// # Errors
+/// How many are allowed, and which profiles allow more, of kind [`ErrorKind::Unsupported`].
+pub fn check_sessions(
+    definition: &Definition,
+    options: &StartOptions,
+    (devices, subscribers): (u64, u64),
+) -> Result<(), RunError> {
+    let most = |name: &str| definition.profiles.get(name).and_then(|profile| profile.sessions);
+    let Some(allowed) = most(&options.profile) else { return Ok(()) };
+    let sessions = devices + subscribers;
+    if sessions.div_ceil(u64::from(options.topology.brokers.max(1))) <= u64::from(allowed) {
+        return Ok(());
+    }
+    let more = definition.profiles.keys().filter(|name| most(name).is_none_or(|most| most > allowed));
+    let instead: String = more.map(|name| format!("`--profile {name}`, ")).collect();
+    let (name, profile) = (&definition.name, &options.profile);
+    let text = format!("{sessions} sessions are more than the {allowed} of a broker of `{name}` with profile `{profile}`");
+    Err(RunError::unsupported(text).hint(format!("{instead}a smaller `--scale`, or groups that share a `client`")))
+}
+
 /// Why the clients of a protocol cannot have the settings of a profile; `None` if they can.
 fn refused_settings(protocol: &str, settings: &str) -> Option<String> {
     match protocols::find(protocol)?.capabilities.features.settings {
@@ -178,6 +200,28 @@ mod tests {
             let found = refused(protocol, settings).unwrap();
             assert!(found.starts_with("profile `own` cannot be had: ") && found.contains(why), "{settings}: {found}");
         }
+    }
+
+    #[test]
+    fn more_sessions_than_a_profile_allows_are_refused_with_the_profiles_that_allow_more() {
+        let definition = Definition::load("zenoh").unwrap();
+        let check = |profile: &str, brokers, sessions| {
+            let mut options = StartOptions { profile: profile.to_owned(), ..StartOptions::new("zenoh") };
+            options.topology.brokers = brokers;
+            check_sessions(&definition, &options, sessions)
+        };
+        assert_eq!(check("default", 1, (100, 800)).err().map(|error| error.to_string()), None);
+        let error = check("default", 1, (101, 800)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "901 sessions are more than the 900 of a broker of `zenoh` with profile `default`"
+        );
+        assert_eq!(
+            error.hint.as_deref(),
+            Some("`--profile tuned`, a smaller `--scale`, or groups that share a `client`")
+        );
+        assert!(check("tuned", 1, (101, 800)).is_ok() && check("default", 2, (901, 899)).is_ok());
+        assert!(check("default", 2, (901, 900)).is_err());
     }
 
     #[test]

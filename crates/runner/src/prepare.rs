@@ -340,6 +340,9 @@ pub(crate) fn checked_fleet(
     if matches!(wanted, CheckedTarget::Brokerless { .. }) {
         brokerless::check_listeners(&protocol_pair.subscribe.capabilities, fleet.subscribers().len())?;
     }
+    if let CheckedTarget::Started { definition, options } = wanted {
+        offers::check_sessions(definition, options, suitability::sessions(workload, &fleet))?;
+    }
     identities::check(workload, &fleet, wanted)?;
     Ok(fleet)
 }

@@ -310,14 +310,18 @@ fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> O
     ))
 }
 
+/// Sessions of devices and those of subscribers.
+pub fn sessions(workload: &Workload, fleet: &Fleet) -> (u64, u64) {
+    (SharedConnections::new(workload, fleet).sending().count() as u64, fleet.subscribers().len() as u64)
+}
+
 /// Checks for more sessions than a client library supports.
 fn too_many_sessions(workload: &Workload, fleet: &Fleet, protocol_pair: ProtocolPair) -> Option<String> {
     let has_limit = |protocol: &Protocol| protocol.capabilities.features.maximum_sessions.is_some();
     if !has_limit(protocol_pair.publish) && !has_limit(protocol_pair.subscribe) {
         return None;
     }
-    let devices = SharedConnections::new(workload, fleet).sending().count() as u64;
-    let subscribers = fleet.subscribers().len() as u64;
+    let (devices, subscribers) = sessions(workload, fleet);
     let sides = match protocol_pair.second() {
         None => vec![(protocol_pair.publish, devices + subscribers)],
         Some(second) => vec![(protocol_pair.publish, devices), (second, subscribers)],

@@ -9,9 +9,12 @@ use super::keys;
 /// Largest message that the library accepts by default (`transport/link/rx/max_message_size`), less what surrounds a payload.
 const MOST_PAYLOAD_BYTES: u32 = (1 << 30) - (1 << 16);
 
-/// Most sessions of one run: each is a session of the library's with buffers of its own, and a router takes 1,000
+/// Most sessions of one run through routers: each is a session of the library's with buffers of its own.
+const MOST_SESSIONS: u32 = 20_000;
+
+/// Most sessions of one run between peers: each publisher has a link with each subscriber, and the library takes 1,000
 /// (`transport/unicast/max_sessions`).
-const MOST_SESSIONS: u32 = 900;
+const MOST_PEERS: u32 = 900;
 
 /// One way.
 pub trait Variant: Send + 'static {
@@ -96,7 +99,7 @@ pub const fn capabilities<V: Variant>() -> Capabilities {
             only_responders_receive_requests: true,
             brokerless: V::BETWEEN_PEERS,
             log_in: !V::BETWEEN_PEERS,
-            maximum_sessions: Some(MOST_SESSIONS),
+            maximum_sessions: Some(if V::BETWEEN_PEERS { MOST_PEERS } else { MOST_SESSIONS }),
             ..Features::NONE
         },
         sent_means: SentMeans::HandedOver,

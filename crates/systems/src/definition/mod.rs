@@ -219,6 +219,9 @@ pub struct Profile {
     /// Value of the placeholder `{profile}` in files.
     #[serde(default)]
     pub text: String,
+    /// Most client sessions of one broker, if a setting limits them; pubmark refuses a run with more before it.
+    #[serde(default)]
+    pub sessions: Option<u32>,
     /// Environment variables in addition to the back end's.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
