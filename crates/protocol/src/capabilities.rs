@@ -75,6 +75,8 @@ pub struct Features {
     pub datagrams: bool,
     /// Most sessions of a run, where that is fewer than a machine has ports and memory for.
     pub maximum_sessions: Option<u32>,
+    /// Sessions that a client library opens in a second at least, where it opens only a few at a time.
+    pub opens_per_s: Option<u32>,
     /// Most messages per second of a run, where a client library loses messages beyond that.
     pub maximum_messages_per_s: Option<u32>,
     /// Most messages that its subscribers let a system send ahead of their acknowledgements, where they acknowledge, or of further
@@ -129,6 +131,7 @@ impl Features {
         websocket: None,
         datagrams: false,
         maximum_sessions: None,
+        opens_per_s: None,
         maximum_messages_per_s: None,
         delivery_window: None,
         delivery_window_from: Qos::BestEffort,

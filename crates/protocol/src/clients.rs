@@ -380,6 +380,12 @@ pub trait Clients: Sized {
     /// Adds a session, not yet connected.
     fn add_session(&mut self, config: SessionConfig) -> SessionId;
 
+    /// Can one more session start to connect? One that cannot waits without an attempt, so that no time of an attempt passes in a
+    /// queue of the adapter's. When it changes, [`Clients::wait`] returns.
+    fn can_connect(&self) -> bool {
+        true
+    }
+
     /// Starts to connect; [`crate::events::Event::Connected`] or [`crate::events::Event::Closed`] follows. Then
     /// [`crate::events::Event::Subscribed`] follows for each subscription. No effect on a session that is connecting or connected.
     fn connect(&mut self, session: SessionId, sink: &mut impl Sink);

@@ -117,7 +117,15 @@ impl Outbox {
         let end = buffers.base + buffers.bytes.len() as u64;
         let late_before_ns = buffers.late_ns;
         let submitted_ns = message.timing.submitted_ns;
-        buffers.spans.push_back(MessageSpan { message, start, header, end, write_start_ns: 0, late_before_ns, late_ns: 0 });
+        buffers.spans.push_back(MessageSpan {
+            message,
+            start,
+            header,
+            end,
+            write_start_ns: 0,
+            late_before_ns,
+            late_ns: 0,
+        });
         if buffers.first_ns == 0 {
             buffers.first_ns = submitted_ns;
         }

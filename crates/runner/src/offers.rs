@@ -36,7 +36,8 @@ pub fn check_sessions(
     let more = definition.profiles.keys().filter(|name| most(name).is_none_or(|most| most > allowed));
     let instead: String = more.map(|name| format!("`--profile {name}`, ")).collect();
     let (name, profile) = (&definition.name, &options.profile);
-    let text = format!("{sessions} sessions are more than the {allowed} of a broker of `{name}` with profile `{profile}`");
+    let text =
+        format!("{sessions} sessions are more than the {allowed} of a broker of `{name}` with profile `{profile}`");
     Err(RunError::unsupported(text).hint(format!("{instead}a smaller `--scale`, or groups that share a `client`")))
 }
 

@@ -11,6 +11,7 @@ use pubmark_model::random::mix;
 use pubmark_model::workload::DeviceGroup;
 use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::clock;
+use pubmark_protocols::Protocol;
 use pubmark_record::record::BackEndKind;
 use pubmark_record::threshold::Objectives;
 
@@ -18,7 +19,7 @@ use crate::linked::{self, Linked};
 use crate::prepared::PreparedRun;
 use crate::recording::delivery_window;
 use crate::target::Target;
-use crate::{client_program, faults, sockets, workers};
+use crate::{client_program, faults, sockets, suitability, workers};
 
 /// Longest wait for sessions, in addition to the ramp-up; and how long failed sessions are retried if others are
 /// connected.
@@ -41,6 +42,14 @@ impl PreparedRun {
         let limit_us = self.objectives.as_ref().and_then(Objectives::shortest_time_us);
         let of_limit = |limit_us: f64| Duration::from_nanos((limit_us * 1e3) as u64) / pacing::PART;
         limit_us.map_or(pacing::LONGEST_AUTO, |limit_us| of_limit(limit_us).min(pacing::LONGEST_AUTO))
+    }
+
+    /// Longest time in which client libraries that open only a few sessions at a time open those of the run; zero for others.
+    fn opening(&self) -> Duration {
+        let pace = |protocol: &Protocol| protocol.capabilities.features.opens_per_s;
+        let slowest = [self.protocol_pair.publish, self.protocol_pair.subscribe].into_iter().filter_map(pace).min();
+        let (devices, subscribers) = suitability::sessions(&self.workload, &self.fleet);
+        slowest.map_or(Duration::ZERO, |per_s| Duration::from_secs((devices + subscribers).div_ceil(u64::from(per_s))))
     }
 
     pub(crate) fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
@@ -84,7 +93,7 @@ impl PreparedRun {
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
             connects_per_s: connection.connects.unwrap_or_default().per_s(),
-            connect_limit: if are_linked { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
+            connect_limit: if are_linked { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT }.saturating_add(self.opening()),
             hopeless_after: if are_linked { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
             realtime: generator.realtime,
             shares_cores: self.shares_cores(target),

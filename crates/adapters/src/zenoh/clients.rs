@@ -380,6 +380,10 @@ impl<V: Variant> Clients for ZenohClients<V> {
         id
     }
 
+    fn can_connect(&self) -> bool {
+        self.helpers.can_open()
+    }
+
     fn connect(&mut self, session: SessionId, _: &mut impl Sink) {
         let session = &mut self.sessions[session.0 as usize];
         if matches!(session.phase, Phase::Closed) {

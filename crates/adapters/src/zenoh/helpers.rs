@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,6 +39,8 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     filled: Condvar,
+    /// Openings that a thread has or that wait for one.
+    openings: AtomicUsize,
 }
 
 impl Shared {
@@ -66,7 +69,13 @@ impl Helpers {
 
     /// Opens a connection, whose fate comes to the mailbox.
     pub fn open(&self, opening: Box<Opening>) {
+        self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.give(Task::Open(opening));
+    }
+
+    /// Would a thread open one more now?
+    pub fn can_open(&self) -> bool {
+        self.shared.openings.load(Ordering::Acquire) < THREADS
     }
 
     /// Closes a connection.
@@ -123,13 +132,18 @@ fn run(shared: &Shared, mailbox: &Arc<Mailbox>) {
         };
         drop(queue);
         match task {
-            Task::Open(opening) if opening.is_wanted() => {
+            Task::Open(opening) => {
                 let key = opening.key;
-                let opened = catch_unwind(AssertUnwindSafe(|| opening::open(*opening, mailbox)));
+                let open = || match opening.is_wanted() {
+                    true => opening::open(*opening, mailbox),
+                    false => Err(Cause::Ours),
+                };
+                let opened = catch_unwind(AssertUnwindSafe(open));
                 let panicked = || Err(Cause::Refused(Reason::words("the library panicked")));
+                shared.openings.fetch_sub(1, Ordering::AcqRel);
+                // The shard, which this wakes, ignores the outcome of an opening that its session does not want any more.
                 mailbox.tell(Notice::Opened(key, opened.unwrap_or_else(|_| panicked())));
             }
-            Task::Open(_) => {}
             Task::Close(connection) => close(&connection),
         }
     }

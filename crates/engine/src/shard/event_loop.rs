@@ -142,6 +142,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.do_tasks();
         self.shard.totals.tally.check(&self.clients);
         self.shard.serve_writable(&mut self.clients, self.clock.now_ns());
+        self.shard.connect_waiting(&mut self.clients, self.clock.now_ns());
         self.flood();
         let now_ns = self.clock.now_ns();
         self.shard.show(now_ns);

@@ -3,6 +3,7 @@
 //! `connecting` handles connects and reconnects, `leaving` planned disconnects, `subscribing` what the system holds for
 //! the sessions, `working` when their subscribers start on arrived messages.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::{Index, IndexMut};
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub struct Sessions {
     pub(super) all: Vec<Session>,
     /// Sessions that can accept messages again, or that connected while messages waited.
     pub writable: Vec<u32>,
+    /// Sessions that are to connect when the adapter can.
+    pub(super) to_connect: VecDeque<u32>,
     /// When the system held the filters of the shard's audiences.
     pub presence: Presence,
     /// Their ramp-up before the schedule began.
@@ -69,6 +72,7 @@ impl Sessions {
         let sessions = Sessions {
             all,
             writable: Vec::new(),
+            to_connect: VecDeque::new(),
             presence,
             ramp: Ramp::default(),
             faults,

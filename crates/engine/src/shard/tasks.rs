@@ -125,10 +125,20 @@ impl Shard {
         }
     }
 
-    /// Starts an attempt, if the session should be connected and is not.
+    /// Starts an attempt, if the session should be connected and is not, when the adapter can connect one more.
     fn connect<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
-        if self.sessions.begin_attempt(index, &mut self.timetable, &mut self.totals, now_ns) {
-            clients.connect(SessionId(index), &mut self.at(now_ns));
+        self.sessions.to_connect.push_back(index);
+        self.connect_waiting(clients, now_ns);
+    }
+
+    /// Starts attempts of sessions that waited for the adapter, as long as it can connect one more.
+    pub(super) fn connect_waiting<C: Clients>(&mut self, clients: &mut C, now_ns: u64) {
+        while clients.can_connect()
+            && let Some(index) = self.sessions.to_connect.pop_front()
+        {
+            if self.sessions.begin_attempt(index, &mut self.timetable, &mut self.totals, now_ns) {
+                clients.connect(SessionId(index), &mut self.at(now_ns));
+            }
         }
     }
 

@@ -118,6 +118,8 @@ pub struct Broker {
     run: u32,
     /// Time from a connect to its acceptance.
     pub accepts_after_ns: u64,
+    /// Most clients of a shard that connect at a time.
+    pub connects_at_once: usize,
     /// Time from a message to its acknowledgement.
     pub acknowledges_after_ns: u64,
     /// Delays after which copies of a message arrive, by publisher, sequence number and receiving client.
@@ -180,6 +182,7 @@ impl Broker {
             now_ns,
             run,
             accepts_after_ns: 100_000,
+            connects_at_once: usize::MAX,
             acknowledges_after_ns: 100_000,
             copy_delays: Box::new(|_, _, _| vec![100_000]),
             accepts: Box::new(|_| Ok(())),

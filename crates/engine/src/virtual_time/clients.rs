@@ -58,6 +58,8 @@ pub struct ScriptedClients {
     run: u32,
     wall_ahead_ns: i64,
     sessions: Vec<Session>,
+    /// Those that are connecting.
+    connecting: BTreeSet<SessionId>,
 }
 
 impl ScriptedClients {
@@ -72,6 +74,7 @@ impl ScriptedClients {
     /// The connection has ended. Unwritten messages never will be written, and the state of unacknowledged ones is
     /// unknown unless the session is persistent.
     fn end(&mut self, id: SessionId, cause: Cause, sink: &mut impl Sink) {
+        self.connecting.remove(&id);
         let session = &mut self.sessions[id.0 as usize];
         session.is_up = false;
         session.held.clear();
@@ -91,6 +94,7 @@ impl ScriptedClients {
     }
 
     fn accepted(&mut self, id: SessionId, session_present: bool, sink: &mut impl Sink) {
+        self.connecting.remove(&id);
         let session = &mut self.sessions[id.0 as usize];
         session.is_up = true;
         sink.event(id, Event::Connected(Connected { session_present, ..Connected::default() }));
@@ -130,7 +134,14 @@ impl Clients for ScriptedClients {
             *shards += 1;
             (Rc::clone(broker), *shards - 1)
         });
-        Ok(ScriptedClients { broker, shard, run: config.run, wall_ahead_ns: config.wall_ahead_ns, sessions: vec![] })
+        Ok(ScriptedClients {
+            broker,
+            shard,
+            run: config.run,
+            wall_ahead_ns: config.wall_ahead_ns,
+            sessions: vec![],
+            connecting: BTreeSet::new(),
+        })
     }
 
     fn add_session(&mut self, config: SessionConfig) -> SessionId {
@@ -148,7 +159,12 @@ impl Clients for ScriptedClients {
         id
     }
 
+    fn can_connect(&self) -> bool {
+        self.connecting.len() < self.broker.borrow().connects_at_once
+    }
+
     fn connect(&mut self, session: SessionId, _sink: &mut impl Sink) {
+        self.connecting.insert(session);
         self.broker.borrow_mut().connect(self.client(session));
     }
 
@@ -252,7 +268,10 @@ impl Clients for ScriptedClients {
             let Some((id, event)) = self.broker.borrow_mut().take(self.shard) else { break };
             match event {
                 ClientEvent::Accepted { session_present } => self.accepted(id, session_present, sink),
-                ClientEvent::Refused(cause) => sink.event(id, Event::Closed(cause)),
+                ClientEvent::Refused(cause) => {
+                    self.connecting.remove(&id);
+                    sink.event(id, Event::Closed(cause));
+                }
                 ClientEvent::Cut(cause) => self.end(id, cause, sink),
                 ClientEvent::NotPermitted(what) => sink.event(id, Event::NotPermitted(what)),
                 ClientEvent::Subscribed(index, granted) => {

@@ -30,6 +30,20 @@ fn devices_on_one_of_ten_nodes_connect_at_the_rate_of_the_whole_run() {
     assert!((0.019..0.020).contains(&seconds), "the last one starts after 19 ms: {seconds} s");
 }
 
+/// Together they take twice as long as an attempt may.
+#[test]
+fn no_attempt_ends_because_sessions_wait_for_an_adapter_that_connects_one_at_a_time() {
+    let workload = ONE_TO_ONE.replace("arrival:", "count: 20, arrival:").replace("every: 10ms", "every: 1s");
+    let simulation = Simulation::new(&workload, Duration::from_secs(25));
+    simulation.broker.borrow_mut().accepts_after_ns = 1_000_000_000;
+    simulation.broker.borrow_mut().connects_at_once = 1;
+    let ended = simulation.run();
+    let counters = &ended.outcome.counters;
+    assert_count_eq!((counters.attempted, counters.established, counters.retried), (21, 21, 0));
+    let longest_ms = ended.outcome.times.connect.max_ns() / 1_000_000;
+    assert!(longest_ms < 1_100, "{longest_ms} ms contain the time of others");
+}
+
 #[test]
 fn shards_of_unequal_groups_finish_together() {
     let workload = "
