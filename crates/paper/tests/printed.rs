@@ -103,7 +103,7 @@ fn combench() -> Vec<(String, Published)> {
             }
             ("packet_loss", "message_loss_ratio_pooled") => {
                 let percent = x.parse::<f64>().unwrap() * 100.0;
-                let link = format!("subscriber={{loss: {percent:.0}%}}");
+                let link = format!("subscriber={{series: [{{at: 1ms, loss: {percent:.0}%}}]}}");
                 let link = if percent == 0.0 { "none".to_owned() } else { link };
                 let system = ("system", kind.to_uppercase());
                 ("combench-loss", "delivered by the end", system, ("link", link), 1.0 - number)
